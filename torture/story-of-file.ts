@@ -5,7 +5,6 @@
 import type { FaultEntry } from '../machine/faults/index.ts';
 import { partitions } from '../machine/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
-import { Random } from '../sim/index.ts';
 import {
   type Format,
   fieldsOf,
@@ -19,7 +18,7 @@ import {
   value,
   whole,
 } from './format.ts';
-import { type ScenePlan, sceneOf } from './scenes/index.ts';
+import { Draws, type ScenePlan, sceneOf } from './scenes/index.ts';
 import {
   climates,
   flaws,
@@ -183,7 +182,7 @@ function checkNumbers(path: string, value: object, sizes: Readonly<Record<string
 /** A scene exists, and has arguments like those that it draws: a field for each of theirs, lists and objects where they have them. */
 function checkScene({ scene, programs }: Story): void {
   if (scene === undefined) return whole(1, 1000)('story.programs.length', programs.length);
-  const drawn = fieldsOf(sceneOf(scene).draw(new Random(1, 'example')).args) ?? {};
+  const drawn = fieldsOf(sceneOf(scene).draw(new Draws(1, 'example')).args) ?? {};
   const kindOf = (of: unknown): string => (Array.isArray(of) ? 'list' : of === null ? 'null' : typeof of);
   const formats = Object.entries(drawn).map(([name, example]) => {
     const kind = kindOf(example);

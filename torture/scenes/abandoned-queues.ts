@@ -5,17 +5,17 @@
  *
  *     round:  new QPs, connected ─► requests on all of them ─► destroyed, at either side first ─► the QP that stays: WRITEs, READs
  */
-import { psPerMs } from '../../base/index.ts';
+
 import { connectRc } from '../../experiments/workloads/index.ts';
 import { type IbvQp, postRecv, postSend } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
-import { connect, maybe, oneOf, patternOf, READ, SEND, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, patternOf, psPerMs, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 const slotBytes = 8192;
 /** Requests of one round at most, all QPs together. */
 const slots = 16;
 
-function drawRound(random: Random) {
+function drawRound(random: Draws) {
   const qpCount = 1 + random.below(4);
   // The answerer's QPs are destroyed before anything is requested.
   const isUnanswered = random.chance(0.5);
@@ -24,7 +24,7 @@ function drawRound(random: Random) {
     qpCount,
     // On each QP.
     requestCount: 1 + random.below(slots / qpCount),
-    opcode: oneOf(random, [WRITE, READ, SEND]),
+    opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(random.chance(0.4) ? 300 : slotBytes),
     // From the last post to the end of the QPs, by side; the other side's requests stay unanswered from then on.
     delaysNs: [random.below(reach), random.below(reach)],
@@ -34,17 +34,17 @@ function drawRound(random: Random) {
 
 type Round = ReturnType<typeof drawRound>;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const rounds = times(2 + random.below(6), () => drawRound(random));
   // Of each WRITE and READ on the QP that stays.
   const args = { rounds, lengthBytes: 1 + random.below(8000), stayingCount: 1 + random.below(4) };
   const set = {
     'hca.outstandingWqes': 4 + random.below(random.chance(0.7) ? 4 : 40),
-    ...maybe(random, 0.4, () => ({ 'wire.speed': 'SDR', 'wire.lanes': '1' })),
-    ...maybe(random, 0.3, () => ({ 'dma.tagCount': 1 + random.below(2) })),
-    ...maybe(random, 0.65, () => ({ 'pcie.rootComplex.readLatencyPs': 4_000_000 + random.below(8_000_000) })),
-    ...maybe(random, 0.25, () => ({ 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1 })),
-    ...maybe(random, 0.3, () => ({ 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 })),
+    ...random.maybe(0.4, () => ({ 'wire.speed': 'SDR', 'wire.lanes': '1' })),
+    ...random.maybe(0.3, () => ({ 'dma.tagCount': 1 + random.below(2) })),
+    ...random.maybe(0.65, () => ({ 'pcie.rootComplex.readLatencyPs': 4_000_000 + random.below(8_000_000) })),
+    ...random.maybe(0.25, () => ({ 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1 })),
+    ...random.maybe(0.3, () => ({ 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 })),
   };
   return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
 }

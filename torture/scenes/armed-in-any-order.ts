@@ -5,17 +5,17 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
-import { connect, oneOf, psPerUs, SEND, scene, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { connect, psPerUs, SEND, scene, times } from './language/index.ts';
 
 const actions = ['arm next', 'arm solicited', 'plain', 'solicited', 'poll'] as const;
 type Action = (typeof actions)[number] | 'too long';
 
 const receiveBytes = 64;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const hasDrawnHardware = random.chance(0.3);
-  const some = times(6 + random.below(40), (): Action => oneOf(random, actions));
+  const some = times(6 + random.below(40), (): Action => random.oneOf(actions));
   const steps: Action[] = random.chance(0.3) ? [...some, 'arm solicited', 'too long'] : some;
   // An event comes in less.
   const restUs = hasDrawnHardware ? 2000 : 100;

@@ -7,8 +7,8 @@
 
 import { allAccess } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Random, Side, Stage } from './language/index.ts';
-import { ADD, connect, oneOf, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Played, Side, Stage } from './language/index.ts';
+import { ADD, connect, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
 const rights = [
   [WRITE, ibv.IBV_ACCESS_REMOTE_WRITE],
@@ -17,7 +17,7 @@ const rights = [
 ] as const;
 const ways = ['rts', 'rts', 'sqd', 'sqdWithResources'] as const;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   let access = allAccess;
   const steps = times(1 + random.below(4), () => {
     const isChanged = random.chance(0.7);
@@ -31,9 +31,9 @@ function draw(random: Random) {
     return {
       // Rights of the answerer's QP from now on; undefined leaves them. And how the answerer changes them.
       rights: isChanged ? access : undefined,
-      by: oneOf(random, ways),
+      by: random.oneOf(ways),
       // Of the asker.
-      requests: times(count, (): number => oneOf(random, allowed)),
+      requests: times(count, (): number => random.oneOf(allowed)),
       // The asker drains its queue in the middle of the requests, changes it, and continues.
       isDrained: random.chance(0.4),
       wantsEvent: random.chance(0.6),

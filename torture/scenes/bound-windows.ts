@@ -8,12 +8,11 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, FaultEntry, Random, Reach, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, FaultEntry, Reach, Side, Stage } from './language/index.ts';
 import {
   ADD,
   codeOf,
   connect,
-  oneOf,
   patternOf,
   psPerUs,
   READ,
@@ -54,7 +53,7 @@ const ends = ['unbind', 'elsewhere', 'localInvalidate', 'remoteInvalidate', 'dea
 const requestBytesMax = 6000;
 const requestsMax = 6;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const isLossy = random.chance(0.25);
   const regionBytes = 4096 + random.below(5) * 4096 + random.below(300);
   const isAtOnce = random.chance(0.7);
@@ -68,7 +67,7 @@ function draw(random: Random) {
   return { args, hasDrawnHardware: random.chance(0.6), climate, faults } satisfies Draft<unknown>;
 }
 
-function drawRound(random: Random, regionBytes: number, isLossy: boolean) {
+function drawRound(random: Draws, regionBytes: number, isLossy: boolean) {
   const isType2 = random.chance(0.6);
   const offset = 8 * random.below((regionBytes >> 3) - 8);
   const isToEnd = random.chance(0.3);
@@ -92,7 +91,7 @@ function drawRound(random: Random, regionBytes: number, isLossy: boolean) {
     if (isFlawed || (end === 'remoteInvalidate' && inTrafficNs !== undefined)) return false;
     return (end === 'unbind' || end === 'elsewhere') !== isType2;
   });
-  const end = oneOf(random, possible);
+  const end = random.oneOf(possible);
   // The binding reaches beyond the region, and is refused: nothing else happens then.
   const isBindWrong = random.chance(0.08);
   // The owner tries to deregister the region under the window.
@@ -103,10 +102,10 @@ type Args = ArgsOf<typeof draw>;
 type Round = Args['rounds'][number];
 
 /** One that is allowed, if any is. */
-function drawRequest(random: Random, { access, lengthBytes }: Shape): Request[] {
+function drawRequest(random: Draws, { access, lengthBytes }: Shape): Request[] {
   const allowed = verbs.filter((verb) => (rights[verb] & access) !== 0);
   if (allowed.length === 0) return [];
-  const good = { verb: oneOf(random, allowed), hasOldKey: false, isRefused: false };
+  const good = { verb: random.oneOf(allowed), hasOldKey: false, isRefused: false };
   if (good.verb === ADD) return [{ ...good, offset: 8 * random.below(lengthBytes >> 3), lengthBytes: 8 }];
   const length = 1 + random.below(Math.min(lengthBytes, requestBytesMax));
   const room = lengthBytes - length;
@@ -114,12 +113,12 @@ function drawRequest(random: Random, { access, lengthBytes }: Shape): Request[] 
 }
 
 /** One that a right, a bound or the key forbids. */
-function drawRefused(random: Random, { access, isZeroBased, lengthBytes }: Shape): Request {
+function drawRefused(random: Draws, { access, isZeroBased, lengthBytes }: Shape): Request {
   const missing = verbs.filter((verb) => (rights[verb] & access) === 0);
   const base = { verb: random.chance(0.5) ? WRITE : READ, hasOldKey: false, isRefused: true } as const;
   const way = random.below(4);
   if (way === 0 && missing.length > 0)
-    return { ...base, verb: oneOf(random, missing), offset: 0, lengthBytes: 8 };
+    return { ...base, verb: random.oneOf(missing), offset: 0, lengthBytes: 8 };
   if (way === 1) return { ...base, offset: 0, lengthBytes: 8, hasOldKey: true };
   const length = 1 + random.below(Math.min(lengthBytes, requestBytesMax));
   if (way === 2 && !isZeroBased) return { ...base, offset: -1, lengthBytes: length };

@@ -9,8 +9,8 @@
 import type { Driver } from '../../driver/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { CmConnection, cmPort, cmServer, listen, listening, nameOf } from './cm-connection.ts';
-import type { ArgsOf, Draft, FaultEntry, Random, Stage } from './language/index.ts';
-import { maybe, oneOf, patternOf, psPerMs, scene, times, topic } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, FaultEntry, Stage } from './language/index.ts';
+import { patternOf, psPerMs, scene, times, topic } from './language/index.ts';
 
 /**
  * Fates of a connection: it carries a message and is ended by one of the programs, or by the end of the client's process; the server
@@ -23,7 +23,7 @@ const maxBytes = 8192;
 const privateMax = 55;
 const refusalBytes = 12;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const isLossy = random.chance(0.6);
   // A process that ends sends each peer one message, and no program is there to repeat it.
   const drawn = fates.filter((fate) => !isLossy || fate !== 'left-open');
@@ -47,7 +47,7 @@ function draw(random: Random) {
 }
 
 /** Of the messages of the CM, mostly. Connections have seven retries, and messages fifteen. */
-function drawFault(random: Random): FaultEntry {
+function drawFault(random: Draws): FaultEntry {
   const delay = `${1 + random.below(random.chance(0.5) ? 100_000 : 9_000_000)}us`;
   const effects: FaultEntry[] = [
     { packet: 'lost' },
@@ -57,8 +57,8 @@ function drawFault(random: Random): FaultEntry {
     { packet: 'reordered', by: 1 + random.below(4), delay },
   ];
   return {
-    ...oneOf(random, effects),
-    ...maybe(random, 0.8, () => ({ only: 'datagrams' })),
+    ...random.oneOf(effects),
+    ...random.maybe(0.8, () => ({ only: 'datagrams' })),
     ...{ nth: `${1 + random.below(20)}-`, shots: 1 + random.below(4), node: random.below(2) },
   };
 }

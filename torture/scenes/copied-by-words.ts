@@ -7,16 +7,16 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, Random, scene, sumOf, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { connect, patternOf, Random, scene, sumOf, times, topic, WRITE } from './language/index.ts';
 
 const slotBytes = 256;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     seed: random.below(1 << 30),
     // Of one store.
-    wordBytes: oneOf(random, [8, 8, 16, 32]),
+    wordBytes: random.oneOf([8, 8, 16, 32]),
     qpCount: 1 + random.below(4),
     // Requests at once; then their completions are waited for.
     bursts: times(2 + random.below(8), () => 1 + random.below(14)),
@@ -24,7 +24,7 @@ function draw(random: Random) {
   };
   const set = {
     'host.core.writeCombiningBuffers': 1 + random.below(5),
-    'host.core.storeBufferEntries': oneOf(random, [1, 4, 56]),
+    'host.core.storeBufferEntries': random.oneOf([1, 4, 56]),
     'pcie.rootComplex.cpuEgressTlps': 1 + random.below(4),
     'pcie.endpointPort.postedHeaders': 1 + random.below(2),
     'pcie.link.generation': 1,

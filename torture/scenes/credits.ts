@@ -2,7 +2,7 @@
  * Messages by the credits of the receiver, over a cable so long that it has posted receives again before the sender can learn of it: nothing
  * is sent that is not promised, but for one message when nothing is under way, and so nothing is refused (IBTA 9.7.7.2).
  */
-import type { Draft, Played, Random, Side, Stage } from './language/index.ts';
+import type { Draft, Draws, Played, Side, Stage } from './language/index.ts';
 import { connect, psPerNs, psPerUs, SEND, scene } from './language/index.ts';
 
 interface Args {
@@ -12,7 +12,7 @@ interface Args {
   readonly lengthBytes: number;
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const args = {
     receives: 1 + random.below(14),
     batches: 2 + random.below(4),

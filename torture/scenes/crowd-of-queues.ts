@@ -5,20 +5,20 @@
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Stage, Taken } from './language/index.ts';
-import { filled, isWell, SEND, scene, someOrder, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { filled, isWell, SEND, scene, times } from './language/index.ts';
 
 const cqEntries = 127;
 const receivesPerQp = 3;
 /** Until everything that was posted has ended; looks at the CQ come much oftener. */
 const lapMs = 100;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const qpCount = 132 + random.below(60);
   const args = {
     qpCount,
     // QPs of each end that send, one after another. At both ends each sends and receives one message: no more than the CQ holds.
-    rounds: times(1 + random.below(4), () => someOrder(random, qpCount).slice(0, 1 + random.below(60))),
+    rounds: times(1 + random.below(4), () => random.order(qpCount).slice(0, 1 + random.below(60))),
     isOverrun: random.chance(0.7),
   };
   const set = {

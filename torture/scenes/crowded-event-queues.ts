@@ -6,8 +6,8 @@
 
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Random, Reach, Stage } from './language/index.ts';
-import { isWell, oneOf, psPerMs, psPerUs, scene, someOrder, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Reach, Stage } from './language/index.ts';
+import { isWell, psPerMs, psPerUs, scene, times, WRITE } from './language/index.ts';
 
 /** A CQ is armed and written for, so long after the one before. */
 export interface Step {
@@ -19,13 +19,13 @@ export interface Step {
 const patiencePs = 100 * psPerMs;
 const lateUs = 300;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const cqCount = 1 + random.below(random.chance(0.5) ? 6 : 24);
   const eventCount = random.chance(0.7) ? 260 + random.below(100) : 20 + random.below(100);
-  const gapNs = oneOf(random, [300, 2000, 6000]);
+  const gapNs = random.oneOf([300, 2000, 6000]);
   const rounds: Step[][] = [];
   for (let events = 0; events < eventCount; events += rounds.at(-1)!.length) {
-    const cqs = someOrder(random, cqCount);
+    const cqs = random.order(cqCount);
     rounds.push(cqs.slice(0, 1 + random.below(cqCount)).map((cq) => ({ cq, afterNs: random.below(gapNs) })));
   }
   // CQs that go when they have been written for, in this time, and are followed by others.

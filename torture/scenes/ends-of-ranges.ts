@@ -5,10 +5,10 @@
  */
 import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { Random, Side, Stage } from './language/index.ts';
+import type { Draws, Side, Stage } from './language/index.ts';
 import { connect, orCode, scene, times, topic, usual, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const set = {
     'hca.capability.logMaxQpWqes': random.between(6, 10),
     'hca.capability.logMaxSrqWqes': random.between(5, 10),

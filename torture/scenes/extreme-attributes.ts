@@ -4,12 +4,11 @@
  * unlike ends can exchange is as the standard says (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
  */
 import { psPerMs, psPerSecond, psPerUs } from '../../base/index.ts';
-import type { Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import {
   connect,
   isSame,
   mtuOf,
-  oneOf,
   patternOf,
   READ,
   SEND,
@@ -45,24 +44,24 @@ const foreverPs = psPerSecond;
 /** Time for hardware and program in addition to the reported times. */
 const marginPs = 100 * psPerUs;
 
-function draw(random: Random): Draft<Args> {
-  const about = oneOf(random, ['timeOut', 'rnr', 'mtu'] as const);
+function draw(random: Draws): Draft<Args> {
+  const about = random.oneOf(['timeOut', 'rnr', 'mtu'] as const);
   const psns = [0, 1, 0xff_fffd, 0xff_fffe, 0xff_ffff, 0x7f_ffff, 0x80_0000];
   const retryCount = 1 + random.below(7);
   const usual: Args = {
     about,
-    opcode: oneOf(random, [WRITE, READ, SEND]),
+    opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(256),
     timeoutCode: 14,
     retryCount,
     rnrRetryCount: 7,
     rnrTimerCode: 1,
     mtuCodes: [5, 5],
-    firstPsn: random.chance(0.5) ? oneOf(random, psns) : random.below(1 << 24),
+    firstPsn: random.chance(0.5) ? random.oneOf(psns) : random.below(1 << 24),
     lostCount: 0,
   };
   if (about === 'timeOut') {
-    const timeoutCode = oneOf(random, [0, 30, 31, 4 + random.below(28), 4 + random.below(28)]);
+    const timeoutCode = random.oneOf([0, 30, 31, 4 + random.below(28), 4 + random.below(28)]);
     const lostCount = timeoutCode === 0 ? 1 : 1 + random.below(Math.min(3, retryCount));
     const packet = random.chance(0.5) ? 'lost' : 'corrupted';
     const faults: FaultEntry[] = [{ packet, nth: `2-${1 + lostCount}`, node: random.below(2) }];
@@ -74,7 +73,7 @@ function draw(random: Random): Draft<Args> {
     return drafted({ ...usual, opcode: SEND, rnrTimerCode, rnrRetryCount: random.below(7) }, 10);
   }
   const mtuCodes = [1 + random.below(5), 1 + random.below(5)] as const;
-  const edge = mtuOf(oneOf(random, mtuCodes)) * (1 + random.below(2));
+  const edge = mtuOf(random.oneOf(mtuCodes)) * (1 + random.below(2));
   const lengthBytes = random.chance(0.6) ? edge - 1 + random.below(3) : 1 + random.below(2 * edge);
   return drafted({ ...usual, timeoutCode: 8, mtuCodes, lengthBytes: Math.max(1, lengthBytes) }, 0);
 }

@@ -6,19 +6,8 @@
  *     asker: READ, READ, … whose bytes the peer's device cannot read ─► failed? next QP, pause ─► which bytes are here?
  */
 import { psPerMs, psPerUs } from '../../base/index.ts';
-import type { Draft, FaultEntry, Played, Random, Side, Stage } from './language/index.ts';
-import {
-  connect,
-  differencesOf,
-  isWell,
-  maybe,
-  oneOf,
-  patternOf,
-  READ,
-  scene,
-  times,
-  WRITE,
-} from './language/index.ts';
+import type { Draft, Draws, FaultEntry, Played, Side, Stage } from './language/index.ts';
+import { connect, differencesOf, isWell, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   /** Requests of one read each that fail, by number from 0; empty where time alone decides. */
@@ -39,20 +28,20 @@ const qpCount = 12;
 const patiencePs = 200 * psPerMs;
 const answers = ['lost', 'unsupportedRequest', 'completerAbort', 'poisoned'] as const;
 
-function drawRefused(random: Random): Draft<Args> {
+function drawRefused(random: Draws): Draft<Args> {
   const count = 24 + random.below(40);
   const some = new Set(times(1 + random.below(6), () => random.below(count)));
   const failing = [...some].toSorted((left, right) => left - right);
   // A read each, whatever MRRS and payload are.
   const lengths = times(count, () => 1 + random.below(120));
   const pauseUs = random.below(20);
-  const refusals = failing.map(() => oneOf(random, answers));
+  const refusals = failing.map(() => random.oneOf(answers));
   const set = {
     'host.memory.sizeMib': 64,
-    'pcie.function.completionTimeoutDefaultUs': oneOf(random, [50, 1000]),
+    'pcie.function.completionTimeoutDefaultUs': random.oneOf([50, 1000]),
     'pcie.rootPort.nonPostedHeaders': 1 + random.below(4),
-    'pcie.link.updateFcPercent': oneOf(random, [0, 25, 100]),
-    ...maybe(random, 0.5, () => ({ 'dma.tagCount': 1 + random.below(4) })),
+    'pcie.link.updateFcPercent': random.oneOf([0, 25, 100]),
+    ...random.maybe(0.5, () => ({ 'dma.tagCount': 1 + random.below(4) })),
   };
   const isRead = random.chance(0.4);
   const faults = failing.map((request, at): FaultEntry => {
@@ -62,7 +51,7 @@ function drawRefused(random: Random): Draft<Args> {
   return { args, set, faults, climate: 'flawed' };
 }
 
-function drawLate(random: Random): Draft<Args> {
+function drawLate(random: Draws): Draft<Args> {
   const tagCount = 4 + random.below(5);
   const timeoutUs = 50;
   // The last of as many reads as there are tags comes after one time-out, and before a second one has passed.
@@ -87,7 +76,7 @@ function drawLate(random: Random): Draft<Args> {
   return { args, set, climate: 'flawed' };
 }
 
-const draw = (random: Random): Draft<Args> => (random.chance(0.5) ? drawRefused(random) : drawLate(random));
+const draw = (random: Draws): Draft<Args> => (random.chance(0.5) ? drawRefused(random) : drawLate(random));
 
 const open = (stage: Stage<Args>): Promise<Side> =>
   connect(stage, {

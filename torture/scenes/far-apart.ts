@@ -12,8 +12,8 @@
 
 import { allAccess } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Random, Reach, Side, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, psPerUs, READ, scene, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Reach, Side, Stage } from './language/index.ts';
+import { connect, patternOf, psPerUs, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const mtuBytes = 256;
 const firstBytes = 4096;
@@ -27,7 +27,7 @@ const patiencePs = 5000 * psPerUs;
 /** Of a reliable connection: no more PSNs than may be outstanding. */
 const longestBytes = (logLongest: number): number => Math.min(2 ** logLongest, psnsMax * mtuBytes);
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const logLongest = random.chance(0.5) ? 31 : 30;
   const longest = longestBytes(logLongest);
   const count = 2 + random.below(3);
@@ -40,7 +40,7 @@ function draw(random: Random) {
     // log2 of the longest message.
     logLongest,
     messages: times(random.below(3), () => ({
-      lengthBytes: Math.min(regionBytes, longest + oneOf(random, [-1, 0, 1, mtuBytes, 4096])),
+      lengthBytes: Math.min(regionBytes, longest + random.oneOf([-1, 0, 1, mtuBytes, 4096])),
       isWrite: random.chance(0.4),
     })),
     // Powers of two by which requests miss their region.

@@ -8,13 +8,13 @@
 
 import { createBuffer, openEndpoint } from '../../experiments/workloads/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
-import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
-import { connect, differencesOf, maybe, patternOf, psPerNs, READ, scene, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, differencesOf, patternOf, psPerNs, READ, scene, WRITE } from './language/index.ts';
 
 /** Numbers of patterns. */
 const [atFork, ofParent, ofChild, ofPeer, lastOfPeer, ordinary] = [1, 2, 3, 4, 100, 200] as const;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     // Of each third of the area.
     partBytes: 1 + random.below(5 * 4096),
@@ -28,7 +28,7 @@ function draw(random: Random) {
     opensDevice: random.chance(0.3),
     isKilled: random.chance(0.2),
   };
-  const set = maybe(random, 0.3, () => ({ 'host.memory.framePlacement': 'scattered' }));
+  const set = random.maybe(0.3, () => ({ 'host.memory.framePlacement': 'scattered' }));
   return { args, set, hasDrawnHardware: random.chance(0.4) } satisfies Draft<unknown>;
 }
 

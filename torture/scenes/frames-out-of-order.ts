@@ -7,7 +7,7 @@
  */
 import { allAccess } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Reach, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Reach, Side, Stage } from './language/index.ts';
 import { connect, patternOf, Random, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const pageBytes = 4096;
@@ -15,7 +15,7 @@ const hugePageBytes = 2 ** 21;
 const slotBytes = 1024;
 const marginPattern = 77;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const inlineBytesMax = 16 + random.below(240);
   const isScattered = random.chance(0.5);
   const args = {
@@ -30,7 +30,7 @@ function draw(random: Random) {
   return { args, set, hasDrawnHardware: random.chance(0.4) } satisfies Draft<unknown>;
 }
 
-function drawRegion(random: Random, isScattered: boolean) {
+function drawRegion(random: Draws, isScattered: boolean) {
   // Where frames are scattered 512 in a row are hard to find.
   const isHuge = !isScattered && random.chance(0.03);
   const pages = random.chance(0.6) ? 2 + random.below(4) : 1 + random.below(24);

@@ -5,11 +5,11 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Random, Stage } from './language/index.ts';
-import { connect, failuresOf, oneOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Played, Stage } from './language/index.ts';
+import { connect, failuresOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
 
-function draw(random: Random) {
-  const entries = oneOf(random, [1, 2, 3, 6, 7, 12, 15, 31, 63, 127]);
+function draw(random: Draws) {
+  const entries = random.oneOf([1, 2, 3, 6, 7, 12, 15, 31, 63, 127]);
   const args = {
     // Whose CQ is small: 0 sends, 1 receives.
     holder: random.below(2),
@@ -20,7 +20,7 @@ function draw(random: Random) {
     // Of the last lap: beyond what the CQ then says that it holds, or below.
     beyond: random.chance(0.3) ? -random.below(2) : 1 + random.below(5),
     pollMax: random.chance(0.5) ? entries : 1 + random.below(entries),
-    lengthBytes: oneOf(random, [0, 1, 64, 300, 5000]),
+    lengthBytes: random.oneOf([0, 1, 64, 300, 5000]),
   };
   return { args, hasDrawnHardware: random.chance(0.6), climate: 'flawed' } satisfies Draft<unknown>;
 }

@@ -5,8 +5,8 @@
  */
 import { allAccess } from '../../experiments/workloads/index.ts';
 import type { IbvMr } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
-import { ADD, connect, patternOf, READ, scene, someOrder, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { ADD, connect, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const pageBytes = 4096;
 /** Of a request that misses its region, by far or by its first or last byte. */
@@ -28,8 +28,8 @@ const lengthOf = ({ pages, offset }: Plan): number => pages * pageBytes - offset
 /** Aligned, for atomics. */
 const startOf = ({ address, offset }: Plan): number => address + (offset & ~7);
 
-function draw(random: Random) {
-  const order = someOrder(random, powers.length);
+function draw(random: Draws) {
+  const order = random.order(powers.length);
   const regions = times(2 + random.below(4), (at): Plan => {
     const pages = 2 + random.below(6);
     const isLast = at === 0 && random.chance(0.5);

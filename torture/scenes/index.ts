@@ -18,4 +18,4 @@ export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
   if (scene === undefined) throw new ConfigurationError('scene', name, `one of ${sceneNames.join(', ')}`);
   return scene;
 }
-export type { Scene, ScenePlan } from './language/index.ts';
+export { Draws, type Scene, type ScenePlan } from './language/index.ts';

@@ -5,8 +5,8 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, FaultEntry, Played, Random, Side, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, psPerMs, psPerUs, SEND, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, FaultEntry, Played, Side, Stage } from './language/index.ts';
+import { connect, patternOf, psPerMs, psPerUs, SEND, scene, sumOf, times } from './language/index.ts';
 
 const slotBytes = 1024;
 const wqeUnitBytes = 16;
@@ -16,15 +16,15 @@ const strideOf = (inlRecvSz: number, maxRecvSge: number): number =>
   2 ** Math.ceil(Math.log2(Math.max(wqeUnitBytes * maxRecvSge, inlRecvSz)));
 
 /** Cuts at least so many bytes into some buffers, of which any may be empty. */
-function cut(random: Random, lengthBytes: number, count: number): number[] {
+function cut(random: Draws, lengthBytes: number, count: number): number[] {
   const edges = times(count - 1, () => random.below(lengthBytes + 1)).toSorted((left, right) => left - right);
   const ends = [...edges, lengthBytes + random.below(40)];
   return ends.map((end, at) => end - (ends[at - 1] ?? 0));
 }
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const maxRecvSge = 1 + random.below(4);
-  const inlRecvSz = 1 + random.below(oneOf(random, [16, 64, 130, 256]));
+  const inlRecvSz = 1 + random.below(random.oneOf([16, 64, 130, 256]));
   const stride = strideOf(inlRecvSz, maxRecvSge);
   const count = 1 + random.below(24);
   const lengths = times(count, () =>

@@ -10,8 +10,8 @@
 
 import { configAccessOf } from '../../host/index.ts';
 import { Crowd } from './crowded-event-queues.ts';
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
-import { oneOf, psPerNs, psPerUs, scene, someOrder, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { psPerNs, psPerUs, scene, times } from './language/index.ts';
 
 /** From the write that clears the pin to the fall of its level; a handler of one queue takes less than a fifth of it. */
 const farLinkPs = 10 * psPerUs;
@@ -20,14 +20,15 @@ const pauseUs = 300;
 /** Function Mask in the dword that begins the MSI-X capability (PCI 3.0, 6.8.2.3). */
 const functionMask = 1 << 30;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const usesPin = random.chance(0.4);
   // The pin's level outlasts each handler; it falls in the pause between rounds.
   const isFar = usesPin && random.chance(0.5);
   const cqCount = 2 + random.below(8);
-  const gapNs = oneOf(random, [0, 500, 3000, 10_000]);
+  const gapNs = random.oneOf([0, 500, 3000, 10_000]);
   const rounds = times(10 + random.below(isFar ? 10 : 50), () => {
-    const steps = someOrder(random, cqCount)
+    const steps = random
+      .order(cqCount)
       .slice(0, isFar ? 1 : 1 + random.below(cqCount))
       .map((cq) => ({ cq, afterNs: gapNs === 0 ? 0 : random.below(gapNs) }));
     // From the last post until the mask is taken away; undefined of a round without one.

@@ -4,13 +4,11 @@
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import {
   connect,
   isWell,
-  maybe,
   mtuOf,
-  oneOf,
   patternOf,
   READ,
   scene,
@@ -54,7 +52,7 @@ const late = (nth: number, delayNs: number): FaultEntry => {
  * Each piece of a request is looked up again, so that a packet is half gathered at nearly every instant; and all answers come as much later as
  * the time-out takes, and a part of the gathering.
  */
-function drawScattered(random: Random): Draft<Args> {
+function drawScattered(random: Draws): Draft<Args> {
   const pieceCount = 2 + random.below(3);
   const readLatencyPs = 800_000 + random.below(2_000_000);
   const lengthBytes = 600 + random.below(3000);
@@ -80,10 +78,10 @@ function drawScattered(random: Random): Draft<Args> {
   return { args, set, faults, climate: 'lossy' };
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   if (random.chance(0.6)) return drawScattered(random);
   const timeoutCode = 1 + random.below(3);
-  const mostBytes = oneOf(random, [300, 4096, 12_000, 12_000]);
+  const mostBytes = random.oneOf([300, 4096, 12_000, 12_000]);
   const requests = times(2 + random.below(10), () => ({
     opcode: random.chance(0.85) ? WRITE : READ,
     lengthBytes: 1 + random.below(mostBytes),
@@ -98,7 +96,7 @@ function draw(random: Random): Draft<Args> {
   const few = { 'hca.outstandingWqes': 4, 'hca.outstandingWqesPerQp': 1 + random.below(4) };
   return {
     args,
-    set: { ...oneOf(random, slow), ...maybe(random, 0.85, () => few) },
+    set: { ...random.oneOf(slow), ...random.maybe(0.85, () => few) },
     faults,
     climate: 'lossy',
   };

@@ -3,7 +3,7 @@
  * retries back, a count of seven is unlimited, and the time waited is reported as RNR delay (IBTA 9.7.5.2.8, 9.7.6.1, 11.6.2; the times of the
  * codes as Linux's rnrnak_usec has them).
  */
-import type { Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import {
   connect,
   differencesOf,
@@ -49,7 +49,7 @@ function waitPsOf(args: Args, id: number): number {
 const isOver = ({ retryCount, waits }: Args, id: number): boolean =>
   retryCount < retryForever && waits[id]! > retryCount;
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const retryCount = random.chance(0.4) ? retryForever : 1 + random.below(6);
   const isEnding = retryCount < retryForever && random.chance(0.2);
   const most = retryCount === retryForever ? 14 : retryCount - 0.6;

@@ -7,10 +7,10 @@
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import { postRecv } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random } from './language/index.ts';
-import { connect, maybe, on, patternOf, READ, Stage, scene, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws } from './language/index.ts';
+import { connect, on, patternOf, READ, Stage, scene, topic, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     isKilled: random.chance(0.6),
     // From when both are connected until the end, or the killing.
@@ -21,7 +21,7 @@ function draw(random: Random) {
     // Of the keeper and its friend.
     rounds: 4 + random.below(12),
   };
-  const set = maybe(random, 0.3, () => ({ 'pcie.iommu.isEnabled': true }));
+  const set = random.maybe(0.3, () => ({ 'pcie.iommu.isEnabled': true }));
   return { args, set, hasDrawnHardware: random.chance(0.4), climate: 'flawed' } satisfies Draft<unknown>;
 }
 

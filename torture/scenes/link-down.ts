@@ -4,17 +4,17 @@
  */
 
 import { type Messages, playWell } from './both-ways.ts';
-import type { Draft, FaultEntry, Random, Stage } from './language/index.ts';
-import { oneOf, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, FaultEntry, Stage } from './language/index.ts';
+import { psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
-function draw(random: Random): Draft<Messages> {
+function draw(random: Draws): Draft<Messages> {
   const qpCount = 1 + random.below(3);
   const isOneWay = random.chance(0.6);
-  const kinds = isOneWay ? [WRITE] : oneOf(random, [[WRITE], [READ], [WRITE, READ]]);
+  const kinds = isOneWay ? [WRITE] : random.oneOf([[WRITE], [READ], [WRITE, READ]]);
   const args = {
     qpCount,
     isTwoWay: !isOneWay,
-    opcodes: times(4 + random.below(6), () => oneOf(random, kinds)),
+    opcodes: times(4 + random.below(6), () => random.oneOf(kinds)),
     lengthBytes: 2000 + random.below(8000),
     mtuCode: 2 + random.below(4),
   };

@@ -6,12 +6,12 @@
 
 import { missingFrames } from '../ethernet-cable.ts';
 import { countOf, type Messages, type Outcome, playBothWays } from './both-ways.ts';
-import type { Draft, FaultEntry, Played, Random, Stage } from './language/index.ts';
-import { isWell, mtuOf, oneOf, psPerMs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, FaultEntry, Played, Stage } from './language/index.ts';
+import { isWell, mtuOf, psPerMs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
 
 const retryCount = 7;
 
-function drawFault(random: Random): FaultEntry {
+function drawFault(random: Draws): FaultEntry {
   const which = {
     node: random.below(2),
     shots: 1 + random.below(3),
@@ -28,13 +28,13 @@ function drawFault(random: Random): FaultEntry {
   return { packet: 'corrupted', ...(random.chance(0.5) ? { crc: 'icrc' } : {}), ...which };
 }
 
-function draw(random: Random): Draft<Messages> {
+function draw(random: Draws): Draft<Messages> {
   const mtuCode = 1 + random.below(5);
   const mtu = mtuOf(mtuCode);
   const kinds = [WRITE, READ, SEND].filter(() => random.chance(0.6));
   const args = {
     qpCount: 1 + random.below(4),
-    opcodes: times(1 + random.below(6), () => oneOf(random, kinds.length === 0 ? [WRITE] : kinds)),
+    opcodes: times(1 + random.below(6), () => random.oneOf(kinds.length === 0 ? [WRITE] : kinds)),
     lengthBytes: Math.max(1, Math.min(16_384, (1 + random.below(12)) * mtu) - random.below(200)),
     mtuCode,
     isTwoWay: random.chance(0.5),
@@ -45,7 +45,7 @@ function draw(random: Random): Draft<Messages> {
     'hca.capability.roce': random.chance(0.4) ? 'v1' : 'v2',
     'driver.usesPause': random.chance(0.1),
     'ethernet.mtuBytes': mtu + 96 + random.below(200),
-    'ethernet.gigabitsPerSecond': oneOf(random, [1, 10, 25, 40, 100, 400]),
+    'ethernet.gigabitsPerSecond': random.oneOf([1, 10, 25, 40, 100, 400]),
     'ethernet.receiveFifoFrames': 1 + random.below(random.chance(0.6) ? 4 : 40),
     'ethernet.cableMetres': random.chance(0.5) ? 2 : random.below(2000),
     'dma.writeIssueCycles': random.chance(0.6) ? 1 + random.below(100) : 1,

@@ -5,7 +5,7 @@
  *
  *     round:  WRITE of a QP ─► destroyed ─► time-out of its read ─► a region comes ─► WRITE of the QP that stays
  */
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
 import { connect, present, psPerUs, scene, times, WRITE } from './language/index.ts';
 
 /** Least time that the device waits for an answer. */
@@ -13,7 +13,7 @@ const timeoutUs = 50;
 /** Longer than a read is waited for, however many have to be abandoned one after the other. */
 const pauseUs = 4 * timeoutUs;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const rounds = 3 + random.below(6);
   // From the post to the end of each QP that goes.
   const delaysNs = times(rounds, () => 1000 + random.below(6000));

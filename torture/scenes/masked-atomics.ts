@@ -5,8 +5,8 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, FaultEntry, Random, Side, Stage } from './language/index.ts';
-import { ADD, connect, maybe, oneOf, psPerMs, scene, times, topic } from './language/index.ts';
+import type { Draft, Draws, FaultEntry, Side, Stage } from './language/index.ts';
+import { ADD, connect, psPerMs, scene, times, topic } from './language/index.ts';
 
 /** One request; numbers of 64 bits in hexadecimal. */
 interface Request {
@@ -35,7 +35,7 @@ const ones = 2n ** 64n - 1n;
 const numberOf = (text: string): bigint => BigInt(`0x${text}`);
 const textOf = (value: bigint): string => value.toString(16);
 
-function drawWord(random: Random): bigint {
+function drawWord(random: Draws): bigint {
   const whole = (BigInt(random.below(2 ** 32)) << 32n) | BigInt(random.below(2 ** 32));
   const forms = [
     whole,
@@ -46,17 +46,17 @@ function drawWord(random: Random): bigint {
     0xffff_ffffn,
     whole & 0xffn,
   ];
-  return oneOf(random, forms);
+  return random.oneOf(forms);
 }
 
 /** A value that a compare may find: often the one that is there by then, seldom by chance. */
-function drawRequest(random: Random, words: readonly bigint[]): Request {
+function drawRequest(random: Draws, words: readonly bigint[]): Request {
   const word = random.below(wordsPerQp);
   const mask = drawWord(random);
   const isMet = random.chance(0.6);
   const other = drawWord(random);
   return {
-    kind: oneOf(random, ['swap', 'swap', 'add', 'add', 'plain add', 'add to all'] as const),
+    kind: random.oneOf(['swap', 'swap', 'add', 'add', 'plain add', 'add to all'] as const),
     word,
     operand: textOf(drawWord(random)),
     compare: textOf(isMet ? (words[word]! & mask) | (other & (ones ^ mask)) : other),
@@ -66,7 +66,7 @@ function drawRequest(random: Random, words: readonly bigint[]): Request {
   };
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const qpCount = 1 + random.below(3);
   const words = times(1 + qpCount * wordsPerQp, () => drawWord(random));
   const boundaries = drawWord(random);
@@ -92,7 +92,7 @@ function draw(random: Random): Draft<Args> {
     return { packet: 'duplicated', ...which, delay: `${1 + random.below(30_000)}ns` };
   });
   const few = () => ({ 'hca.responderAtomicResults': random.chance(0.7) ? 1 : 4 });
-  const set = maybe(random, 0.5, few);
+  const set = random.maybe(0.5, few);
   const hasDrawnHardware = random.chance(0.3);
   return { args, set, hasDrawnHardware, faults: random.chance(0.3) ? copied : faults, climate: 'lossy' };
 }

@@ -4,19 +4,8 @@
  */
 
 import type { Report } from '../../machine/index.ts';
-import type { ArgsOf, Draft, Played, Random, Stage } from './language/index.ts';
-import {
-  connect,
-  oneOf,
-  present,
-  psPerUs,
-  READ,
-  SEND,
-  scene,
-  sumOf,
-  times,
-  WRITE,
-} from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Stage } from './language/index.ts';
+import { connect, present, psPerUs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
 
 const operationNames: Readonly<Record<number, string>> = { [WRITE]: 'WRITE', [READ]: 'READ', [SEND]: 'SEND' };
 const secondUs = 1_000_000;
@@ -24,7 +13,7 @@ const hourUs = 3600 * secondUs;
 /** Of quantiles, as the report promises; numbers beyond 2^53 ps are the nearest ones. */
 const quantileError = 0.004;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const count = 2 + random.below(30);
   const growth = 1.05 + 0.4 * random.unit();
   const waits = times(count, (at) => Math.round(50 * growth ** at));
@@ -37,7 +26,7 @@ function draw(random: Random) {
   if (longest < 0.7)
     for (let left = 1 + random.below(3); left > 0; left--) waits[random.below(count)] = long();
   const args = {
-    opcode: oneOf(random, [WRITE, READ, SEND]),
+    opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(random.chance(0.5) ? 64 : 8192),
     // Of each request, from the post to the first look for its end.
     waitsUs: waits

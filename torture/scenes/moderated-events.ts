@@ -4,10 +4,10 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Random, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Side, Stage } from './language/index.ts';
 import { connect, present, psPerMs, psPerUs, scene, sumOf, times, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const isUsualHardware = random.chance(0.5);
   const rounds = times(2 + random.below(5), () => {
     // 0 and 1 moderate nothing.

@@ -13,8 +13,8 @@ import {
   type RcBuffer,
 } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
-import { filled, isWell, oneOf, scene, series, times, topic, usual } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { filled, isWell, scene, series, times, topic, usual } from './language/index.ts';
 
 /** Of a message, and of a receive. */
 const slotBytes = 8192;
@@ -27,14 +27,14 @@ const opcodes = {
 } as const;
 type Kind = keyof typeof opcodes;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const initiators = 1 + random.below(3);
   const owners = 2 + random.below(3);
   const isLong = random.chance(0.4);
   const messages = times(6 + random.below(30), () => ({
     initiator: random.below(initiators),
     owner: random.below(owners),
-    kind: oneOf<Kind>(random, ['send', 'send', 'write', 'writeImm', 'read']),
+    kind: random.oneOf<Kind>(['send', 'send', 'write', 'writeImm', 'read']),
     lengthBytes: random.below(isLong ? slotBytes + 1 : 300),
   }));
   // Of each queue.

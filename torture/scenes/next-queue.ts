@@ -7,10 +7,10 @@
 
 import { connectRc } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Random, Stage } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage } from './language/index.ts';
 import { on, psPerUs, SEND, scene, series, times } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const vectorCount = 4;
   // CQs that stay.
   const stays = 1 + random.below(12);

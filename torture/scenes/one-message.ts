@@ -5,8 +5,8 @@
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import type { Report } from '../../machine/index.ts';
-import type { Draft, Ended, ParameterValues, Played, Random, Stage } from './language/index.ts';
-import { connect, isWell, mtuOf, oneOf, present, READ, scene, statusesOf, WRITE } from './language/index.ts';
+import type { Draft, Draws, Ended, ParameterValues, Played, Stage } from './language/index.ts';
+import { connect, isWell, mtuOf, present, READ, scene, statusesOf, WRITE } from './language/index.ts';
 
 interface Args {
   readonly opcode: number;
@@ -29,12 +29,12 @@ const laneMbps: Readonly<Record<string, number>> = {
   EDR: 25_000,
 };
 
-const drawOpcode = (random: Random): number => (random.chance(0.7) ? WRITE : READ);
+const drawOpcode = (random: Draws): number => (random.chance(0.7) ? WRITE : READ);
 
-const drawPortLatencyNs = (random: Random, isLong: boolean): number =>
+const drawPortLatencyNs = (random: Draws, isLong: boolean): number =>
   isLong ? 40 : 1 + random.below(random.chance(0.5) ? 100_000 : 5000);
 
-function drawOnInfiniband(random: Random): Draft<Args> {
+function drawOnInfiniband(random: Draws): Draft<Args> {
   const isLong = random.chance(0.75);
   const mtuCode = 1 + random.below(5);
   const opcode = drawOpcode(random);
@@ -44,8 +44,8 @@ function drawOnInfiniband(random: Random): Draft<Args> {
   const isUneven = random.chance(0.4);
   const isFdr = random.chance(0.5);
   const set: ParameterValues = {
-    'wire.speed': isUneven ? (isFdr ? 'FDR' : 'SDR') : oneOf(random, Object.keys(laneMbps)),
-    'wire.lanes': isUneven ? (isFdr ? '1' : '12') : oneOf(random, ['1', '4', '8', '12']),
+    'wire.speed': isUneven ? (isFdr ? 'FDR' : 'SDR') : random.oneOf(Object.keys(laneMbps)),
+    'wire.lanes': isUneven ? (isFdr ? '1' : '12') : random.oneOf(['1', '4', '8', '12']),
     'wire.cableMetres': random.below(40),
     'wire.portLatencyNs': drawPortLatencyNs(random, isLong),
     'wire.transmitAheadBytes': random.chance(0.5) ? 2560 : random.below(2560),
@@ -54,7 +54,7 @@ function drawOnInfiniband(random: Random): Draft<Args> {
   return { args: { opcode, lengthBytes, mtuCode }, set };
 }
 
-function drawOnEthernet(random: Random): Draft<Args> {
+function drawOnEthernet(random: Draws): Draft<Args> {
   const isLong = random.chance(0.75);
   const mtuCode = 1 + random.below(5);
   const mtu = mtuOf(mtuCode);
@@ -64,7 +64,7 @@ function drawOnEthernet(random: Random): Draft<Args> {
     'hca.capability.linkLayer': 'ethernet',
     'hca.capability.roce': random.chance(0.4) ? 'v1' : 'v2',
     'ethernet.mtuBytes': mtu + 96 + random.below(200),
-    'ethernet.gigabitsPerSecond': oneOf(random, [1, 10, 20, 25, 40, 40, 50, 56, 100]),
+    'ethernet.gigabitsPerSecond': random.oneOf([1, 10, 20, 25, 40, 40, 50, 56, 100]),
     'ethernet.cableMetres': random.below(8),
     'ethernet.portLatencyNs': drawPortLatencyNs(random, isLong),
     'ethernet.transmitAheadBytes': random.chance(0.5) ? 128 : random.below(4096),

@@ -7,12 +7,12 @@
  *
  * Each page of the first kind carries its number and a version, so that a reader can tell how old it is.
  */
-import { psPerNs } from '../../base/index.ts';
+
 import { allAccess } from '../../experiments/workloads/index.ts';
 import { Random } from '../../sim/index.ts';
 import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Reach, Stage } from './language/index.ts';
-import { connect, filled, oneOf, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Reach, Stage } from './language/index.ts';
+import { connect, filled, patternOf, psPerNs, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const kinds = ['discard', 'discard', 'discard', 'remap', 'protect', 'fork', 'write', 'populate'] as const;
 const pageBytes = 4096;
@@ -31,7 +31,7 @@ const slow = [
   { 'pcie.rootComplex.readLatencyPs': 10_000_000, ...oneLine },
 ];
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const toldPages = 1 + random.below(30);
   const sinkPages = 1 + random.below(12);
   const args = {
@@ -43,7 +43,7 @@ function draw(random: Random) {
       const page = random.below(isSink ? sinkPages : toldPages);
       const left = (isSink ? sinkPages : toldPages) - page;
       return {
-        kind: oneOf(random, kinds),
+        kind: random.oneOf(kinds),
         page,
         pages: random.chance(0.5) ? left : 1 + random.below(left),
         isSink,
@@ -58,7 +58,7 @@ function draw(random: Random) {
     hasVictims: random.chance(0.5),
   };
   const set = {
-    ...oneOf(random, slow),
+    ...random.oneOf(slow),
     'host.memory.framePlacement': random.chance(0.5) ? 'scattered' : 'contiguous',
   };
   return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;

@@ -4,8 +4,8 @@
  *
  *     asker: WRITE to every page ─► owner: unmap, or read-only, or map again ─► asker: WRITE again ─► owner: which bytes are new?
  */
-import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
-import { connect, filled, maybe, oneOf, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, filled, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
 /** Rights of the device to a page. */
 const rightsOfPages = ['write', 'read', 'none'] as const;
@@ -13,19 +13,19 @@ type Rights = (typeof rightsOfPages)[number];
 
 const pageBytes = 4096;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const pageCount = 1 + random.below(6);
   // Each round changes the rights of some pages, and the asker writes to all of them.
   const rounds = times(1 + random.below(4), () =>
-    times(1 + random.below(3), () => [random.below(pageCount), oneOf(random, rightsOfPages)] as const),
+    times(1 + random.below(3), () => [random.below(pageCount), random.oneOf(rightsOfPages)] as const),
   );
   const args = { pageCount, rounds, lengthBytes: 1 + random.below(pageBytes) };
   const set = {
     'pcie.iommu.isEnabled': true,
     'pcie.iommu.iotlbEntries': 2 ** (2 + random.below(8)),
     'pcie.iommu.iotlbWays': 2 ** random.below(3),
-    ...maybe(random, 0.3, () => ({ 'pcie.iommu.walkLevelNs': random.below(2000) })),
-    ...maybe(random, 0.3, () => ({ 'pcie.rootComplex.writeLatencyPs': 0 })),
+    ...random.maybe(0.3, () => ({ 'pcie.iommu.walkLevelNs': random.below(2000) })),
+    ...random.maybe(0.3, () => ({ 'pcie.rootComplex.writeLatencyPs': 0 })),
   };
   const hasDrawnHardware = random.chance(0.2);
   // The linter reports refused accesses, with their instants.

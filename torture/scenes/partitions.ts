@@ -13,13 +13,12 @@ import { handleTo, qkey } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { ready } from '../connecting.ts';
 import { grhBytes, planOf } from './datagrams.ts';
-import type { ArgsOf, Draft, Ended, Played, Random, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Played, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,
   isSame,
   isWell,
-  oneOf,
   patternOf,
   psPerMs,
   READ,
@@ -55,26 +54,26 @@ const receiveId = 1000;
 const repairAfterMs = 20;
 const timeoutCode = 14;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const partition = 0x4001 + random.below(0x3fff);
-  const neighbour = partition ^ (1 << oneOf(random, differingBits));
+  const neighbour = partition ^ (1 << random.oneOf(differingBits));
   const some = random.chance(0.5) ? [partition] : [partition, neighbour];
   const pkey = (canBeInvalid = true): number => {
     if (canBeInvalid && random.chance(0.1)) return random.chance(0.5) ? 0 : fullMember;
-    return oneOf(random, some) | (random.chance(0.5) ? fullMember : 0);
+    return random.oneOf(some) | (random.chance(0.5) ? fullMember : 0);
   };
-  const used = times(1 + random.below(3), () => oneOf(random, places));
+  const used = times(1 + random.below(3), () => random.oneOf(places));
   const change = (node: number, canBeInvalid = true): Change => {
-    return { node, index: oneOf(random, used), pkey: pkey(canBeInvalid) };
+    return { node, index: random.oneOf(used), pkey: pkey(canBeInvalid) };
   };
   const connections = times(1 + random.below(6), () => ({
-    transport: oneOf(random, transports),
+    transport: random.oneOf(transports),
     // Entry that the QP of each host names.
-    indexes: [oneOf(random, used), oneOf(random, used)],
+    indexes: [random.oneOf(used), random.oneOf(used)],
   }));
   const message = ({ transport }: (typeof connections)[number]) => {
     if (transport === 'UD') return { opcode: SEND, lengthBytes: 1 + random.below(slotBytes - grhBytes) };
-    const opcode = oneOf(random, transport === 'RC' ? [WRITE, SEND, READ] : [WRITE, SEND]);
+    const opcode = random.oneOf(transport === 'RC' ? [WRITE, SEND, READ] : [WRITE, SEND]);
     return { opcode, lengthBytes: 1 + random.below(random.chance(0.6) ? mtuBytes : slotBytes) };
   };
   const steps = times(2 + random.below(4), (step) => {

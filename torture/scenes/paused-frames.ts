@@ -6,13 +6,13 @@
  *     QPs ──▶ frames ══▶ receive fifo ──(slow)──▶ memory
  *              ▲              └── PAUSE at a share of the fifo, again at half its time; it ends at another share
  */
-import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
+
 import { countOf, type Messages, type Outcome, playBothWays } from './both-ways.ts';
-import type { Draft, Ended, Played, Random, Stage } from './language/index.ts';
-import { failuresOf, mtuOf, oneOf, scene, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, Ended, Played, Stage } from './language/index.ts';
+import { failuresOf, mtuOf, psPerMs, psPerNs, psPerUs, scene, times, WRITE } from './language/index.ts';
 import { retransmittedIn } from './lost-frames.ts';
 
-function draw(random: Random): Draft<Messages> {
+function draw(random: Draws): Draft<Messages> {
   const mtuCode = 1 + random.below(5);
   const mtu = mtuOf(mtuCode);
   const packets = 1 + random.below(8);
@@ -30,10 +30,10 @@ function draw(random: Random): Draft<Messages> {
     'hca.capability.linkLayer': 'ethernet',
     'hca.capability.roce': random.chance(0.4) ? 'v1' : 'v2',
     'ethernet.mtuBytes': mtu + 96 + random.below(200),
-    'ethernet.gigabitsPerSecond': oneOf(random, [10, 20, 40, 40]),
+    'ethernet.gigabitsPerSecond': random.oneOf([10, 20, 40, 40]),
     'ethernet.receiveFifoFrames': 1 + random.below(random.chance(0.5) ? 8 : 100),
     'ethernet.pauseXoffPercent': xoff,
-    'ethernet.pauseXonPercent': oneOf(random, [0, 0, 50, 99]),
+    'ethernet.pauseXonPercent': random.oneOf([0, 0, 50, 99]),
     // At 40 Gb/s 6.6 µs and more: shorter than many a stop.
     'ethernet.pauseQuanta': random.chance(0.4) ? 65_535 : 512 + random.below(600),
     'ethernet.cableMetres': random.below(8),

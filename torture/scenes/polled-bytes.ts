@@ -4,8 +4,8 @@
  *
  *     asker: WRITE ─► … page │ page … ─► answerer spins on one byte, reads all up to it ─► next
  */
-import type { Draft, Random, Stage } from './language/index.ts';
-import { connect, filled, maybe, scene, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, Stage } from './language/index.ts';
+import { connect, filled, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   /** Each with the byte of it that is spun on. */
@@ -20,7 +20,7 @@ const areaBytes = 32 * 1024;
 const spinCycles = 30;
 const byteOf = (message: number): number => 1 + (message % 250);
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const messages = times(1 + random.below(8), () => {
     const offset = random.chance(0.6) ? 256 * random.below(16) : random.below(4096);
     const lengthBytes = 1 + random.below(areaBytes - offset);
@@ -28,7 +28,7 @@ function draw(random: Random): Draft<Args> {
   });
   return {
     args: { messages },
-    set: maybe(random, 0.5, () => ({ 'pcie.rootComplex.writeLatencyPs': random.below(170_000) })),
+    set: random.maybe(0.5, () => ({ 'pcie.rootComplex.writeLatencyPs': random.below(170_000) })),
     hasDrawnHardware: random.chance(0.3),
     again: { partition: 'single', shuffleSeed: undefined, isUnwatched: true },
   };

@@ -13,8 +13,8 @@
 
 import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Side, Stage, Taken } from './language/index.ts';
-import { connect, oneOf, psPerMs, SEND, scene, times, topic, usual, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage, Taken } from './language/index.ts';
+import { connect, psPerMs, SEND, scene, times, topic, usual, WRITE } from './language/index.ts';
 
 const states = ['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'RTS again', 'ERR', 'RESET again'] as const;
 type State = (typeof states)[number] | 'ERR later';
@@ -25,7 +25,7 @@ const messageBytes = 96;
 const cap = { maxSendWr: 40, maxRecvWr: 80 };
 const options = { areaBytes: 4096, cap, cqEntries: 255 };
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const some = (): number => (random.chance(0.5) ? 0 : 1 + random.below(4));
   // A life of the QP.
   const round = () => ({
@@ -39,7 +39,7 @@ function draw(random: Random) {
       restNs: random.below(random.chance(0.5) ? 300 : 20_000),
     })),
     // The state from which it goes to ERR.
-    last: random.chance(0.6) ? ('RTS again' as const) : oneOf(random, ['INIT', 'RTR', 'RTS', 'SQD'] as const),
+    last: random.chance(0.6) ? ('RTS again' as const) : random.oneOf(['INIT', 'RTR', 'RTS', 'SQD'] as const),
     // Posted some time after the QP has failed, perhaps after another 2ERR.
     late: times(1 + random.below(3), () => ({
       sends: some(),

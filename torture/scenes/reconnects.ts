@@ -19,17 +19,17 @@ import {
   nameOf,
   reasonStale,
 } from './cm-connection.ts';
-import type { ArgsOf, Draft, Played, Random, Stage } from './language/index.ts';
-import { oneOf, patternOf, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Stage } from './language/index.ts';
+import { patternOf, scene, sumOf, times } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const choices = [[0], [1], [0, 1], [1, 0], [0, 0], [1, 1], []] as const;
   const args = {
     rounds: times(2 + random.below(4), () => ({
       // Connections that are made one after the other, and stay.
       count: 1 + random.below(3),
       // Nodes whose devices are reset afterwards, in this order.
-      resets: oneOf<readonly number[]>(random, choices),
+      resets: random.oneOf<readonly number[]>(choices),
     })),
     lengthBytes: 1 + random.below(cmBytesMax),
   };

@@ -7,17 +7,17 @@
  */
 import { allAccess, openEndpoint } from '../../experiments/workloads/index.ts';
 import { deregMr, type IbvMr, type IbvPd, regMr } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
-import { oneOf, orCode, patternOf, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { orCode, patternOf, scene, sumOf, times } from './language/index.ts';
 
 const kinds = ['register', 'register', 'deregister', 'hole', 'readOnly', 'unmapped'] as const;
 const pageBytes = 4096;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const steps = times(6 + random.below(20), () => {
     const pages = 2 + random.below(24);
     return {
-      kind: oneOf(random, kinds),
+      kind: random.oneOf(kinds),
       pages,
       // Of the first byte in its page, and of the end before that of the last page.
       offset: random.below(pageBytes),

@@ -11,13 +11,11 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,
   filled,
-  maybe,
-  oneOf,
   patternOf,
   READ,
   scene,
@@ -53,7 +51,7 @@ const { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE 
 const rightOf = (opcode: number): number =>
   opcode === READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const areaBytes = pageBytes * (1 + random.below(6));
   const place = () => {
     const isAligned = random.chance(0.4);
@@ -72,11 +70,11 @@ function draw(random: Random) {
   const first: Registration = { ...place(), domain: domain(), access: access() };
   let now = first;
   const rounds = times(1 + random.below(5), () => {
-    const flaw: Flaw = random.chance(0.2) ? oneOf(random, flaws) : null;
+    const flaw: Flaw = random.chance(0.2) ? random.oneOf(flaws) : null;
     const some: Change = {
-      ...maybe(random, 0.6, place),
-      ...maybe(random, 0.4, () => ({ domain: domain() })),
-      ...maybe(random, 0.5, () => ({ access: access() })),
+      ...random.maybe(0.6, place),
+      ...random.maybe(0.4, () => ({ domain: domain() })),
+      ...random.maybe(0.5, () => ({ access: access() })),
     };
     // At least one change: all are to end as they began in any case.
     const change: Change = Object.keys(some).length === 0 ? place() : some;
@@ -87,7 +85,7 @@ function draw(random: Random) {
       const within = random.below(region - lengthBytes + 1);
       const ends = [0, region - lengthBytes, region - lengthBytes + 1, -1];
       // From the first byte of the region; some are not in it.
-      const offset = random.chance(0.6) ? within : oneOf(random, ends);
+      const offset = random.chance(0.6) ? within : random.oneOf(ends);
       return { opcode: opcode(), offset, lengthBytes };
     };
     return {

@@ -6,8 +6,8 @@
  */
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Random, Stage } from './language/index.ts';
-import { filled, maybe, oneOf, SEND, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Stage } from './language/index.ts';
+import { filled, SEND, scene, sumOf, times } from './language/index.ts';
 
 type Piece = readonly [offset: number, lengthBytes: number];
 
@@ -24,13 +24,13 @@ interface Limits {
   readonly maxInlineBytes: number;
 }
 
-function draw(random: Random) {
+function draw(random: Draws) {
   // Each has a QP of its own, since a message that is too long ends it.
   const stages = times(1 + random.below(3), () => {
     const [maxSendSge, maxRecvSge] = [1 + random.below(6), 1 + random.below(6)];
     const maxInlineBytes = random.chance(0.3) ? 0 : random.below(400);
     const limits = { maxSendSge, maxRecvSge, maxInlineBytes };
-    const queueLength = oneOf(random, [1, 2, 4, longestQueue, longestQueue]);
+    const queueLength = random.oneOf([1, 2, 4, longestQueue, longestQueue]);
     const roundCount = 3 + random.below(8);
     const rounds = times(roundCount, (round) => {
       const good = times(1 + random.below(queueLength), (at) => drawMessage(random, limits, at === 0, false));
@@ -45,7 +45,7 @@ function draw(random: Random) {
     'pcie.rootComplex.readLatencyPs': 100_000 * (2 + random.below(10)),
     'hca.wqePrefetchCount': 1,
   });
-  const set = maybe(random, 0.5, slow);
+  const set = random.maybe(0.5, slow);
   return {
     args: { stages },
     set,
@@ -54,7 +54,7 @@ function draw(random: Random) {
   } satisfies Draft<unknown>;
 }
 
-function drawMessage(random: Random, limits: Limits, isFirst: boolean, isTooLong: boolean) {
+function drawMessage(random: Draws, limits: Limits, isFirst: boolean, isTooLong: boolean) {
   const { maxSendSge, maxRecvSge, maxInlineBytes } = limits;
   const isInline = !isTooLong && maxInlineBytes > 0 && random.chance(0.6);
   const into = drawPieces(random, isTooLong ? 1 + random.below(maxRecvSge) : random.below(maxRecvSge + 1));
@@ -79,7 +79,7 @@ type Args = ArgsOf<typeof draw>;
 type Message = ReturnType<typeof drawMessage>;
 
 /** Buffers that do not touch one another, in any order, some of them empty. */
-function drawPieces(random: Random, count: number): Piece[] {
+function drawPieces(random: Draws, count: number): Piece[] {
   const strideBytes = Math.floor(areaBytes / Math.max(1, count));
   const places = times(count, (at): Piece => {
     const length = random.chance(0.2) ? 0 : 1 + random.below(random.chance(0.7) ? 200 : 1200);
@@ -89,7 +89,7 @@ function drawPieces(random: Random, count: number): Piece[] {
 }
 
 /** So many bytes in up to so many pieces. */
-function cut(random: Random, lengthBytes: number, most: number): Piece[] {
+function cut(random: Draws, lengthBytes: number, most: number): Piece[] {
   const pieces: Piece[] = [];
   let rest = lengthBytes;
   for (let left = 1 + random.below(most); left > 0; left--) {

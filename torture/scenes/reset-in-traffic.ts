@@ -8,13 +8,12 @@
  */
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Ended, FaultEntry, Played, Random, Side, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,
   filled,
   isWell,
-  oneOf,
   patternOf,
   READ,
   scene,
@@ -42,8 +41,8 @@ interface Args {
   readonly closesFirst: boolean;
 }
 
-function draw(random: Random): Draft<Args> {
-  const how = oneOf(random, ['closing', 'catastrophic', 'gone'] as const);
+function draw(random: Draws): Draft<Args> {
+  const how = random.oneOf(['closing', 'catastrophic', 'gone'] as const);
   const deaths = random.chance(0.7) ? 1 : 2 + random.below(3);
   const hasDrawnHardware = random.chance(0.25);
   const args: Args = {

@@ -9,21 +9,21 @@
 
 import * as ibv from '../../userlib/index.ts';
 import { type CmConnection, CmParty, cmBytesMax, listen, listening, reasonStale } from './cm-connection.ts';
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
-import { oneOf, patternOf, psPerMs, scene, times, topic } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { patternOf, psPerMs, scene, times, topic } from './language/index.ts';
 
 /** All repetitions of a REQ: 16 time-outs of some eight seconds. */
 const endPatiencePs = 200_000 * psPerMs;
 const attemptsMax = 4;
 const restartPs = 200 * psPerMs;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     rounds: times(1 + random.below(3), () => ({
       // Node whose device is reset …
       victim: random.below(2),
       // … that long after the REQ was posted. A REQ and its REP take some tens of microseconds.
-      restNs: random.below(oneOf(random, [100, 5000, 60_000, 400_000])),
+      restNs: random.below(random.oneOf([100, 5000, 60_000, 400_000])),
     })),
     lengthBytes: 1 + random.below(cmBytesMax),
   };

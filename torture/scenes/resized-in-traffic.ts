@@ -4,10 +4,10 @@
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
-import { maybe, SEND, scene, series, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { SEND, scene, series, times } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const cqCount = 1 + random.below(4);
   const args = {
     cqCount,
@@ -21,9 +21,9 @@ function draw(random: Random) {
   };
   const set = {
     'pcie.iommu.isEnabled': random.chance(0.7),
-    ...maybe(random, 0.7, () => ({ 'hca.cqcCacheEntries': 1, 'hca.cqcCacheWays': 1 })),
-    ...maybe(random, 0.7, () => ({ 'pcie.rootComplex.readLatencyPs': 10_000_000 })),
-    ...maybe(random, 0.3, () => ({ 'pcie.link.generation': 1, 'pcie.link.lanes': 1 })),
+    ...random.maybe(0.7, () => ({ 'hca.cqcCacheEntries': 1, 'hca.cqcCacheWays': 1 })),
+    ...random.maybe(0.7, () => ({ 'pcie.rootComplex.readLatencyPs': 10_000_000 })),
+    ...random.maybe(0.3, () => ({ 'pcie.link.generation': 1, 'pcie.link.lanes': 1 })),
   };
   return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
 }

@@ -17,17 +17,17 @@ import {
 } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { allThatCame, datagramQps, grhBytes, readyDatagrams } from './datagrams.ts';
-import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
-import { isSame, isWell, oneOf, patternOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { isSame, isWell, patternOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
 
 const payloadBytesMax = 4096;
 const slotBytes = grhBytes + payloadBytesMax;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const senders = 1 + random.below(4);
   const receivers = 2 + random.below(5);
-  const maxWr = oneOf(random, [3, 7, 15, 31]);
-  const lengthMax = oneOf(random, [8, 300, payloadBytesMax]);
+  const maxWr = random.oneOf([3, 7, 15, 31]);
+  const lengthMax = random.oneOf([8, 300, payloadBytesMax]);
   // The last QP stays.
   let doomed = 0;
   const rounds = times(3 + random.below(6), () => {

@@ -7,19 +7,8 @@
 
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Random, Stage, Taken } from './language/index.ts';
-import {
-  filled,
-  isWell,
-  oneOf,
-  psPerMs,
-  SEND,
-  scene,
-  series,
-  sumOf,
-  times,
-  topic,
-} from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { filled, isWell, psPerMs, SEND, scene, series, sumOf, times, topic } from './language/index.ts';
 
 type Message = readonly [qp: number, lengthBytes: number];
 
@@ -28,15 +17,15 @@ const slotBytes = 16_384;
 const blank = 0xee;
 const restMs = 100;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const qpCount = 2 + random.below(5);
   const cqCount = 1 + random.below(3);
-  const maxWr = oneOf(random, [3, 7, 15, 31]);
+  const maxWr = random.oneOf([3, 7, 15, 31]);
   const isLong = random.chance(0.3);
   const length = (): number =>
     isLong
       ? random.below(slotBytes + 1)
-      : oneOf(random, [random.below(10), random.below(300), random.below(5000)]);
+      : random.oneOf([random.below(10), random.below(300), random.below(5000)]);
   // The last QP stays to the end.
   const doomed = times(qpCount - 1, (qp) => qp);
   const turns = times(4 + random.below(8), () => {

@@ -3,8 +3,7 @@
  * long as it was asked for, however many others are under way, and wherever the kernel of time keeps it: sleeps that are nearly as long as the
  * near events reach (sim/event-queue.ts), and much longer ones (nanosleep(2)).
  */
-import type { Draft, Random, Stage } from './language/index.ts';
-import { on, oneOf, psPerUs, scene, sumOf, times } from './language/index.ts';
+import { type Draft, type Draws, on, psPerUs, type Stage, scene, sumOf, times } from './language/index.ts';
 import { sender, type Waits, waiter } from './timed-waits.ts';
 
 const sleeperCount = 9;
@@ -18,8 +17,8 @@ interface Args extends Waits {
   readonly sleepsPs: readonly (readonly number[])[];
 }
 
-function draw(random: Random): Draft<Args> {
-  const nearShare = oneOf(random, [0, 0.5, 1]);
+function draw(random: Draws): Draft<Args> {
+  const nearShare = random.oneOf([0, 0.5, 1]);
   const sleepPs = (): number =>
     random.chance(nearShare)
       ? nearPs - 60_000 + random.below(80_000)

@@ -6,8 +6,8 @@
  */
 
 import { drawLink } from './few-credits.ts';
-import type { Draft, Random, Side, Stage } from './language/index.ts';
-import { connect, oneOf, READ, SEND, scene, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   readonly qpCount: number;
@@ -20,13 +20,11 @@ const areaBytes = 4096;
 /** Of receives; a completion of a request has its number. */
 const receiveId = -1;
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const qpCount = 1 + random.below(2);
-  const kinds = oneOf(random, [[WRITE], [SEND], [WRITE, SEND]]);
+  const kinds = random.oneOf([[WRITE], [SEND], [WRITE, SEND]]);
   const readShare = random.chance(0.3) ? 0.05 : 0;
-  const opcodes = times(20 + random.below(20), () =>
-    random.chance(readShare) ? READ : oneOf(random, kinds),
-  );
+  const opcodes = times(20 + random.below(20), () => (random.chance(readShare) ? READ : random.oneOf(kinds)));
   const lengthBytes = 1 + random.below(random.chance(0.7) ? 64 : 300);
   const writeLatencyPs = 200_000 + random.below(1_500_000);
   return {

@@ -5,17 +5,17 @@
  */
 import * as sockets from '../../experiments/workloads/index.ts';
 import { addressOf } from '../../machine/index.ts';
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
-import { oneOf, patternOf, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { patternOf, scene, sumOf, times } from './language/index.ts';
 
 const port = 7000;
 const closedPort = 7999;
 
-function draw(random: Random) {
-  const mtu = oneOf(random, [576, 1500, 1500, 9000]);
+function draw(random: Draws) {
+  const mtu = random.oneOf([576, 1500, 1500, 9000]);
   const perMillion = (): number => (random.chance(0.5) ? 0 : Math.round(100 * 300 ** random.unit()));
   const stream = () => {
-    const most = oneOf(random, [3, 200, 3000, 60_000]);
+    const most = random.oneOf([3, 200, 3000, 60_000]);
     return {
       // Bytes of each call of send(2).
       writes: times(random.below(8), () => 1 + random.below(most)),
@@ -35,7 +35,7 @@ function draw(random: Random) {
     'machine.adapter': 'nic',
     'ethernet.mtuBytes': mtu,
     'net.driver.mtu': mtu,
-    'ethernet.gigabitsPerSecond': oneOf(random, [1, 10, 40]),
+    'ethernet.gigabitsPerSecond': random.oneOf([1, 10, 40]),
     'ethernet.lossPerMillion': perMillion(),
     'ethernet.corruptionPerMillion': perMillion(),
     'ethernet.receiveFifoFrames': 4 + random.below(60),

@@ -5,7 +5,7 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
 import { connect, psPerMs, SEND, scene, statusesOf, times } from './language/index.ts';
 
 type Message = 'plain' | 'solicited' | 'too long';
@@ -14,7 +14,7 @@ type Message = 'plain' | 'solicited' | 'too long';
 const patienceMs = 50;
 const receiveBytes = 64;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const rounds = times(3 + random.below(6), () => {
     const plain = times(random.below(4), (): Message => (random.chance(0.3) ? 'solicited' : 'plain'));
     const isFlawed = plain.length === 0 || random.chance(0.4);

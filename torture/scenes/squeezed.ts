@@ -9,8 +9,8 @@ import { allAccess } from '../../experiments/workloads/index.ts';
 import type { Process } from '../../host/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import type { IbvMr } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Reach, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, Random, scene, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Reach, Stage } from './language/index.ts';
+import { connect, patternOf, Random, scene, times, topic, WRITE } from './language/index.ts';
 
 const kinds = ['write', 'write', 'read', 'peer', 'peer', 'peerKept', 'fork'] as const;
 const pageBytes = 4096;
@@ -19,7 +19,7 @@ const reservedMib = 48;
 /** Frames that the driver gives to its device, at least. */
 const donatedPages = 2185;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const chunkPages = 16 + random.below(48);
   const framesMax = (sizeMib - reservedMib) * 256 - donatedPages;
   const chunks = Math.ceil((framesMax + random.below(500)) / chunkPages);
@@ -28,7 +28,7 @@ function draw(random: Random) {
     chunks,
     chunkPages,
     rounds: times(3 + random.below(5), () => ({
-      kind: oneOf(random, kinds),
+      kind: random.oneOf(kinds),
       // It is written to, read, or registered for the peer.
       chunk: random.below(chunks),
       // Chunks that are looked at afterwards, which pushes others out.

@@ -3,8 +3,8 @@
  * arrive, what is written after the call has returned may not, and no other owner writes over it (IBTA 10.6.7.2: a deregistered region is not
  * accessed any more; 10.2.4.4: nor the buffers of a destroyed QP's requests).
  */
-import type { Draft, Random, Reach, Stage } from './language/index.ts';
-import { connect, filled, maybe, oneOf, psPerNs, READ, scene, topic, WRITE } from './language/index.ts';
+import type { Draft, Draws, Reach, Stage } from './language/index.ts';
+import { connect, filled, psPerNs, READ, scene, topic, WRITE } from './language/index.ts';
 
 interface Args {
   readonly opcode: number;
@@ -37,7 +37,7 @@ const slow = [
 ];
 
 /** Regions that take the only MPT entry on chip from each other: the entry of the one that goes is being read most of the time. */
-function drawSlowLookups(random: Random): Draft<Args> {
+function drawSlowLookups(random: Draws): Draft<Args> {
   const count = 14 + random.below(16);
   const isRead = random.chance(0.5);
   const side = isRead === random.chance(0.7) ? 1 : 0;
@@ -51,7 +51,7 @@ function drawSlowLookups(random: Random): Draft<Args> {
     'pcie.rootComplex.readLatencyPs': readLatencyPs,
     'pcie.rootComplex.writeLatencyPs': Math.floor(readLatencyPs * share),
     ...oneMpt,
-    ...maybe(random, 0.6, () => oneMtt),
+    ...random.maybe(0.6, () => oneMtt),
   };
   const opcode = isRead ? READ : WRITE;
   const args = { opcode, how: 'deregister', side, count, lengthBytes, alternates: true, delayNs } as const;
@@ -59,7 +59,7 @@ function drawSlowLookups(random: Random): Draft<Args> {
 }
 
 /** Reads by one tag, in small pieces, of long requests: what has been looked up waits for many microseconds to be read. */
-function drawQueuedAccesses(random: Random): Draft<Args> {
+function drawQueuedAccesses(random: Draws): Draft<Args> {
   const isRead = random.chance(0.5);
   // Whose memory the device reads, four times of five.
   const reading = isRead ? 1 : 0;
@@ -76,12 +76,12 @@ function drawQueuedAccesses(random: Random): Draft<Args> {
     'dma.tagCount': 1,
     'pcie.rootComplex.readLatencyPs': 500_000 + random.below(2_500_000),
     'pcie.enumeration.maxReadRequestBytes': 256 << random.below(3),
-    ...maybe(random, 0.3, () => narrow),
+    ...random.maybe(0.3, () => narrow),
   };
   return { args, set, climate: 'flawed' };
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const kind = random.unit();
   if (kind < 0.42) return drawSlowLookups(random);
   if (kind < 0.8) return drawQueuedAccesses(random);
@@ -95,7 +95,7 @@ function draw(random: Random): Draft<Args> {
     alternates,
     delayNs: random.below(30_000),
   };
-  return { args, set: oneOf(random, slow), hasDrawnHardware: random.chance(0.5), climate: 'flawed' };
+  return { args, set: random.oneOf(slow), hasDrawnHardware: random.chance(0.5), climate: 'flawed' };
 }
 
 const otherTopic = topic<Reach>('other');

@@ -4,8 +4,8 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Random, Stage } from './language/index.ts';
-import { connect, oneOf, psPerNs, psPerUs, SEND, scene, times } from './language/index.ts';
+import type { Draft, Draws, Stage } from './language/index.ts';
+import { connect, psPerNs, psPerUs, SEND, scene, times } from './language/index.ts';
 
 const kinds = ['completion', 'completion', 'async', 'sleep', 'sleep', 'command'] as const;
 
@@ -15,13 +15,13 @@ export interface Waits {
   readonly pausesNs: readonly number[];
 }
 
-function draw(random: Random): Draft<Waits> {
+function draw(random: Draws): Draft<Waits> {
   // In half of the stories most waits are cut short, and the next ones last longer than they would have.
   const isBusy = random.chance(0.5);
   const lengthNs = (): number => Math.floor(2 ** (isBusy ? 18 + 4 * random.unit() : 22 * random.unit()));
   const pauseNs = (): number => Math.floor(2 ** (isBusy ? 13 + 6 * random.unit() : 22 * random.unit()));
   const args = {
-    waits: times(4 + random.below(16), () => ({ kind: oneOf(random, kinds), lengthNs: lengthNs() })),
+    waits: times(4 + random.below(16), () => ({ kind: random.oneOf(kinds), lengthNs: lengthNs() })),
     pausesNs: times(1 + random.below(isBusy ? 16 : 12), pauseNs),
   };
   return { args, hasDrawnHardware: random.chance(0.5) };

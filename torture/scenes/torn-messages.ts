@@ -6,7 +6,7 @@
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { connectUnreliable, grhBytes, type UnreliableSide } from './datagrams.ts';
-import type { Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import { isSame, isWell, mtuOf, patternOf, scene, statusesOf, sumOf, times } from './language/index.ts';
 
 interface Args {
@@ -29,7 +29,7 @@ const mtuBytes = ({ mtuCode, transport }: Pick<Args, 'mtuCode' | 'transport'>): 
 const answerId = 1000;
 const floodCount = 600;
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const transport = random.chance(0.6) ? 'UC' : 'UD';
   if (random.chance(0.2)) return drawFlood(transport);
   const mtuCode = 1 + random.below(3);

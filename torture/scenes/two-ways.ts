@@ -3,11 +3,10 @@
  * of another. No direction and no QP starves, and what the parameters say of turns is kept: so many responses, then a request
  * (`hca.responseBurstPackets`), and so many packets of one message in a row (`hca.burstPackets`; docs/reference/timing.md).
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Random, Stage } from './language/index.ts';
-import { connect, isWell, mtuOf, oneOf, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Played, Stage } from './language/index.ts';
+import { connect, isWell, mtuOf, psPerNs, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const isTwoWay = random.chance(0.65);
   const args = {
     // Requests of node 0, and whether node 1 writes to it at the same time.
@@ -30,7 +29,7 @@ function draw(random: Random) {
   const turns = isTwoWay
     ? { 'hca.responseBurstPackets': 1 + random.below(4) }
     : { 'hca.burstPackets': 6 + random.below(11) };
-  const [speed, lanes] = oneOf(random, links);
+  const [speed, lanes] = random.oneOf(links);
   return { args, set: { 'wire.speed': speed, 'wire.lanes': lanes, ...turns } } satisfies Draft<unknown>;
 }
 

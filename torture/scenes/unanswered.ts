@@ -3,7 +3,7 @@
  * time-out, from its own sending on, and there are as many as the retry count says (IBTA 9.7.6.1.3, 9.9.2.1.1). An answer gives all retries
  * back, so that later requests that lose as many attempts end well, too.
  */
-import type { ArgsOf, Draft, Ended, FaultEntry, Played, Random, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import {
   connect,
   present,
@@ -16,7 +16,7 @@ import {
   WRITE,
 } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const hasDrawnHardware = random.chance(0.4);
   const retryCount = random.below(8);
   const pause = (): number => (random.chance(0.3) ? 0 : random.unit() * 1.3);

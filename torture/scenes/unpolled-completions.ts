@@ -5,7 +5,7 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
 import { connect, isWell, present, scene, sumOf, times, WRITE } from './language/index.ts';
 
 type Step =
@@ -22,7 +22,7 @@ const idsPerQp = 10_000;
 const restMs = 100;
 const slotBytes = 64;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const qpCount = 1 + random.below(12);
   const isSlow = random.chance(0.4);
   const steps = times(30 + random.below(60), (): Step => {

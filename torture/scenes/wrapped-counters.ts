@@ -4,7 +4,7 @@
  */
 
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, FaultEntry, Random, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, FaultEntry, Side, Stage } from './language/index.ts';
 import { connect, SEND, scene, times, WRITE } from './language/index.ts';
 
 const wrap = 65_536;
@@ -15,7 +15,7 @@ const areaBytes = slotCount * slotBytes;
 const receiveCount = 128;
 const attributes = { timeoutCode: 8, rnrTimerCode: 1 };
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     opcode: random.chance(0.5) ? SEND : WRITE,
     // Requests posted at once; the last of them is signalled.

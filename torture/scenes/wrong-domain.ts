@@ -4,10 +4,10 @@
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
 import { postSend } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Random, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
 import { connect, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     // Host whose QPs are of another domain than the area, which is the answerer's, or the asker's own.
     strangeAt: random.chance(0.6) ? 'answerer' : 'asker',

@@ -6,7 +6,7 @@ export { Random } from '../../../sim/index.ts';
 export { differencesOf, filled, isSame, patternOf } from './bytes.ts';
 export { type Ended, failuresOf, isWell, statusesOf, type Taken } from './completions.ts';
 export type { Device } from './device.ts';
-export { maybe, oneOf, series, someOrder, sumOf, times } from './draws.ts';
+export { Draws, series, sumOf, times } from './draws.ts';
 export { ADD, READ, SEND, WRITE } from './opcodes.ts';
 export { type ArgsOf, type Draft, on, type Played, type Scene, type ScenePlan, scene } from './scene.ts';
 export { connect, mtuOf, present, type Reach, Side, timeOutPsOf, usual } from './side.ts';

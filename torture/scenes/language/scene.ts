@@ -9,8 +9,8 @@
 import type { FaultEntry } from '../../../machine/faults/index.ts';
 import type { ProgramContext, Report } from '../../../machine/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
-import type { Random } from '../../../sim/index.ts';
 import type { Again, Climate } from '../../story.ts';
+import type { Draws } from './draws.ts';
 import { Stage } from './stage.ts';
 
 /** How a story says which scene it is: plain data, like all of a story. */
@@ -39,7 +39,7 @@ export interface Draft<Args = unknown> {
 }
 
 /** Arguments that a function draws: its literals are their declaration. */
-export type ArgsOf<D extends (random: Random) => Draft<unknown>> = ReturnType<D>['args'];
+export type ArgsOf<D extends (random: Draws) => Draft<unknown>> = ReturnType<D>['args'];
 
 /** Input of a scene's judge. */
 export interface Played<Args, Told> {
@@ -82,7 +82,7 @@ interface Placed<Args, Told> {
 
 /** As an author writes a scene. */
 interface Specification<Args, Told extends readonly unknown[]> extends Traits {
-  draw(random: Random): Draft<Args>;
+  draw(random: Draws): Draft<Args>;
   /** The first at host 0 and the second at host 1, where {@link on} does not say otherwise. */
   readonly programs: { readonly [P in keyof Told]: Play<Args, Told[P]> | Placed<Args, Told[P]> };
   /** @returns the contradictions beyond what the programs have accused; empty when all is well */
@@ -101,7 +101,7 @@ export interface Unnamed extends Traits {
     readonly node: number;
     run(context: ProgramContext, args: unknown): Promise<Result>;
   }[];
-  draw(random: Random): Draft;
+  draw(random: Draws): Draft;
   judge(played: {
     readonly args: unknown;
     readonly results: readonly unknown[];
