@@ -1,5 +1,5 @@
 /** The words of a scene. */
-export { psPerMs, psPerNs, psPerSecond, psPerUs } from '../../../base/index.ts';
+export { psPerMs, psPerNs, psPerUs } from '../../../base/index.ts';
 export type { FaultEntry } from '../../../machine/faults/index.ts';
 export type { ParameterValues } from '../../../machine/profile/index.ts';
 export { Random } from '../../../sim/index.ts';
