@@ -1,7 +1,6 @@
 /**
- * QPs are destroyed with unanswered requests, again and again, on hardware that can keep few requests at a time, and the next ones take their
- * numbers and places at once: the QP beside them continues undisturbed (IBTA 10.2.4.4, 11.2.4.4: outstanding work of a destroyed QP is gone,
- * and its resources are free again).
+ * QPs are destroyed with unanswered requests, again and again, on hardware that keeps few requests, and new QPs reuse their numbers and
+ * resources at once: another QP continues undisturbed (IBTA 10.2.4.4, 11.2.4.4).
  *
  *     round:  new QPs, connected ─► requests on all of them ─► destroyed, at either side first ─► the QP that stays: WRITEs, READs
  */
@@ -17,7 +16,7 @@ const slots = 16;
 
 function drawRound(random: Draws) {
   const qpCount = 1 + random.below(4);
-  // The answerer's QPs are destroyed before anything is requested.
+  // The answerer destroys its QPs before the first request.
   const isUnanswered = random.chance(0.5);
   const reach = random.chance(0.65) ? 3000 : 30_000;
   return {
@@ -26,7 +25,7 @@ function drawRound(random: Draws) {
     requestCount: 1 + random.below(slots / qpCount),
     opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(random.chance(0.4) ? 300 : slotBytes),
-    // From the last post to the end of the QPs, by side; the other side's requests stay unanswered from then on.
+    // From the last post to the destruction of the QPs, by side.
     delaysNs: [random.below(reach), random.below(reach)],
     isUnanswered,
   };
@@ -51,10 +50,10 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Four parts: what the QPs that go write and read, and the same of the one that stays; each at the side that it comes to. */
+/** Four parts: targets of WRITEs and of READs of the destroyed QPs, and the same of the QP that stays. */
 const place = (part: number, slot: number): number => (part * slots + slot) * slotBytes;
 
-/** QPs of this round, connected to those of the other program, with a receive for whatever is sent. */
+/** QPs of this round, connected to those of the other program, with a receive for each SEND. */
 async function goingQps(
   side: Side,
   { qpCount, requestCount, opcode }: Round,
@@ -71,7 +70,7 @@ async function goingQps(
   return qps;
 }
 
-/** Posts requests, and destroys its QPs; their completions on its CQ go with them. */
+/** Posts requests, and destroys its QPs, whose completions vanish from its CQ. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { rounds, lengthBytes, stayingCount } = stage.args;
   const side = await connect(stage, { areaBytes: place(4, 0), cap: { maxSendWr: 16 } });

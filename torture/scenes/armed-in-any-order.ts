@@ -1,7 +1,7 @@
 /**
- * A CQ is armed for the next completion and for solicited ones in any order, once and again, between messages of both kinds, polls and a
- * failure (IBTA 11.4.2.2): a request that is pending is not weakened by a later one, it ends with its event, and an event comes once. A
- * completion that was neither polled nor reported by an event when the CQ was armed may raise its event at once: cards differ in that.
+ * A CQ is armed for the next completion and for solicited ones in any order, between messages of both kinds, polls and a failure (IBTA
+ * 11.4.2.2): a later request does not weaken a pending one, which ends with exactly one event. A completion that was neither polled nor
+ * reported when the CQ was armed may raise its event at once: cards differ.
  */
 
 import * as ibv from '../../userlib/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Attributes of QPs that work already: rights given and taken, at rest or in mid-traffic, and send queues that are drained, changed and
- * restarted. What was not named keeps its value (IBTA 11.2.5.2, table of modify QP; 10.3.1 for SQD).
+ * Attributes of working QPs change: rights at rest and in mid-traffic, and send queues that are drained, changed and restarted. Attributes that
+ * were not named keep their values (IBTA 11.2.5.2, table of modify QP; 10.3.1 for SQD).
  *
  *     each step:   the answerer changes its rights ─► the asker uses them;   the asker drains, changes, continues ─► all arrives
  */
@@ -108,7 +108,7 @@ async function asker(stage: Stage<Args>): Promise<number> {
       await drain(side, step, async () => {
         postAll(half, requests.length);
         if (!wantsEvent) return;
-        // Everything that had begun has ended, and nothing goes out while the queue is drained.
+        // All requests that had begun have ended, and the drained queue sends none.
         const begun = await side.completions(half, 20 * psPerUs);
         const late = await side.completions(left - begun.length, 300 * psPerUs);
         left -= begun.length + late.length;

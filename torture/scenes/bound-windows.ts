@@ -1,7 +1,7 @@
 /**
- * Windows of a region are bound, used and taken back in every way: by an unbinding, a binding elsewhere, a local invalidate, a SEND with Invalidate,
- * a deallocation, after the requests that use them or in the middle of these. Each request is answered by what its key stands for at that instant,
- * and once a window is taken back no access under way reaches its memory: the owner writes there at once (IBTA vol 1, 9.4.1.1.3, 10.6.5, 10.6.7).
+ * Windows of a region are bound, used and taken back by an unbinding, a binding elsewhere, a local invalidate, a SEND with Invalidate or a
+ * deallocation, after the requests that use them or among them. The key's validity at that instant decides each answer, and once a window is
+ * taken back no access in flight reaches its memory, where the owner writes at once (IBTA vol 1, 9.4.1.1.3, 10.6.5, 10.6.7).
  *
  *     owner: fill ─► bind ──► key ────────► take back ─► fill the window again ─► all bytes as they must be
  *     user:                     └► requests ─┴──────────► one more by the old key: refused

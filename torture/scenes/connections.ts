@@ -1,7 +1,7 @@
 /**
- * Connections by rdma_cm, several of them at once or one after another, some of whose messages are lost, copied or late: each that both programs
- * want is established, carries a message both ways and ends at both sides; one that is refused, that has no listener or that its program gives
- * up ends so; and nothing of any of them stays (IBTA volume 1, 12.9; rdma_cm(7)).
+ * Connections by rdma_cm, at once or one after another; some of their messages are lost, copied or late. A connection that both programs want
+ * is established, carries a message both ways and ends at both sides; one that is refused, abandoned or has no listener ends so; and no
+ * connection remains (IBTA volume 1, 12.9; rdma_cm(7)).
  *
  *     client: address ─ route ─ connect ─► server: accept, refuse or drop ─► message, echo ─► either side ends it
  */

@@ -1,7 +1,7 @@
 /**
- * A library that copies requests into BlueFlame registers by words, as compilers make it of a loop, on a core whose write-combining buffers
- * meet a bus that takes no more for a while: what was stored before the fence leaves, in order, and every request is done once (Intel SDM
- * volume 3A, 11.3; rdma-core, mlx4_bf_copy and mmio_wc_start).
+ * A library copies requests into BlueFlame registers word by word, as compiled loops do, while the bus often accepts no writes of the core's
+ * write-combining buffers: stores before the fence leave in order, and every request is carried out once (Intel SDM volume 3A, 11.3;
+ * rdma-core, mlx4_bf_copy and mmio_wc_start).
  *
  *     post: WQE to memory ─► fence ─► words into the register ─► fence            and nothing after it that would push
  */

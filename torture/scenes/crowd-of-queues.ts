@@ -1,7 +1,6 @@
 /**
- * Hundreds of QPs at each end, all of one CQ, on a device that keeps few of their contexts: every message comes to its own QP, and every
- * completion says so. At the end some plays stop polling: the CQ is overrun, and all its QPs fail at once, with receives in all their queues
- * (IBTA 11.6.3.2).
+ * Hundreds of QPs at each end share a CQ, on a device that caches few contexts: every message arrives at its own QP, and every completion names
+ * it. At the end some plays stop polling: the CQ is overrun, and all its QPs fail, with receives in all their queues (IBTA 11.6.3.2).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';

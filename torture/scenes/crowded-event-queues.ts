@@ -1,7 +1,7 @@
 /**
- * Many CQs raise their events by few event queues that are small: the queues wrap again and again, and events come in every distance
- * from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon; no other CQ has one, and a new CQ
- * has none of the CQ that had its number earlier.
+ * Many CQs raise events by few small event queues: the queues wrap again and again, and events arrive at any time after the interrupt handler's
+ * last poll. Every armed CQ with a completion has its event soon; no other CQ has one, and a new CQ has none of the earlier CQ with its
+ * number.
  */
 
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';

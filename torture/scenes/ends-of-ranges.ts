@@ -1,7 +1,6 @@
 /**
- * Objects at both ends of what a device says that it takes (ibv_query_device), and one beyond: the first two are granted at least what was asked
- * for and work to their last place, the third is refused with EINVAL (IBTA 11.2.1.2, 11.2.4.1, 11.2.6.1). Devices of small limits, so that their
- * ends are within reach.
+ * Objects at both ends of the ranges that a device reports (ibv_query_device), and one beyond: the first two have at least the requested size and
+ * work to their last entry, the third is refused with EINVAL (IBTA 11.2.1.2, 11.2.4.1, 11.2.6.1). The devices have small limits.
  */
 import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';

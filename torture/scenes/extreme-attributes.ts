@@ -1,7 +1,7 @@
 /**
- * Connections with attributes at the ends of their ranges: ACK time-out codes up to 31 (nearly three hours) and 0 (none), all RNR delays, ends
- * whose path MTUs differ, first PSNs at the wrap. What one lost packet costs, what a receive that never comes costs, and which messages two
- * unlike ends can exchange is as the standard says (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
+ * Connections with attributes at the ends of their ranges: ACK time-out codes up to 31 (nearly three hours) and 0 (none), all RNR delays, unequal
+ * path MTUs, first PSNs at the wrap. The standard decides the cost of a lost packet and of a missing receive, and the messages that unequal
+ * ends can exchange (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
  */
 import { psPerMs, psPerSecond, psPerUs } from '../../base/index.ts';
 import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';

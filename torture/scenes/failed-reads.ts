@@ -1,6 +1,6 @@
 /**
- * Reads of the device that the host refuses, poisons, or answers so late that the device has given them up, and good ones after them: just
- * those requests fail whose bytes did not come, and what arrives under SUCCESS is right. After a failure the asker continues with its next QP.
+ * The host refuses or poisons reads of the device, or answers them after the device has abandoned them, and answers others well: exactly the
+ * requests without their bytes fail, and bytes under SUCCESS are right. After a failure the asker continues with its next QP.
  *
  *     asker: WRITE, WRITE, … one at a time, or several ─► failed? next QP, pause ─► peer: which bytes are there?
  *     asker: READ, READ, … whose bytes the peer's device cannot read ─► failed? next QP, pause ─► which bytes are here?

@@ -1,5 +1,5 @@
 /**
- * Numbers at the ends of their fields, with memory that repeats, so that nothing has to move gigabytes:
+ * Numbers at the ends of their fields, with memory that repeats, so that no gigabytes have to move:
  *
  *  - READs whose answers take some 2^23 PSNs in all: with 2^23 - 1 outstanding the next one waits (IBTA volume 1, 9.7.2), and the first one
  *    brings its bytes whatever follows it. The judge of answers counts PSNs on the cable.

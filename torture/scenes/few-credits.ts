@@ -1,6 +1,6 @@
 /**
- * WRITEs of any alignment, each with a READ of the very same bytes right after it, both ways, over PCIe links whose ends have few credits,
- * short fifos, and slow or shuffled answers. What comes back is what was written, and what was written stays.
+ * WRITEs of any alignment, each followed at once by a READ of the same bytes, both ways, over PCIe links whose ends have few credits, short fifos,
+ * and slow or shuffled answers. READs return the written bytes, which stay.
  *
  *     own source ── WRITE ──► peer's target ── READ ──► own echo          both sides at once, on several QPs
  */

@@ -1,7 +1,7 @@
 /**
- * A process forks while its device works in pinned memory: the device stays in the parent's frames, the child has what was there at the fork and
- * nothing that comes later, and no other process sees what the child writes (fork(2); madvise(2), MADV_DONTFORK; Linux 5.12: copy_page_range
- * copies pages that may be pinned).
+ * A process forks while its device works in pinned memory: the device keeps the parent's frames, the child has the contents of the fork and no
+ * later ones, and no other process sees the child's writes (fork(2); madvise(2), MADV_DONTFORK; Linux 5.12: copy_page_range copies pages that
+ * may be pinned).
  *
  *     area of the parent:  source (the peer gets it) | sink (the peer writes it) | quiet
  */

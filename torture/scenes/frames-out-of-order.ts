@@ -1,7 +1,7 @@
 /**
- * Memory whose pages lie anywhere: touched in another order than they are mapped in, on a machine that hands out frames one after another or
- * at random. Regions over it are translated by pages as large as they fit, or smaller ones, and inline data are gathered over page ends:
- * whatever lies next to what, each byte goes where its address says (IBTA 10.6.3).
+ * Memory in scattered frames: its pages are touched in another order than they are mapped, and the machine hands out frames in order or at
+ * random. Regions are translated by pages of several sizes, and inline data are gathered over page ends: each byte reaches its address (IBTA
+ * 10.6.3).
  *
  *     each region, in thirds:   own bytes, which the peer reads | the peer's WRITE | what the own READ brings
  */

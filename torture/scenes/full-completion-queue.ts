@@ -1,7 +1,6 @@
 /**
- * A CQ is filled to its last entry, lap after lap, and at the end beyond it. It takes what it was made for without a loss; what comes beyond
- * leaves the entries before alone, and the CQ and its QPs fail (IBTA 11.6.3.2, 10.10.2.3: CQ overrun is an error of the CQ, and of all QPs
- * whose work queues it serves).
+ * A CQ is filled to its last entry, lap after lap, and at the end beyond it. It loses no entry up to its size; an overrun leaves earlier entries
+ * alone, and the CQ and its QPs fail (IBTA 11.6.3.2, 10.10.2.3).
  */
 
 import * as ibv from '../../userlib/index.ts';

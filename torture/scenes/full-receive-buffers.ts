@@ -1,6 +1,6 @@
 /**
- * Messages both ways over a link whose receive buffers are nearly always full: every packet waits for the credits of another one that the
- * peer has written to its memory, also one that a fault holds back or doubles, which goes before all others when it is due. All ends well.
+ * Messages both ways over a link whose receive buffers are nearly always full: every packet waits for credits, which return when the peer has
+ * written another packet to memory; so does a packet that a fault delays or duplicates, which precedes all others when it is due. All succeed.
  *
  *     packets ══► buffer of a few packets ──(slow)──► memory
  *        ▲                        └── credits, some packets at a time

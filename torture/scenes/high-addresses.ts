@@ -1,7 +1,7 @@
 /**
- * Regions whose addresses have high bits: across 4 GiB and its multiples, up to the last page of a process (47 bits). Each is written, read and
- * counted in at its ends. A byte before it or after it, or 2^15 to 2^46 away, is not of the region: a request for it ends in
- * REM_ACCESS_ERR, and changes nothing (IBTA 9.7.4.1.5, 10.6.3.1).
+ * Regions whose addresses have high bits: across 4 GiB and its multiples, up to the last page of a process (47 bits). WRITEs, READs and atomics
+ * reach their ends. A request for a byte outside, adjacent or 2^15 to 2^46 away, ends in REM_ACCESS_ERR and changes nothing (IBTA
+ * 9.7.4.1.5, 10.6.3.1).
  */
 import { allAccess } from '../../experiments/workloads/index.ts';
 import type { IbvMr } from '../../userlib/index.ts';

@@ -1,7 +1,6 @@
 /**
- * Messages around the size up to which they come in their receive WQE, over a connection that loses some packets and finds no receive now and
- * then: each comes once, in order, with its bytes in the buffers of the list that was posted for it; and the report counts those that came in a
- * WQE.
+ * Messages around the size that fits their receive WQE, over a connection with losses and late receives: each arrives once, in order, with its
+ * bytes in the buffers of its list; and the report counts those that arrived in a WQE.
  */
 
 import * as ibv from '../../userlib/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Interrupts that come while others are served, or wait for a mask: handlers that take long to leave, one pin for all queues, MSI-X vectors
- * of which several become pending before the function's mask is taken away. Each armed CQ gets its event, soon.
+ * Interrupts arrive while others are served, or wait for a mask: slow handlers, one pin for all queues, several MSI-X vectors that become pending
+ * before the function is unmasked. Each armed CQ gets its event soon.
  *
  * A pin is a level: a device that is far away has not yet seen the handler's write when the handler returns, and interrupts again (PCI 3.0,
  * 2.2.6; Intel SDM vol. 3A, 10.8.5: a level that is still high at the end of interrupt).

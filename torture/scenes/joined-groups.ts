@@ -1,6 +1,6 @@
 /**
- * Datagrams to multicast groups whose members come and go, at both hosts and several at one port, sent by members and by others at once, some with
- * a GRH to one host. Each member receives each datagram of its group once, whole and in the order of its sender (IBTA 9.8.3, 10.5; interface
+ * Datagrams to multicast groups whose members join and leave, at both hosts and several at one port, sent by members and by others, some with a
+ * GRH to one host. Each member receives each datagram of its group once, whole and in the order of its sender (IBTA 9.8.3, 10.5; interface
  * sheet 5.6); a sender that blocks loopback receives none of its own, and a QP that has left, never joined or has another Q_Key none at all.
  *
  *     both: join, leave, post receives ─► both: send ─► both: what came is what was due ─► …

@@ -1,6 +1,6 @@
 /**
- * Answers that come when their requests are just being retransmitted, with a packet half gathered: what has completed is not sent further, and
- * what comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
+ * Answers arrive while their requests are being retransmitted, with a packet half gathered: a completed request sends no more packets, and the
+ * next one carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import * as ibv from '../../userlib/index.ts';

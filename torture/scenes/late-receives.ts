@@ -1,6 +1,6 @@
 /**
- * Messages whose receives are posted late, one at a time: each RNR NAK keeps the sender still for the time that it names, progress gives all
- * retries back, a count of seven is unlimited, and the time waited is reported as RNR delay (IBTA 9.7.5.2.8, 9.7.6.1, 11.6.2; the times of the
+ * Messages whose receives are posted late, one at a time: each RNR NAK delays the sender for the time that it names, progress restores all
+ * retries, a count of seven is unlimited, and the report counts the wait as RNR delay (IBTA 9.7.5.2.8, 9.7.6.1, 11.6.2; the times of the
  * codes as Linux's rnrnak_usec has them).
  */
 import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';

@@ -1,6 +1,6 @@
 /**
- * A process ends, or is killed, with everything open and in mid-traffic, while its parent keeps talking to another peer: its requests end, its
- * partner's time out, nothing of it stays, and no other process notices (exit_group(2); ib_uverbs_close).
+ * A process ends, or is killed, with everything open and in mid-traffic, while its parent exchanges messages with another peer: its requests end,
+ * its peer's time out, none of its objects remains, and other processes continue undisturbed (exit_group(2); ib_uverbs_close).
  *
  *     keeper ── forks ─► leaver ⇄ stayer      one host ⇄ the other
  *     keeper ─────────────────── ⇄ friend

@@ -1,6 +1,6 @@
 /**
- * The link goes down in the middle of traffic in both directions and comes up long before retries are used up: what waited for the link or
- * for credits continues, by time-outs where it was discarded, and everything ends well (IBTA 9.7.6.1.3, 14.2.5.6).
+ * The link goes down in mid-traffic in both directions and recovers long before retries are used up: packets that waited for the link or for
+ * credits continue, discarded ones are repeated after time-outs, and all requests succeed (IBTA 9.7.6.1.3, 14.2.5.6).
  */
 
 import { type Messages, playWell } from './both-ways.ts';

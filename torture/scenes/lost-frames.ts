@@ -1,7 +1,7 @@
 /**
- * Messages both ways over Ethernet without flow control, to ports that hold a frame or a few and drop the next, and over a cable that loses,
- * damages, doubles and delays some. Each message ends well and comes once, or ends as used-up retries do, which takes more losses than
- * there are retries; what has ended well is there, and where nothing was lost nothing is sent again (IBTA vol 1, 9.7.5, 9.9.2).
+ * Messages both ways over Ethernet without flow control, to ports that hold a few frames and drop others, and over a cable that loses, damages,
+ * duplicates and delays some. Each message succeeds and arrives once, or uses up its retries, which takes more losses than retries; without
+ * losses no packet is retransmitted (IBTA vol 1, 9.7.5, 9.9.2).
  */
 
 import { missingFrames } from '../ethernet-cable.ts';

@@ -1,7 +1,7 @@
 /**
- * Reads of translations that are never answered, for QPs that are destroyed meanwhile, and other QPs that use the same region after its tables
- * have been changed and read again: a failure of the one does not affect the other. A request whose own read is lost fails as well, but no
- * sooner than the device has waited for it (PCI Express 3.1, 2.8).
+ * Reads of translations are lost, for QPs that are destroyed meanwhile, while other QPs use the same region after its tables have changed: a
+ * failure of one does not affect another. A request whose own read is lost fails as well, but not before the device's time-out (PCI
+ * Express 3.1, 2.8).
  *
  *     round:  WRITE of a QP ─► destroyed ─► time-out of its read ─► a region comes ─► WRITE of the QP that stays
  */

@@ -1,6 +1,6 @@
 /**
- * A reliable connection that loses some packets, often one, near the wrap of the PSNs: every byte comes where it belongs, atomics are carried
- * out once and in order, a loss that a later packet reveals costs no time-out, and without retries it ends the connection (IBTA 9.7.5.1,
+ * A reliable connection loses some packets, often one, near the wrap of the PSNs: every byte reaches its place, atomics are carried out once and
+ * in order, a loss that a later packet reveals costs no time-out, and without retries it ends the connection (IBTA 9.7.5.1,
  * 9.7.5.2, 9.9.2.1; the rest of a READ: 9.7.3.2).
  */
 import type { Draft, Draws, Ended, FaultEntry, Played, Request, Stage } from './language/index.ts';

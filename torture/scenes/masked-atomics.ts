@@ -1,7 +1,7 @@
 /**
- * Masked atomics of several connections on words of the peer, while packets are lost and come twice: each is carried out once, in the order of
- * its connection, brings what was there before, and changes the bits that its masks say (MLNX_OFED, enhanced atomic operations). The words of a
- * connection are its own; one word more is added to by all, field by field, in any order.
+ * Masked atomics of several connections on words of the peer, while packets are lost and duplicated: each is carried out once, in the order of its
+ * connection, returns the earlier value, and changes the bits of its masks (MLNX_OFED, enhanced atomic operations). Each connection has
+ * words of its own; all add to one more word, field by field, in any order.
  */
 
 import * as ibv from '../../userlib/index.ts';
@@ -49,7 +49,7 @@ function drawWord(random: Draws): bigint {
   return random.oneOf(forms);
 }
 
-/** A value that a compare may find: often the one that is there by then, seldom by chance. */
+/** A request that often compares with the value that the word has by then. */
 function drawRequest(random: Draws, words: readonly bigint[]): Request {
   const word = random.below(wordsPerQp);
   const mask = drawWord(random);
@@ -80,7 +80,7 @@ function draw(random: Draws): Draft<Args> {
   });
   const args = { qps, words: words.map(textOf), boundaries: textOf(boundaries) };
   const count = qps.flat().length;
-  // A request is lost and its copy comes, while what is before it is still being answered.
+  // A request is lost and its copy arrives while the request before it is still being answered.
   const first = { nth: 1 + random.below(count), node: 0 };
   const copied: FaultEntry[] = [
     { packet: 'corrupted', ...first },
@@ -97,7 +97,7 @@ function draw(random: Draws): Draft<Args> {
   return { args, set, hasDrawnHardware, faults: random.chance(0.3) ? copied : faults, climate: 'lossy' };
 }
 
-/** Adds bit by bit: what a bit with a boundary carries is lost. */
+/** Adds bit by bit: a bit with a boundary loses its carry. */
 function added(value: bigint, addend: bigint, boundaries: bigint): bigint {
   let [sum, carry] = [0n, 0n];
   for (let bit = 0n; bit < 64n; bit++) {
@@ -160,7 +160,7 @@ function post(side: Side, { words, boundaries }: Args, qp: number, id: number, r
 
 const wordsTopic = topic<readonly string[]>('words');
 
-/** Posts the requests of all connections in turns, and holds what they brought to what the words were. */
+/** Posts the requests of all connections in rounds, and compares their results with the words. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { qps, words } = stage.args;
   const side = await open(stage);

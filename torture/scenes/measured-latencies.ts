@@ -1,6 +1,6 @@
 /**
- * Requests one after another, each taken when its own time has passed: from microseconds to hours. The report must agree with the program's
- * clock: how many, the shortest, the longest and the quantiles (nearest rank), where their time went, and how many cycles that were.
+ * Requests one after another, each polled after a time of its own, from microseconds to hours. The report must agree with the program's clock:
+ * count, minimum, maximum and quantiles (nearest rank) of latencies, the stages of their time, and the cycles of all blocks.
  */
 
 import type { Report } from '../../machine/index.ts';
@@ -40,7 +40,7 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** From after the post to after the poll that took the end; and what the call of the post took. */
+/** Time from after the post to after the poll of its completion, and time of the post call. */
 interface Measured {
   readonly latencyPs: number;
   readonly postPs: number;

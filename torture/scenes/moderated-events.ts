@@ -1,6 +1,6 @@
 /**
- * A CQ is set to raise one event for so many completions, or after a period (ibv_modify_cq): the event comes with the last of them, or when
- * the period is over since the first, and the report says how many completions it stood for.
+ * A CQ raises one event for a number of completions, or after a period (ibv_modify_cq): the event arrives with the last of them, or a period
+ * after the first, and the report counts the completions that it stands for.
  */
 
 import * as ibv from '../../userlib/index.ts';

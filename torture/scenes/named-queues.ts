@@ -1,8 +1,8 @@
 /**
  * Extended reliable connections: initiators at one host send to the shared receive queues of several owners at the other, each with a protection
- * domain, a CQ and memory of its own, through targets of one XRC domain. Receives come late, and packets are lost. Each message lies in a receive
- * of the queue that it names, in the order of its initiator; WRITEs and READs reach the memory of that queue's owner; and in the end a request for
- * the memory of one by the queue of another is refused (IBTA vol 1, annex A14).
+ * domain, a CQ and memory of its own, through targets of one XRC domain, with late receives and lost packets. Each message arrives in the queue
+ * that it names, in the order of its initiator; WRITEs and READs reach the memory of that queue's owner; and a request for the memory of one
+ * owner by the queue of another is refused (IBTA vol 1, annex A14).
  */
 import {
   announcedOf,

@@ -1,6 +1,6 @@
 /**
- * A CQ is destroyed while its event is in flight, and another one gets its number: the new one raises an event when a completion comes to it,
- * and not for those of the one before (ibv_destroy_cq; IBTA 11.2.8.3).
+ * A CQ is destroyed while its event is in flight, and a new one gets its number: the new CQ raises an event for its own completions, and none for
+ * those of the earlier one (ibv_destroy_cq; IBTA 11.2.8.3).
  *
  *     messages to CQs that stay (their handler has a core for long) ─► one to the CQ that goes ─► destroyed ─► a new CQ, armed
  */
@@ -40,7 +40,7 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Has a core of its own from the beginning, as a service would: others run beside its interrupts. */
+/** Occupies the first core, which serves the interrupts, so that other programs run on others. */
 const bystander = (stage: Stage<Args>): Promise<void> => stage.sleepUs(1);
 
 const cap = { maxRecvWr: 16, maxSendWr: 16 };

@@ -1,7 +1,7 @@
 /**
- * One message alone on a quiet machine: a small one takes the ports and the cable there and back, and little else; a long one takes the
+ * One message alone on a quiet machine: a small one takes the latencies of ports and cable there and back, and little more; a long one takes the
  * bytes of its packets at the data rate of the link (IBTA volume 2, chapters 5 and 6: 8 bits in 10 up to QDR, 64 in 66 above; IEEE 802.3-2018,
- * clauses 3 and 4, and IBTA vol 1, annexes A16 and A17), whatever a port may take ahead and however slowly packets are formed meanwhile.
+ * clauses 3 and 4, and IBTA vol 1, annexes A16 and A17), however many packets a port takes ahead, and however slowly packets are formed.
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import type { Report } from '../../machine/index.ts';

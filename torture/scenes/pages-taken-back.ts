@@ -1,6 +1,6 @@
 /**
- * The kernel changes under the IOMMU what a device may do with pages of a region: takes one from it, makes one read-only, gives one back. What
- * the device has cached of the page does not matter: from the call's return on it keeps to the tables.
+ * Under the IOMMU the kernel changes the device's rights to pages of a region: it unmaps one, makes one read-only, maps one again. From the call's
+ * return on the device follows the tables, whatever it has cached.
  *
  *     asker: WRITE to every page ─► owner: unmap, or read-only, or map again ─► asker: WRITE again ─► owner: which bytes are new?
  */

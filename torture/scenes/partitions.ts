@@ -1,12 +1,12 @@
 /**
- * QPs of all transports whose P_Keys are entries of tables of full and limited members, which a subnet manager changes while the QPs live. A
- * packet passes if the low 15 bits of its P_Key are those of the QP's and not 0, and one of the two is a full member's (IBTA volume 1, 9.6.1.1,
- * 10.9.3); any other is dropped and counted at its receiver (10.9.4). On Ethernet the table is fixed.
+ * QPs of all transports use entries of P_Key tables with full and limited members, which a subnet manager changes while the QPs exist. A packet
+ * passes if the low 15 bits of its P_Key equal those of the QP's and are not 0, and one of both is a full member (IBTA volume 1, 9.6.1.1,
+ * 10.9.3); its receiver drops and counts others (10.9.4). On Ethernet the table is fixed.
  *
  *     tables, QPs ─► entries change ─► a message by each QP, one way ─► who has what, who counted what ─► entries change ─► …
  *                                       └► in some steps an entry changes again while requests are repeated
  *
- * The judge keeps tables of its own and computes from them the end of each message, its bytes and the counts of violations.
+ * The judge computes the end of each message, its bytes and the counts of violations from tables of its own.
  */
 
 import { handleTo, qkey } from '../../experiments/workloads/index.ts';

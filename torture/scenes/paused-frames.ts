@@ -1,7 +1,6 @@
 /**
- * Many queue pairs of one host write to the other, which puts packets away more slowly than its cable of Ethernet brings them: its port has
- * the far one pause, again and again (IEEE 802.3-2018, annex 31B). Nothing is dropped and nothing sent twice, each pause ends as soon as
- * there is room, and no queue pair waits until others have ended.
+ * Many queue pairs of one host write to the other over Ethernet, faster than its memory accepts packets: its port pauses the far one again and
+ * again (IEEE 802.3-2018, annex 31B). No frame is dropped or repeated, each pause ends as soon as there is room, and no queue pair starves.
  *
  *     QPs ──▶ frames ══▶ receive fifo ──(slow)──▶ memory
  *              ▲              └── PAUSE at a share of the fifo, again at half its time; it ends at another share

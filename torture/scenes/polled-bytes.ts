@@ -1,6 +1,6 @@
 /**
- * A program spins on a byte of what the peer WRITEs, somewhere in a message of several pages: when that byte has come, so have all before it,
- * and it is seen at the same instant with any observer attached.
+ * A program spins on a byte somewhere in a WRITE of several pages: when that byte has arrived, so have all before it, and the program sees it at
+ * the same instant with any observer attached.
  *
  *     asker: WRITE ─► … page │ page … ─► answerer spins on one byte, reads all up to it ─► next
  */

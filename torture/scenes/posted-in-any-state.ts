@@ -7,8 +7,8 @@
  *
  * Some lives end early: from INIT, RTR, RTS or SQD they go to ERR at once.
  *
- * Every request that was taken ends once, in the order of its queue: SUCCESS as far as messages came or were sent, flushed after that. A request
- * posted in ERR is flushed however long ago the QP failed; Linux's ib_drain_qp waits for it without limit.
+ * Every accepted request ends once, in the order of its queue: in SUCCESS while messages arrive or are sent, flushed after that. A request posted in
+ * ERR is flushed however long ago the QP failed; Linux's ib_drain_qp waits for it without limit.
  */
 
 import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';

@@ -1,8 +1,7 @@
 /**
- * Connections by rdma_cm whose devices are reset between them, at either side or both, several times. The IDs of a device that was reset have
- * DEVICE_REMOVAL, once; a listener at any address outlives it; a peer that still has the old connection may refuse a request as stale (REJ 10,
- * IBTA volume 1, 12.9.8.3.1), at most once for each such connection; and every connection is established and carries its message within a bounded
- * time, which a request that is lost or ignored exceeds.
+ * Devices of either side are reset between connections by rdma_cm, several times. Each ID of a reset device has DEVICE_REMOVAL once; a listener at
+ * any address outlives the reset; a peer with the old connection may refuse a request as stale (REJ 10, IBTA volume 1, 12.9.8.3.1), at most once
+ * for each such connection; and every connection is established and carries its message within a time that a lost request would exceed.
  *
  *     client: connect ─► message ──► reset? ─► barrier ─► connect again ─► …
  *     server: accept, receive ─────► reset? ─► barrier ─► the same listener accepts ─► …

@@ -1,7 +1,7 @@
 /**
- * Registrations that fail: after their first pages there is a hole, or memory that may not be written, or they are more than a process may pin.
- * They leave nothing over, those that succeed give back exactly what they took, and memory that is new is zero, whatever owned its frames
- * earlier (ibv_reg_mr; RLIMIT_MEMLOCK; mmap(2): anonymous memory is zero-filled).
+ * Registrations fail because of a hole or of read-only memory after their first pages, or beyond the limit of pinned pages. They leave no pins,
+ * deregistration returns exactly the pins of a registration, and new memory is zero, whatever owned its frames earlier (ibv_reg_mr;
+ * RLIMIT_MEMLOCK; mmap(2): anonymous memory is zero-filled).
  *
  *     how much may be pinned is found once ─► steps ─► after each: what is left may be pinned, a page more may not
  */

@@ -1,13 +1,13 @@
 /**
- * A region is registered again and again under the same key, while its peer has requests under way and while not: with other memory, another
- * protection domain, other rights, all of these or what is refused. Once the call has returned, each request is answered by the new registration
- * alone, no access of the old one reaches memory, which its owner fills again at once, and only the new pages are pinned (IBTA volume 1, 11.2.8.8;
- * ibv_rereg_mr(3)). After a failure half-way nothing can be reached until the region is made again.
+ * A region is registered again and again under the same key, with and without requests in flight: with other memory, another protection domain,
+ * other rights, all of these, or arguments that are refused. Once the call has returned, the new registration alone answers requests, no access
+ * of the old one reaches memory, which its owner refills at once, and only the new pages are pinned (IBTA volume 1, 11.2.8.8; ibv_rereg_mr(3)).
+ * After a failure half-way no access succeeds until the region is created again.
  *
  *     owner: fill ─► register again ─► fill what the peer must not write any more ─────────────► all bytes as they must be
  *     user:     └► requests by the key (under way) ──► requests by the key, one by one ─┘
  *
- * Both sides keep tables of what the region is and of all bytes, and compute from them the end of each request.
+ * Both sides compute the end of each request from tables of the region and of all bytes.
  */
 
 import * as ibv from '../../userlib/index.ts';

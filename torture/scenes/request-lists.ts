@@ -1,8 +1,8 @@
 /**
- * Requests of every shape: lists of buffers short and long, in work queue entries that held longer lists before, empty buffers between others,
- * inline data, many requests in one post or each by itself so long after the one before, and among them requests whose numbers are none. What was
- * sent lies in the buffers of the receive, piece by piece, and nowhere else; a message that is too long fails there; what is no request is refused
- * before anything is posted (userlib/numbers.ts).
+ * Requests of every shape: short and long lists of buffers, in WQEs that held longer lists before, empty buffers, inline data, many requests in one
+ * post or single ones with pauses, and among them requests with invalid numbers. Sent bytes lie in the buffers of the receive, piece by piece, and
+ * nowhere else; a message that is too long fails there; an invalid request is refused before any of its list is posted
+ * (userlib/numbers.ts).
  */
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';

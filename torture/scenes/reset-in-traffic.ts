@@ -1,8 +1,8 @@
 /**
- * A device is reset in the middle of traffic in both directions: its firmware died, it left its slot for a while, or the driver could not take
- * something back from it. Its programs get IBV_EVENT_DEVICE_FATAL; what they had outstanding ends silently or not at all, never twice; nothing of
- * it is used once the device can be opened again, also when a program still rings its doorbells. The other side's requests end in RETRY_EXC_ERR
- * when their time-outs are over (IBTA 9.7.6.1.3). Then both start again.
+ * A device is reset in mid-traffic in both directions: its firmware died, it left its slot for a while, or a command of the driver failed. Its
+ * programs get IBV_EVENT_DEVICE_FATAL; their outstanding requests succeed once or vanish; the device uses no earlier memory once it can be opened
+ * again, even if a program still rings its doorbells. The peer's requests end in RETRY_EXC_ERR after their time-outs (IBTA 9.7.6.1.3). Then both
+ * start again.
  *
  *     traffic ─► fatal event, reset, opened again ─► the other side's retries end ─► again, or work and leave
  */

@@ -1,7 +1,7 @@
 /**
- * A device is reset while a REQ of rdma_cm is under way: the client's, before the answer comes, or the server's, before it answers. The
- * client's ID then ends once, in DEVICE_REMOVAL if its own device was reset, established or refused if the server's was (the REQ is sent again
- * after a CM time-out; IBTA volume 1, 12.9.8). Whatever became of it, the next connection is established and carries its message.
+ * A device is reset while a REQ of rdma_cm is in flight: the client's before the answer arrives, or the server's before it answers. The client's ID
+ * then ends once: in DEVICE_REMOVAL after a reset of its own device, established or refused after one of the server's (the REQ is repeated after
+ * a CM time-out; IBTA volume 1, 12.9.8). The next connection is established and carries its message.
  *
  *     client: REQ ──── rest ──── reset? ── one end of the ID ──► barrier ──► connect again ──► message
  *     server: the same listener accepts ── reset? ───────────────► barrier ──► accept, receive

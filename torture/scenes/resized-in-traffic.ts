@@ -1,6 +1,6 @@
 /**
- * CQs change their size while completions come to them and to others: every completion comes once and in order, and the memory of the old
- * ring is not needed any more when the call has returned (ibv_resize_cq; IBTA 11.2.8.4).
+ * CQs are resized while completions arrive in them and in others: every completion arrives once and in order, and the device no longer uses the old
+ * ring when the call has returned (ibv_resize_cq; IBTA 11.2.8.4).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';

@@ -1,8 +1,8 @@
 /**
- * Datagrams of several QPs for several QPs that share a receive queue. Each takes one receive while there is one: it comes whole, after the bytes
- * for a GRH, in the order of its sender, and says who sent it. What has a wrong Q_Key, or is for a QP that has failed or gone, is dropped and
- * takes none (IBTA 9.6.1.3, 9.8.3, 10.2.5); what finds none is dropped. The limit event comes when fewer receives are left than that (10.2.9),
- * once for each time that it is armed.
+ * Datagrams of several QPs for several QPs that share a receive queue. Each takes one receive while the queue has any: it arrives whole, after the
+ * bytes for a GRH, in the order of its sender, and names it. A datagram with a wrong Q_Key, or for a failed or destroyed QP, is dropped and takes
+ * none (IBTA 9.6.1.3, 9.8.3, 10.2.5). The limit event arrives when fewer receives than the limit are left (10.2.9), once for each time that it
+ * is armed.
  *
  *     answerer: receives, limit ─► asker: datagrams, all sent ─► answerer: as many have come as there were receives? ─► …
  */

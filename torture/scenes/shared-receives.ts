@@ -1,7 +1,6 @@
 /**
- * QPs share a receive queue whose receives end in any order, since completions are taken from this CQ and from that one, and QPs go: by an error
- * in the middle of a message, or with receives that were not polled. Each message lies in one receive, in the order of its connection; and in the
- * end every receive of the queue can still be used (IBTA 10.2.9.3: a receive that a message has begun when its QP fails completes in error; the
+ * QPs share a receive queue whose receives end in any order, since several CQs are polled, and QPs vanish: by an error in mid-message, or with
+ * unpolled receives. Each message arrives in one receive, in the order of its connection; and in the end every receive of the queue is usable (IBTA 10.2.9.3: a receive that a message has begun when its QP fails completes in error; the
  * others stay in the queue).
  */
 

@@ -1,7 +1,7 @@
 /**
- * Traffic of all kinds in both directions, some packets lost, is played twice: as it is, and in epochs so short that clocks are
- * set back in the middle of everything, or with the hosts in threads of their own. Both times programs see the same at the
- * same instants, and the report is the same (docs/explanation/architecture.md); all that was asked for has come.
+ * Traffic of all kinds in both directions, with losses, is played twice: normally, and in epochs so short that clocks are set back in mid-traffic,
+ * or with each host in its own thread. Programs observe the same at the same instants, and the reports are equal
+ * (docs/explanation/architecture.md); all requests succeed.
  */
 import type { Draft, Draws, Request, Stage } from './language/index.ts';
 import { connect, psPerUs, READ, SEND, scene, Traffic, times, WRITE } from './language/index.ts';

@@ -1,7 +1,7 @@
 /**
- * A program on every core of a host sleeps, and one of them waits for messages with deadlines that are mostly taken back: each sleep lasts as
- * long as it was asked for, however many others are under way, and wherever the kernel of time keeps it: sleeps that are nearly as long as the
- * near events reach (sim/event-queue.ts), and much longer ones (nanosleep(2)).
+ * A program on every core of a host sleeps, and one waits for messages with deadlines that are mostly cancelled: each sleep has the requested length
+ * with any number of others, in either part of the event queue: sleeps near its border (sim/event-queue.ts), and much longer ones
+ * (nanosleep(2)).
  */
 import { type Draft, type Draws, on, psPerUs, type Stage, scene, sumOf, times } from './language/index.ts';
 import { sender, type Waits, waiter } from './timed-waits.ts';

@@ -1,6 +1,6 @@
 /**
- * Many small WRITEs and SENDs at once to and from a host that takes writes of its device slowly, and few at a time: completions of both sides
- * pile up in the device, in one fifo after the other, and all of them come, in order, when the host takes them.
+ * Many small WRITEs and SENDs to and from a host whose memory accepts writes slowly, and few at a time: completions of both sides fill one fifo of
+ * the device after the other, and all arrive in order.
  *
  *     posts ══► wire ══► completions ─► fifos, full ──(1 of some microseconds)──► host
  */

@@ -1,7 +1,7 @@
 /**
- * The traditional path: connections of sockets over the NIC, by either version of IP, on cables that lose and damage frames. Each carries
- * streams of its own in both directions, in calls of all lengths, half closed by either side first; what arrives is what was sent, once and in
- * order, and then the end (RFC 9293, 3.10.4). A port without a listener refuses (3.10.7.1).
+ * Connections of sockets over the NIC, on cables that lose and damage frames. Each carries a stream in each direction, in calls of all lengths, half
+ * closed by either side first; sent bytes arrive once and in order, and then the end (RFC 9293, 3.10.4). A port without a listener refuses
+ * (3.10.7.1).
  */
 import * as sockets from '../../experiments/workloads/index.ts';
 import { addressOf } from '../../machine/index.ts';

@@ -1,7 +1,7 @@
 /**
- * CQs are armed for any completion, or for solicited ones alone, up to three times in a row, and messages of all kinds arrive, the last of
- * them perhaps too long. A CQ armed for solicited completions reports those that request it and every failure; a later request for solicited
- * ones does not weaken a pending one for any completion (IBTA 11.4.2.2).
+ * CQs are armed for any completion or for solicited ones, up to three times in a row, and messages of all kinds arrive, perhaps one that is too
+ * long. A CQ armed for solicited completions reports those and every failure; a later request for solicited ones does not weaken a pending one
+ * for any completion (IBTA 11.4.2.2).
  */
 
 import * as ibv from '../../userlib/index.ts';

@@ -1,7 +1,6 @@
 /**
- * More memory is wanted than there is, while devices work in pinned memory: pages go to swap and come back with their bytes, pinned ones stay
- * where they are, and what a device or a program wrote into pages that had been swapped before is not lost when they are swapped again
- * (mlock(2); pin_user_pages; swap).
+ * A program uses more memory than the host has, while devices work in pinned memory: pages are swapped out and return with their bytes, pinned ones
+ * stay, and writes of a device or a program into pages that were swapped earlier survive the next swap (mlock(2); pin_user_pages; swap).
  *
  *     fill all ─► change some, have the peer write some, read some ─► over and over ─► every byte
  */

@@ -1,7 +1,7 @@
 /**
- * Memory is taken away from the device while it works with it, and used for other things at once: what was there before the call may still
- * arrive, what is written after the call has returned may not, and no other owner writes over it (IBTA 10.6.7.2: a deregistered region is not
- * accessed any more; 10.2.4.4: nor the buffers of a destroyed QP's requests).
+ * Memory is taken away from the device in mid-traffic and reused at once: bytes from before the call may still arrive, bytes that are written after
+ * its return may not, and the device does not overwrite them (IBTA 10.6.7.2: a deregistered region is not accessed any more; 10.2.4.4: nor the
+ * buffers of a destroyed QP's requests).
  */
 import type { Draft, Draws, Reach, Stage } from './language/index.ts';
 import { connect, filled, psPerNs, READ, scene, topic, WRITE } from './language/index.ts';

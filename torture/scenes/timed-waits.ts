@@ -1,6 +1,6 @@
 /**
- * A program that waits for events with deadlines, and sleeps: each wait lasts as long as it was asked for unless what it waits for comes, and
- * nothing of a wait that is over ends a later one (ibv_get_cq_event with a deadline, as poll(2) gives it; nanosleep(2)).
+ * A program waits for events with deadlines, and sleeps: each wait has the requested length unless its event arrives, and an earlier wait does not
+ * end a later one (ibv_get_cq_event with a deadline, as of poll(2); nanosleep(2)).
  */
 
 import * as ibv from '../../userlib/index.ts';

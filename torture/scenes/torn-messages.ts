@@ -1,7 +1,7 @@
 /**
- * Messages of unreliable services, some of which lose a packet: those that are whole come whole, in order and from the beginning of their
- * receives, the others not at all (IBTA 9.8.2, 9.8.3); those without a receive are dropped as fast as they come; a request with a wrong key
- * stops the send queue and nothing else, until software starts it again (10.3.1, SQE).
+ * Messages of unreliable services, some of which lose a packet: whole messages arrive whole, in order and from the beginning of their receives, the
+ * others not at all (IBTA 9.8.2, 9.8.3); messages without a receive are dropped at full speed; a request with a wrong key stops the send queue
+ * alone, until software restarts it (10.3.1, SQE).
  */
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
 import * as ibv from '../../userlib/index.ts';

@@ -1,7 +1,7 @@
 /**
- * Several QPs share a slow link: READs that are answered meet WRITEs of the same side, and long messages of one QP short ones
- * of another. No direction and no QP starves, and what the parameters say of turns is kept: so many responses, then a request
- * (`hca.responseBurstPackets`), and so many packets of one message in a row (`hca.burstPackets`; docs/reference/timing.md).
+ * Several QPs share a slow link: READ responses compete with WRITEs of the same side, and long messages of one QP with short ones of another. No
+ * direction and no QP starves, and the link alternates by the parameters: responses before a request (`hca.responseBurstPackets`), and packets of
+ * one message in a row (`hca.burstPackets`; docs/reference/timing.md).
  */
 import type { ArgsOf, Draft, Draws, Ended, Played, Stage } from './language/index.ts';
 import { connect, isWell, mtuOf, psPerNs, psPerUs, READ, scene, times, WRITE } from './language/index.ts';

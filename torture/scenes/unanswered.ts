@@ -1,7 +1,7 @@
 /**
- * Requests whose answers get lost again and again, some time after one that was answered: each attempt waits for the whole of the ACK
- * time-out, from its own sending on, and there are as many as the retry count says (IBTA 9.7.6.1.3, 9.9.2.1.1). An answer gives all retries
- * back, so that later requests that lose as many attempts end well, too.
+ * Answers of requests are lost again and again, some time after an answered one: each attempt waits for the whole ACK time-out from its own sending
+ * on, and the retry count limits the attempts (IBTA 9.7.6.1.3, 9.9.2.1.1). An answer restores all retries, so that later requests with as many
+ * losses succeed, too.
  */
 import type { ArgsOf, Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import {

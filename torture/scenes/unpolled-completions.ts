@@ -1,7 +1,7 @@
 /**
- * Completions wait in a CQ while it is resized, larger and smaller, over the end of its ring, with others on their way, and while QPs go whose
- * completions are among them. Those of the QPs that are left all come, once each and in their order (IBTA 11.2.8.3: a resize loses none);
- * those of a QP that is gone do not.
+ * Completions wait in a CQ while it is resized, larger and smaller, over the end of its ring, with others in flight, and while QPs vanish whose
+ * completions are among them. Those of the remaining QPs arrive once each and in order (IBTA 11.2.8.3: a resize loses none); those of a QP that
+ * is gone do not.
  */
 
 import * as ibv from '../../userlib/index.ts';

@@ -1,6 +1,6 @@
 /**
- * A queue that has worked for so long that its 16-bit WQE counters wrap, often with a packet lost at that place: every request is carried
- * out once and completes in its turn (interface sheet 6.2, 6.6; IBTA 10.8.3).
+ * The 16-bit WQE counters of a queue wrap, often with a packet lost at that place: every request is carried out once and completes in order
+ * (interface sheet 6.2, 6.6; IBTA 10.8.3).
  */
 
 import * as ibv from '../../userlib/index.ts';

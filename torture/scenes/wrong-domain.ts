@@ -1,6 +1,6 @@
 /**
- * Connections of two protection domains use one region by turns: those of its domain may, the others may not, whatever was looked up just
- * before, and of theirs nothing is written or read (IBTA 10.2.3, 10.6.3.1).
+ * Connections of two protection domains use one region alternately: those of its domain succeed, the others are refused, whatever the device looked
+ * up just before, and move no byte (IBTA 10.2.3, 10.6.3.1).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
 import { postSend } from '../../userlib/index.ts';

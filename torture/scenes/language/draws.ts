@@ -1,7 +1,7 @@
-/** Draws that many scenes make. */
+/** Random numbers of scenes, and lists. */
 import { Random } from '../../../sim/index.ts';
 
-/** A list of `count` values, each made from its place. */
+/** A list of `count` values, each computed from its place. */
 export const times = <T>(count: number, make: (at: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
 

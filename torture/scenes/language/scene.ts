@@ -1,10 +1,10 @@
 /**
- * A scene is a story made on purpose: programs of its own around one situation that hardly ever arises by chance, drawn with other numbers and
- * on other hardware each time, and judged by what it expects to see itself.
+ * A scene is a story about one situation that rarely arises by chance: programs of its own, with other numbers and hardware each time, and its
+ * own judge.
  *
- *     seed ─► draw: arguments, hardware, faults ─► its programs on a machine ─► what they accuse, what they return ─► judge
+ *     seed ─► draw: arguments, hardware, faults ─► its programs on a machine ─► accusations, return values ─► judge
  *
- * Stories of players (draw-story.ts) find what no author thought of; scenes vary one known situation in every way.
+ * Stories of players (draw-story.ts) find unexpected errors; scenes vary one known situation in every way.
  */
 import type { FaultEntry } from '../../../machine/faults/index.ts';
 import type { ProgramContext, Report } from '../../../machine/index.ts';
@@ -13,12 +13,12 @@ import type { Again, Climate } from '../../story.ts';
 import type { Draws } from './draws.ts';
 import { Stage } from './stage.ts';
 
-/** How a story says which scene it is: plain data, like all of a story. */
+/** The scene of a story, as plain data. */
 export interface ScenePlan {
   readonly name: string;
-  /** Given to each of its programs. */
+  /** Arguments of each of its programs. */
   readonly args: unknown;
-  /** Simulated time that it may take beyond that of other stories. */
+  /** Simulated time that it may take in addition to that of other stories. */
   readonly sleepsSeconds?: number;
 }
 
@@ -30,15 +30,15 @@ export interface Draft<Args = unknown> {
   /** Whether the rest of the hardware is drawn as for other stories; left out: it is the default machine's. */
   readonly hasDrawnHardware?: boolean;
   readonly faults?: readonly FaultEntry[];
-  /** Left out: calm. What `broken` may leave is not held against it. */
+  /** Left out: calm. Judges accept more of a `broken` one. */
   readonly climate?: Climate;
-  /** Simulated time that its programs sleep, where that is minutes and more. */
+  /** Simulated time that its programs sleep, if it is minutes or more. */
   readonly sleepsSeconds?: number;
-  /** How it is played once more, with the same report; left out: some are, in any way. */
+  /** Second play, with the same report; left out: drawn as for other stories. */
   readonly again?: Again;
 }
 
-/** Arguments that a function draws: its literals are their declaration. */
+/** Arguments that a function draws; its literals declare them. */
 export type ArgsOf<D extends (random: Draws) => Draft<unknown>> = ReturnType<D>['args'];
 
 /** Input of a scene's judge. */
@@ -57,21 +57,21 @@ interface Traits {
   readonly about: string;
   /** A play takes seconds: few seeds draw this scene. */
   readonly isSlow?: true;
-  /** It is about this cable, or counts commands or packets as drivers of this one need them; left out: hosts may be on either. */
+  /** The only cable on which it holds; left out: either. */
   readonly cable?: 'infiniband' | 'ethernet';
-  /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
+  /** Rules of the interface that its programs break on purpose, by their names in analyser/lint/rules.ts. */
   readonly breaksRules?: readonly string[];
-  /** Reads that the device has abandoned wait at the host, and may be carried out when their memory has another owner. */
+  /** The host may carry out reads that the device has abandoned when their memory has another owner. */
   readonly hasLateReads?: true;
-  /** Its programs take memory away from under the device, whose reads are refused. */
+  /** Its programs take memory away from the device, whose reads are refused. */
   readonly hasRefusedReads?: true;
-  /** Its datagrams to groups leave by the cable and return to the port: both ledgers have them. */
+  /** Its datagrams to groups leave by the cable and also return to the port: both ledgers count them. */
   readonly sendsToGroups?: true;
   /** A device is reset while it has requests under way. */
   readonly hasResets?: true;
 }
 
-/** A program of a scene. What it returns is for the judge. */
+/** A program of a scene; the judge receives its return value. */
 type Play<Args, Told> = (stage: Stage<Args>) => Promise<Told>;
 
 /** A program, and the host that it runs on. */
