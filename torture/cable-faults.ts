@@ -1,10 +1,10 @@
 /**
- * What the faults of a story can do to packets at most, and so what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3); and what a cable
- * of Ethernet did to them, which drops what finds no room.
+ * The most that the faults of a story can do to packets, which decides what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3); and the
+ * frames that a cable of Ethernet lost or dropped.
  */
 import type { FaultEntry } from '../machine/faults/index.ts';
 import type { Report } from '../machine/index.ts';
-import { isOnEthernet, mayDropFrames } from './ethernet-cable.ts';
+import { isOnEthernet, mayDropFrames, missingFrames } from './ethernet-cable.ts';
 import type { Story } from './story.ts';
 
 /** Fields that name packets otherwise than by number: without a number, such a fault concerns all that they name (docs/how-to/faults.md). */
@@ -37,17 +37,8 @@ export const lossesOf = (story: Story): number =>
 /** The same afterwards: on Ethernet with the frames that did not come to their receiver, as both ends counted them. */
 export function lossesIn({ story, report }: { readonly story: Story; readonly report: Report }): number {
   if (!isOnEthernet(story)) return lossesOf(story);
-  return report.nodes.reduce((sum, { hca }) => {
-    const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
-    const counts = [
-      transmitted['lostFrames'],
-      received['corruptedFrames'],
-      received['fifoDrops'],
-      received['linkDownDrops'],
-      ...Object.values(dropped),
-    ];
-    return counts.reduce((all: number, count = 0) => all + count, sum);
-  }, lossesByFaults(story));
+  const missing = report.nodes.flatMap((node) => Object.values(missingFrames(node)));
+  return missing.reduce((sum, count) => sum + count, lossesByFaults(story));
 }
 
 /** Packets at most that arrive twice. */

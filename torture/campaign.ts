@@ -11,7 +11,7 @@ import type { StoryOrder, StoryOutcome } from './torture-worker.ts';
  * tens of seconds. On a loaded machine that is long, so the wall clock does not tell: a story of seven seconds once took five minutes.
  */
 const processorLimitMs = 300_000;
-/** Threads that wait for each other for ever use none: then the wall clock ends the story. */
+/** Threads in a deadlock use no processor time: then the wall clock ends the story. */
 const waitLimitMs = 3_600_000;
 const looksEveryMs = 1000;
 

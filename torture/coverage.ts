@@ -1,5 +1,5 @@
 /**
- * What stories have covered: verbs by transport, fault and end, faults, steps, and how much of each parameter's range.
+ * Coverage of stories: verbs by transport, fault and end, faults, steps, and the range of each parameter.
  */
 
 import type { FaultEntry } from '../machine/faults/index.ts';
@@ -12,13 +12,13 @@ import { verbNameOf } from './verbs.ts';
 
 /** Counts by key; plain data that crosses threads. */
 export interface Coverage {
-  /** `transport verb`, on Ethernet behind the version of RoCE, to `end` to count. */
+  /** `transport verb`, on Ethernet after the version of RoCE, to `end` to count. */
   readonly ends: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /** `transport verb, fault` to `end` to count: each request of a story once for each kind of fault in it. */
   readonly endsByFault: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly steps: Readonly<Record<string, number>>;
-  /** What programs own, and how. */
+  /** Objects of programs. */
   readonly objects: Readonly<Record<string, number>>;
   readonly parameters: Readonly<Record<string, ParameterRange>>;
 }

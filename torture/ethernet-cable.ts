@@ -1,6 +1,6 @@
 /**
- * What a cable of Ethernet may do to frames by itself, told from a story's parameters and faults alone: whether a frame may be missing
- * though no fault took it (docs/how-to/ethernet.md, flow control; IEEE 802.3-2018, annex 31B), and how long frames are (IBTA vol 1, annexes A16,
+ * Effects of an Ethernet cable on frames, by a story's parameters and faults alone: whether a frame may be missing without a fault
+ * that took it (docs/how-to/ethernet.md, flow control; IEEE 802.3-2018, annex 31B), and how long frames are (IBTA vol 1, annexes A16,
  * A17).
  */
 
@@ -27,6 +27,14 @@ export function framesOf(
 ): { readonly sent: number; readonly received: number } {
   const sent = wire.find(({ from }) => from === node)?.opcodes['FRAME']?.packets ?? 0;
   return { sent, received: nodes[node]!.hca.ethernet?.completed ?? 0 };
+}
+
+/** Frames that a node's port lost on the cable, received damaged or dropped, by the name of their counter. */
+export function missingFrames({ hca }: Report['nodes'][number]): Record<string, number> {
+  const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
+  const { lostFrames = 0 } = transmitted;
+  const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0 } = received;
+  return { lostFrames, corruptedFrames, fifoDrops, linkDownDrops, ...dropped };
 }
 
 /** Faults after which the link or what is on it is not as it was. */

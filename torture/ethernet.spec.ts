@@ -78,7 +78,7 @@ describe('the judge of frames', () => {
 
   const isPause = ({ bytes }: Frame): boolean => bytes[0] === 1 && bytes[12] === 0x88 && bytes[13] === 0x08;
 
-  /** What is found when the capture is another. */
+  /** Findings when the capture is another. */
   const foundIn = (change: (frames: Frame[]) => Frame[]): string =>
     judgeFrames(withFrames(played, change)).join('\n');
 

@@ -1,4 +1,4 @@
-/** What a judge found: always a contradiction, never a matter of style. */
+/** A contradiction that a judge found. */
 export interface Finding {
   /** The judge's name. */
   readonly judge: string;

@@ -26,5 +26,6 @@ export {
 } from './served/served-story.ts';
 export { shrinkStory } from './shrink.ts';
 export type { Story } from './story.ts';
+export { storyFrom } from './story-of-file.ts';
 export { plain, storyOfSeed } from './story-of-seed.ts';
 export type { StoryOutcome } from './torture-worker.ts';

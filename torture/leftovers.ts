@@ -1,4 +1,4 @@
-/** What is still held on a host when all programs have ended and its driver was removed: objects, ICM, frames. */
+/** Objects, ICM and frames that a host still holds when all programs have ended and its driver was removed. */
 import type { Driver } from '../driver/index.ts';
 import type { JsonValue, ProgramContext } from '../machine/index.ts';
 

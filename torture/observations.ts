@@ -1,6 +1,6 @@
 /**
- * What a program of a story observed: return values, completions, bytes, and the times of its own clock. Plain JSON, so that it
- * can come from any partition. Bytes are in base64.
+ * Observations of a story's program: return values, completions, bytes, and the times of its own clock. Plain JSON, for any partition.
+ * Bytes are in base64.
  */
 
 /** A request that was handed to the library; times are the core's, before and after the call. */
@@ -31,7 +31,7 @@ export interface CompletionSeen {
   /** Before the poll that took it, and after. */
   readonly fromPs: number;
   readonly toPs: number;
-  /** What lay in the buffers of a successful receive, READ or atomic when the completion was taken. */
+  /** Contents of the buffers of a successful receive, READ or atomic when the completion was polled. */
   readonly bytes?: string;
 }
 

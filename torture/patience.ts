@@ -15,7 +15,7 @@ const ackTimeoutUnitNs = 4096;
 const ackTimeoutMaxPs = ackTimeoutUnitNs * psPerNs * 2 ** 31;
 
 /**
- * The least that a time-out of this code lasts; 0: there is none.
+ * Returns the least that a time-out of this code lasts; 0 for none.
  * @param set of the story: a card may count in another unit than the standard's, and have a least code
  */
 export function ackTimeoutPs(code: number, set: ParameterValues = {}): number {

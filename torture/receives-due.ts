@@ -1,6 +1,6 @@
 /**
- * Messages of a plan for which no receive is planned. Where RNR retries have no end (rnr_retry 7) such a message is asked for
- * again for ever, which is lawful (IBTA 9.7.5.2.8): a story made smaller must not come to wait for what was cut from it.
+ * Messages of a plan for which no receive is planned. With rnr_retry 7 the requester repeats such a message indefinitely, which is lawful
+ * (IBTA 9.7.5.2.8): a story made smaller must not wait for a receive that was cut from it.
  */
 import { peerOfQp, type Story, sendsOf } from './story.ts';
 import { consumesReceive } from './verbs.ts';

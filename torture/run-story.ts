@@ -37,7 +37,7 @@ export interface Verdict {
   readonly played: Played | undefined;
 }
 
-/** What the operations that players marked have cost, and what no operation caused. */
+/** Costs of the operations that players marked, and costs without an operation. */
 export interface Costs {
   readonly operations: readonly OperationCost[];
   readonly others: readonly OtherCost[];
@@ -53,22 +53,22 @@ export interface Played {
   /** The results of players; empty of a scene. */
   readonly seen: readonly (Observations | null)[];
   readonly report: Report;
-  /** What software and memory still held when all programs had ended and the drivers were gone, by node. */
+  /** Objects that software and memory still held when all programs had ended and the drivers were removed, by node. */
   readonly leftovers: readonly (Readonly<Record<string, number>> | null)[];
   /**
-   * What the blocks of each node held: in a machine just built, when all programs had ended, and when the drivers were gone.
-   * Undefined where the story did not come so far.
+   * Work that the blocks of each node held: in a new machine, when all programs had ended, and when the drivers were removed.
+   * Undefined if the story ended earlier.
    */
   readonly held: Readonly<Record<'fresh' | 'ended' | 'removed', readonly Held[] | undefined>>;
   /** Rules of the interface that the drivers broke, by the linter. */
   readonly lint: readonly LintFinding[];
-  /** What crossed the PCIe links while the programs ran and the drivers went. */
+  /** Packets of the PCIe links until the drivers were removed. */
   readonly packets: readonly LinkPackets[];
-  /** What operations have cost; undefined of a machine that attributes none, or cannot keep so many packets apart. */
+  /** Costs of operations; undefined if the machine attributes none, or cannot tell that many packets apart. */
   readonly costs: Costs | undefined;
   /** The connections that drivers made. */
   readonly connections: readonly NodeConnections[];
-  /** What passed both ends of the cable, as a capture file; undefined where nobody looks on. */
+  /** Capture of both ends of the cable; undefined without observers. */
   readonly capture: Uint8Array | undefined;
   /** When the capture ends. */
   readonly lastPs: bigint;
@@ -178,10 +178,11 @@ const withoutWatch = ({ nodes, ...rest }: Report): unknown => ({
 
 /** In the package the modules are JavaScript. */
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+const sceneProgram = new URL(`./scenes/play-scene${ending}`, import.meta.url);
 const players = new URL(`./playing/player${ending}`, import.meta.url);
 const inspectors = new URL(`./leftovers${ending}`, import.meta.url);
 
-/** Beyond what all programs together may wait for: a story that goes on until here does not end. */
+/** Beyond what all programs together may wait for: a story that lasts longer does not end. */
 const simulatedLimitPs = (story: Story): bigint =>
   BigInt(60 + (story.scene?.sleepsSeconds ?? 0)) * BigInt(psPerSecond) +
   BigInt(40 * (1 + (story.turns?.length ?? 0)) + peerPatienceFactor * awaitCount(story)) *
@@ -300,16 +301,15 @@ async function costsOf(machine: Machine): Promise<Costs | undefined> {
   }
 }
 
-/** What a story's machine runs. @param marks whether players mark what they post as operations, each with its costs */
+/** Programs of a story's machine. @param marks whether players mark what they post as operations, each with its costs */
 export function programsOf(story: Story, marks = false): ProgramOptions[] {
   if (story.scene !== undefined) {
-    const { programs, module } = sceneOf(story.scene);
-    const { args } = story.scene;
-    return programs.map(({ node, exportName }, program) => ({
+    const { name, args } = story.scene;
+    return sceneOf(story.scene).programs.map(({ node }, program) => ({
       node,
-      run: { url: module, exportName },
+      run: { url: sceneProgram, exportName: 'playScene' },
       name: `program${program}`,
-      args,
+      args: { name, program, args },
     }));
   }
   return story.programs.map(({ node }, program) => ({

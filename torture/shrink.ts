@@ -15,7 +15,7 @@ export interface Shrunk {
   readonly tries: number;
 }
 
-/** What a finding says, without the numbers that change from story to story. */
+/** The text of a finding without the numbers that change from story to story. */
 export const kindOf = ({ judge, what }: Finding): string =>
   `${judge}: ${what
     .replace(/…[\s\S]*$/, '')
@@ -44,7 +44,7 @@ class Shrinker {
   findings: readonly Finding[];
   tries = 0;
   readonly #kind: string | undefined;
-  /** A smaller story has no more of them: it would wait for ever, and fail in what looks like the same way. */
+  /** A smaller story must not have more of them: it would wait indefinitely, which looks like the same failure. */
   readonly #messagesWithoutReceive: number;
   readonly #triesMax: number;
   readonly #onTry: (tries: number, stepsLeft: number) => void;

@@ -6,7 +6,7 @@ import { acceptable, drawGroups, drawPool } from './drawing/draw-hardware.ts';
 import { drawAgain, drawPlayers } from './drawing/draw-story.ts';
 import { ethernetForScene } from './drawing/ethernet.ts';
 import { type Facts, groups } from './drawing/knobs.ts';
-import { type Scene, sceneOf, scenes } from './scenes/index.ts';
+import { Draws, type Scene, sceneOf, scenes } from './scenes/index.ts';
 import type { Story } from './story.ts';
 
 /** Scenes take a fifth of a second and stories of players two: both get about half of the time. */
@@ -42,7 +42,7 @@ export const plain = (story: Story): Story => ({ ...story, isPlain: true });
 
 /** A story that plays a scene, with numbers and hardware of the seed. */
 export function drawScene(seed: number, { name, draw, cable }: Scene): Story {
-  const of = draw(new Random(seed, `scene ${name}`));
+  const of = draw(new Draws(seed, `scene ${name}`));
   const { args, set = {}, faults = [], climate = 'calm', sleepsSeconds } = of;
   const random = new Random(seed, 'hardware of a scene');
   const facts: Facts = { climate, isOfPlayers: false, hasOnDemand: false, sleeps: false };

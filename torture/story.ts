@@ -31,15 +31,15 @@ export interface Story {
   readonly stopsAfter?: number;
   readonly programs: readonly ProgramPlan[];
   readonly links: readonly Link[];
-  /** What is renewed each time that all programs meet in mid-story, by turn from 1. */
+  /** Objects that are renewed each time that all programs meet in mid-story, by turn from 1. */
   readonly turns?: readonly Turn[];
   /** A scene plays in place of programs of players: there are none then. */
   readonly scene?: ScenePlan;
 }
 
 /**
- * A place that all programs agree on: everything that was sent has ended. Each takes down and makes again what is listed,
- * all tell each other the new numbers and keys, and go on.
+ * A point at which everything that was sent has ended. Each program destroys and creates the listed objects, all exchange the new numbers and
+ * keys, and continue.
  */
 export interface Turn {
   readonly programs: readonly TurnOfProgram[];
@@ -60,7 +60,7 @@ export interface Again {
   readonly shuffleSeed: number | undefined;
   /** Without observers: no linter, no log of packets, no watch of accesses. Then work is done ahead of its turn that else waits for it. */
   readonly isUnwatched?: true;
-  /** Everybody looks on as well: timeline, log of registers, capture of the cable, and costs, for which players mark what they post. */
+  /** With timeline, log of registers, capture of the cable, and costs, for which players mark what they post. */
   readonly isObserved?: true;
   /** Nothing is done ahead of its turn, placed early or handed on without a copy (MachineOptions.shortcuts). */
   readonly isPlain?: true;
@@ -92,7 +92,7 @@ export interface ProgramPlan {
   readonly qps: readonly QpPlan[];
   /** Memory windows, allocated in the beginning. */
   readonly windows?: readonly WindowPlan[];
-  /** Receives that are posted before anybody sends. */
+  /** Receives that are posted before any program sends. */
   readonly early: readonly Step[];
   readonly steps: readonly Step[];
 }
@@ -170,8 +170,8 @@ export interface SgePlan {
   readonly length: number;
 }
 
-/** What is wrong with a request on purpose, and so how it has to end (verbs-model.ts). */
-const flaws = [
+/** Errors that a request has on purpose, which decide how it has to end (verbs-model.ts). */
+export const flaws = [
   'none',
   'localKey',
   'localBounds',
@@ -183,7 +183,7 @@ const flaws = [
   'foreignKey',
   'misaligned',
   'tooLong',
-  /** The keys that the area had before it was registered anew. */
+  /** The keys that the area had before it was registered again. */
   'oldLocalKey',
   'oldRemoteKey',
   /** Of a request by a window's key: another variant of it, a range beyond the window, a right that it does not give. */
@@ -240,7 +240,7 @@ export interface ReceivePlan {
   readonly flaw: Flaw;
 }
 
-/** What programs tell each other of a binding. */
+/** News of a binding from one program to the other. */
 export type Told = 'bound' | 'used' | 'gone';
 
 export type Step =
@@ -276,10 +276,10 @@ export type Step =
   | { readonly do: 'churn'; readonly pages: number }
   /**
    * madvise(MADV_DONTNEED) over whole pages of an area that is registered on demand, from the `page`-th on: they read as
-   * zeros afterwards. A source is filled anew at once, and given back only while no request of the program reads it.
+   * zeros afterwards. A source is refilled at once, and given back only while no request of the program reads it.
    */
   | { readonly do: 'giveBack'; readonly area: number; readonly page: number; readonly pages: number }
-  /** Tells the other end of a binding's connection its key (null when there is none), that its requests have ended, or that the binding is gone. */
+  /** Tells the peer of a binding its key (null if the bind failed), that its requests have ended, or that the binding was removed. */
   | { readonly do: 'tell'; readonly what: Told; readonly bind: number }
   /** Waits until a program has told that; at once when none does. */
   | { readonly do: 'await'; readonly what: Told; readonly bind: number }

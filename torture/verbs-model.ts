@@ -5,48 +5,38 @@
  */
 import { psPerNs } from '../base/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
-import {
-  IBV_WC_LOC_ACCESS_ERR,
-  IBV_WC_LOC_LEN_ERR,
-  IBV_WC_LOC_PROT_ERR,
-  IBV_WC_LOC_QP_OP_ERR,
-  IBV_WC_MW_BIND_ERR,
-  IBV_WC_REM_ACCESS_ERR,
-  IBV_WC_REM_INV_REQ_ERR,
-  IBV_WC_REM_OP_ERR,
-  IBV_WC_RETRY_EXC_ERR,
-} from '../userlib/index.ts';
+import * as ibv from '../userlib/index.ts';
 import type { Flaw } from './story.ts';
 
 /** With which error a flawed request ends at the requester, when it is the first to fail on its QP. */
 export const endOfFlaw: Readonly<Record<Flaw, readonly number[]>> = {
   none: [],
-  localKey: [IBV_WC_LOC_PROT_ERR],
-  localBounds: [IBV_WC_LOC_PROT_ERR],
-  localRight: [IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_ACCESS_ERR],
-  remoteKey: [IBV_WC_REM_ACCESS_ERR],
-  remoteBounds: [IBV_WC_REM_ACCESS_ERR],
-  remoteRight: [IBV_WC_REM_ACCESS_ERR],
+  localKey: [ibv.IBV_WC_LOC_PROT_ERR],
+  localBounds: [ibv.IBV_WC_LOC_PROT_ERR],
+  localRight: [ibv.IBV_WC_LOC_PROT_ERR, ibv.IBV_WC_LOC_ACCESS_ERR],
+  remoteKey: [ibv.IBV_WC_REM_ACCESS_ERR],
+  remoteBounds: [ibv.IBV_WC_REM_ACCESS_ERR],
+  remoteRight: [ibv.IBV_WC_REM_ACCESS_ERR],
   // A function that the responder's QP does not support (table 60).
-  qpRight: [IBV_WC_REM_INV_REQ_ERR],
-  foreignKey: [IBV_WC_REM_ACCESS_ERR],
-  misaligned: [IBV_WC_REM_INV_REQ_ERR],
-  tooLong: [IBV_WC_REM_INV_REQ_ERR],
-  oldLocalKey: [IBV_WC_LOC_PROT_ERR],
-  oldRemoteKey: [IBV_WC_REM_ACCESS_ERR],
-  windowKey: [IBV_WC_REM_ACCESS_ERR],
-  windowBounds: [IBV_WC_REM_ACCESS_ERR],
-  windowRight: [IBV_WC_REM_ACCESS_ERR],
-  bindBounds: [IBV_WC_MW_BIND_ERR],
-  bindRight: [IBV_WC_MW_BIND_ERR],
+  qpRight: [ibv.IBV_WC_REM_INV_REQ_ERR],
+  foreignKey: [ibv.IBV_WC_REM_ACCESS_ERR],
+  misaligned: [ibv.IBV_WC_REM_INV_REQ_ERR],
+  tooLong: [ibv.IBV_WC_REM_INV_REQ_ERR],
+  oldLocalKey: [ibv.IBV_WC_LOC_PROT_ERR],
+  oldRemoteKey: [ibv.IBV_WC_REM_ACCESS_ERR],
+  windowKey: [ibv.IBV_WC_REM_ACCESS_ERR],
+  windowBounds: [ibv.IBV_WC_REM_ACCESS_ERR],
+  windowRight: [ibv.IBV_WC_REM_ACCESS_ERR],
+  bindBounds: [ibv.IBV_WC_MW_BIND_ERR],
+  bindRight: [ibv.IBV_WC_MW_BIND_ERR],
   // A memory management operation error (11.6.2).
-  invalidKey: [IBV_WC_MW_BIND_ERR],
+  invalidKey: [ibv.IBV_WC_MW_BIND_ERR],
   // The responder says nothing and takes nothing more (9.9.3, class J).
-  remoteInvalidKey: [IBV_WC_RETRY_EXC_ERR],
+  remoteInvalidKey: [ibv.IBV_WC_RETRY_EXC_ERR],
 };
 
-/** What may have become of a request whose window is taken back meanwhile; what a READ still brings may fail in the middle. */
-export const endsOfLostWindow: readonly number[] = [IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR];
+/** Ends of a request whose window is taken back meanwhile; a READ may fail in the middle of its answer. */
+export const endsOfLostWindow: readonly number[] = [ibv.IBV_WC_REM_ACCESS_ERR, ibv.IBV_WC_REM_OP_ERR];
 
 /** Flaws of requests that carry no data, or where it does not matter how much. */
 export const isFlawOfAnyLength = (flaw: Flaw): boolean =>
@@ -66,18 +56,18 @@ const flawsOfRequester: readonly Flaw[] = [
   'invalidKey',
 ];
 
-/** What a receive ends in that the message does not fit, or whose buffers are not good. */
+/** Ends of a receive that is too short for the message, or whose buffers are invalid. */
 export const endsOfBadReceive: readonly number[] = [
-  IBV_WC_LOC_LEN_ERR,
-  IBV_WC_LOC_PROT_ERR,
-  IBV_WC_LOC_QP_OP_ERR,
+  ibv.IBV_WC_LOC_LEN_ERR,
+  ibv.IBV_WC_LOC_PROT_ERR,
+  ibv.IBV_WC_LOC_QP_OP_ERR,
 ];
 
-/** What a receive ends in whose message names a key that is not to be invalidated. */
-export const endOfBadInvalidation: number = IBV_WC_REM_INV_REQ_ERR;
+/** End of a receive whose message names a key that must not be invalidated. */
+export const endOfBadInvalidation: number = ibv.IBV_WC_REM_INV_REQ_ERR;
 
-/** What its sender ends in (9.9.3: remote operational error, invalid request). */
-export const endsOfBadReceiver: readonly number[] = [IBV_WC_REM_OP_ERR, IBV_WC_REM_INV_REQ_ERR];
+/** Ends of its sender (9.9.3: remote operational error, invalid request). */
+export const endsOfBadReceiver: readonly number[] = [ibv.IBV_WC_REM_OP_ERR, ibv.IBV_WC_REM_INV_REQ_ERR];
 
 /** RNR NAK timer by code, in microseconds × 100 (IBTA 9.7.5.2.8, table 45). */
 const rnrDelays = [

@@ -19,3 +19,20 @@ it('fails for a story file that the machine rejects, and does not report an empt
   ]);
   expect(out).not.toContain('Nothing found');
 });
+
+it.each([
+  ['no JSON', '{', /^hca: story is .*story\.json.*, expected a file that --save wrote/],
+  ['a value', '7', /^hca: story is 7, expected an object/],
+  [
+    'a field that stories do not have',
+    '{"mood":1}',
+    /story has a field that is "mood", expected one of seed/,
+  ],
+])('refuses a file that holds %s with exit code 2', async (_, text, message) => {
+  const file = join(folder, 'story.json');
+  writeFileSync(file, text);
+  const { code, out, err } = await hca('torture', '--story', file);
+  expect([code, out]).toEqual([2, '']);
+  expect(err).toMatch(message);
+  expect(err).not.toMatch(/ at .*:\d+:\d+/);
+});

@@ -27,6 +27,7 @@ import {
   type StoryOutcome,
   sceneNames,
   shrinkStory,
+  storyFrom,
   storyOfSeed,
 } from '../../torture/index.ts';
 import { CountBar } from '../count-bar.ts';
@@ -120,13 +121,13 @@ async function torture(given: TortureChoice, command: Command): Promise<void> {
 
 /** @throws ConfigurationError if the file is not a story */
 function storyOf(file: string): Story {
+  let value: unknown;
   try {
-    const story = JSON.parse(readSmallFile(file)) as Story;
-    if (!Array.isArray(story.programs) || !Array.isArray(story.links)) throw new Error('no story');
-    return story;
+    value = JSON.parse(readSmallFile(file));
   } catch (error) {
     throw new ConfigurationError('story', file, `a file that --save wrote (${codeOf(error)})`);
   }
+  return storyFrom(value);
 }
 
 async function one(drawn: Story, options: TortureOptions, screen: Screen): Promise<void> {

@@ -4,20 +4,7 @@
  * Numbers prefer edges: sizes of 0, 1, MTU ± 1, 4 KiB ± 1, PSNs near the wrap.
  */
 import type { Random } from '../../sim/index.ts';
-import {
-  IBV_ACCESS_LOCAL_WRITE,
-  IBV_ACCESS_ON_DEMAND,
-  IBV_ACCESS_REMOTE_ATOMIC,
-  IBV_ACCESS_REMOTE_READ,
-  IBV_ACCESS_REMOTE_WRITE,
-  IBV_WR_ATOMIC_CMP_AND_SWP,
-  IBV_WR_ATOMIC_FETCH_AND_ADD,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_RDMA_WRITE_WITH_IMM,
-  IBV_WR_SEND,
-  IBV_WR_SEND_WITH_IMM,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import {
   type AreaKind,
   type AreaPlan,
@@ -48,12 +35,13 @@ export type ProgramDraft = Mutable<Omit<ProgramPlan, 'areas' | 'windows'>> & {
   readonly windows: WindowPlan[];
 };
 
-export const remoteAll = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+export const remoteAll =
+  ibv.IBV_ACCESS_REMOTE_WRITE | ibv.IBV_ACCESS_REMOTE_READ | ibv.IBV_ACCESS_REMOTE_ATOMIC;
 export const areaIndex = { source: 0, target: 1, sink: 2, foreign: 3 } as const;
 
-const messages = [IBV_WR_SEND, IBV_WR_SEND_WITH_IMM];
-const writes = [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM];
-const reliableOnly = [IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD];
+const messages = [ibv.IBV_WR_SEND, ibv.IBV_WR_SEND_WITH_IMM];
+const writes = [ibv.IBV_WR_RDMA_WRITE, ibv.IBV_WR_RDMA_WRITE_WITH_IMM];
+const reliableOnly = [ibv.IBV_WR_RDMA_READ, ibv.IBV_WR_ATOMIC_CMP_AND_SWP, ibv.IBV_WR_ATOMIC_FETCH_AND_ADD];
 export const verbsOf: Readonly<Record<Transport, readonly number[]>> = {
   RC: [...messages, ...writes, ...reliableOnly],
   UC: [...messages, ...writes],
@@ -83,7 +71,7 @@ export class Draft {
   /** Bytes that requests may still carry. */
   budgetBytes: number;
   readonly #lateQps = new Set<string>();
-  /** What a word of atomics holds at first, or what a COMPARE_SWAP puts there. */
+  /** First value of a word of atomics, or the value that a COMPARE_SWAP stores. */
   readonly #words = new Map<string, string[]>();
   /** The end that allows less than its peer asks for, and the right that it lacks. */
   #strict: { readonly end: LinkEnd; readonly right: number } | undefined;
@@ -112,10 +100,10 @@ export class Draft {
       node,
       qpnGap: 0,
       areas: [
-        this.#newArea('source', random.chance(0.5) ? 0 : IBV_ACCESS_REMOTE_READ),
-        this.#newArea('target', IBV_ACCESS_LOCAL_WRITE | remoteAll, 4),
-        this.#newArea('sink', IBV_ACCESS_LOCAL_WRITE),
-        { ...this.#newArea('target', IBV_ACCESS_LOCAL_WRITE | remoteAll), isForeign: true },
+        this.#newArea('source', random.chance(0.5) ? 0 : ibv.IBV_ACCESS_REMOTE_READ),
+        this.#newArea('target', ibv.IBV_ACCESS_LOCAL_WRITE | remoteAll, 4),
+        this.#newArea('sink', ibv.IBV_ACCESS_LOCAL_WRITE),
+        { ...this.#newArea('target', ibv.IBV_ACCESS_LOCAL_WRITE | remoteAll), isForeign: true },
       ],
       cqs: Array.from({ length: random.between(1, 3) }, () => ({
         hasChannel: this.has('events') && random.chance(0.6),
@@ -137,7 +125,7 @@ export class Draft {
       kind,
       lengthBytes: atomicWords * 8,
       shiftBytes: kind === 'source' ? shiftBytes : shiftBytes & ~7,
-      access: isOnDemand ? access | IBV_ACCESS_ON_DEMAND : access,
+      access: isOnDemand ? access | ibv.IBV_ACCESS_ON_DEMAND : access,
       isForeign: false,
       atomicWords,
     };
@@ -163,9 +151,9 @@ export class Draft {
 
   #makeStrict(end: LinkEnd): void {
     const right = pick(this.random, [
-      IBV_ACCESS_REMOTE_READ,
-      IBV_ACCESS_REMOTE_WRITE,
-      IBV_ACCESS_REMOTE_ATOMIC,
+      ibv.IBV_ACCESS_REMOTE_READ,
+      ibv.IBV_ACCESS_REMOTE_WRITE,
+      ibv.IBV_ACCESS_REMOTE_ATOMIC,
     ]);
     this.#strict = { end, right };
     const { qps } = this.programs[end.program]!;
@@ -289,7 +277,7 @@ export class Draft {
       ['remoteBounds', hasRemote],
       ['remoteRight', hasRemote],
       ['foreignKey', hasRemote],
-      ['localRight', opcode === IBV_WR_RDMA_READ],
+      ['localRight', opcode === ibv.IBV_WR_RDMA_READ],
       ['misaligned', isAtomicVerb(opcode)],
       ['oldLocalKey', isRenewed(from.program, areaOf(opcode))],
       ['oldRemoteKey', hasRemote && isRenewed(to.program, areaIndex.target)],
@@ -314,7 +302,7 @@ export class Draft {
     const { random } = this;
     const swap = random.uint32().toString(16);
     const word = random.uint32().toString(16) + random.uint32().toString(16).padStart(8, '0');
-    if (opcode !== IBV_WR_ATOMIC_CMP_AND_SWP) return { compareAdd: word, swap };
+    if (opcode !== ibv.IBV_WR_ATOMIC_CMP_AND_SWP) return { compareAdd: word, swap };
     const place = `${program}.${area}.${offset}`;
     const known = this.#words.get(place) ?? [firstWord(program, area, offset)];
     this.#words.set(place, [known[0]!, swap]);
@@ -365,7 +353,7 @@ export class Draft {
     }
     const room = lengthBytes - atomicWords * 8 - length;
     const overlaps =
-      opcode === IBV_WR_RDMA_READ ? random.chance(0.7) : this.has('overlaps') && random.chance(0.3);
+      opcode === ibv.IBV_WR_RDMA_READ ? random.chance(0.7) : this.has('overlaps') && random.chance(0.3);
     if (area === areaIndex.target && room > 0 && overlaps)
       return { area, offset: atomicWords * 8 + random.below(room) };
     return { area, offset: this.place(peer, area, length) };
@@ -376,9 +364,9 @@ export class Draft {
     const { random } = this;
     const program = this.programs[at.program]!;
     const { srq } = program.qps[at.qp]!;
-    const room = send.opcode === IBV_WR_RDMA_WRITE_WITH_IMM ? random.below(40) : length;
+    const room = send.opcode === ibv.IBV_WR_RDMA_WRITE_WITH_IMM ? random.below(40) : length;
     const spare = random.chance(0.6) ? 0 : random.below(100);
-    // What one message of an unreliable service misses, the next one takes: each fits any of them.
+    // The next message of an unreliable service takes the receive of a lost one: each receive fits any of them.
     const wanted = transport !== 'RC' ? unreliableBytesMax : srq >= 0 ? sharedBytes : room + spare;
     const lengthBytes =
       (send.flaw === 'tooLong' ? Math.max(0, wanted - 1) : wanted) +

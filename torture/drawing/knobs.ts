@@ -8,7 +8,7 @@ import { type ParameterValues, parametersByPath, profileValues } from '../../mac
 import type { Climate } from '../story.ts';
 import { from, logFrom, type Values } from './choice.ts';
 
-/** What conditions ask about a story. */
+/** Facts of a story that conditions test. */
 export interface Facts {
   readonly climate: Climate;
   readonly isOfPlayers: boolean;

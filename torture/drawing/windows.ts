@@ -9,14 +9,7 @@
  * the middle of traffic, and stale keys are used.
  */
 import type { Random } from '../../sim/index.ts';
-import {
-  IBV_ACCESS_LOCAL_WRITE,
-  IBV_ACCESS_MW_BIND,
-  IBV_WR_BIND_MW,
-  IBV_WR_LOCAL_INV,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_SEND_WITH_INV,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import {
   type BindPlan,
   type Flaw,
@@ -101,7 +94,7 @@ class Episode {
   /** The owner's area for windows, which nothing else reaches. */
   #area(): number {
     const { areas } = this.#owners;
-    const known = areas.findIndex(({ access }) => (access & IBV_ACCESS_MW_BIND) !== 0);
+    const known = areas.findIndex(({ access }) => (access & ibv.IBV_ACCESS_MW_BIND) !== 0);
     if (known >= 0) return known;
     const random = this.#random;
     return (
@@ -109,7 +102,7 @@ class Episode {
         kind: 'target',
         lengthBytes: 256 + 4096 * random.below(4) + random.below(300),
         shiftBytes: random.chance(0.5) ? 0 : 8 * random.below(512),
-        access: IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
+        access: ibv.IBV_ACCESS_LOCAL_WRITE | ibv.IBV_ACCESS_MW_BIND,
         isForeign: false,
         atomicWords,
       }) - 1
@@ -194,12 +187,12 @@ class Episode {
     this.#put(by, { do: 'tell', what: 'gone', bind });
   }
 
-  /** The bind; one of type 2 at times in a list with an ordinary WRITE of nothing behind it. */
+  /** The bind; one of type 2 at times in a list, followed by an ordinary WRITE of 0 bytes. */
   #bindRequests({ bindId, bind, flaw }: Round): SendPlan[] {
-    const drawn = this.#draft.request(IBV_WR_BIND_MW, flawsOfBind.includes(flaw) ? flaw : 'none');
+    const drawn = this.#draft.request(ibv.IBV_WR_BIND_MW, flawsOfBind.includes(flaw) ? flaw : 'none');
     const request = { ...drawn, id: bindId, bind };
     if (!this.#isType2 || !this.#random.chance(0.3)) return [request];
-    const nothing = this.#draft.request(IBV_WR_RDMA_WRITE);
+    const nothing = this.#draft.request(ibv.IBV_WR_RDMA_WRITE);
     return [request, { ...nothing, remote: { area: areaIndex.target, offset: 8 * atomicWords } }];
   }
 
@@ -207,12 +200,12 @@ class Episode {
     const { random } = this.#draft;
     const request = (opcode: number, own: Flaw): SendPlan =>
       this.#draft.request(opcode, flaw === own ? flaw : 'none');
-    if (taking === 'unbind') return { ...request(IBV_WR_BIND_MW, 'none'), bind: { ...bind, length: 0 } };
-    if (taking === 'localInvalidate') return { ...request(IBV_WR_LOCAL_INV, 'invalidKey'), through };
+    if (taking === 'unbind') return { ...request(ibv.IBV_WR_BIND_MW, 'none'), bind: { ...bind, length: 0 } };
+    if (taking === 'localInvalidate') return { ...request(ibv.IBV_WR_LOCAL_INV, 'invalidKey'), through };
     const length = random.chance(0.4) ? 0 : random.below(65);
     const send: SendPlan = {
-      ...request(IBV_WR_SEND_WITH_INV, 'remoteInvalidKey'),
-      // What READs and atomics in front of it bring, they bring by the key that it takes (10.8.3.3, table 79).
+      ...request(ibv.IBV_WR_SEND_WITH_INV, 'remoteInvalidKey'),
+      // READs and atomics in front of it use the key that it invalidates (10.8.3.3, table 79).
       isFenced: !this.#isTroubled || random.chance(0.5),
       through,
       sges: length === 0 ? [] : [this.#local(areaIndex.source, length)],

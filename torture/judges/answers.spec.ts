@@ -38,7 +38,7 @@ const isAnswerOf =
   };
 const isAck = isAnswerOf(({ operation, syndrome }) => operation === acknowledge && syndrome >> 5 === 0);
 
-/** What is found when the capture is another. */
+/** Findings when the capture is another. */
 const foundIn = (whole: Played, change: (frames: Frame[]) => Frame[]): string =>
   judgeAnswers(withFrames(whole, change)).join('\n');
 
@@ -124,7 +124,7 @@ describe('the judge of answers', () => {
       played,
       bent(isFirst, ({ bytes }) => ({ bytes: bytes.with(base, atomicAcknowledge) })),
     );
-    expect(other).toMatch(/answers PSN \d+ with what nobody asked for/);
+    expect(other).toMatch(/answers PSN \d+ without a request for it/);
   });
 
   it('says nothing of a capture that is cut, and of what the driver has not connected', () => {

@@ -66,7 +66,7 @@ function passedAt({ sent, received }: CableEnd, isEthernet: boolean): Passed[] {
       const packet = transportPacketIn(bytes, isEthernet);
       return packet === undefined ? [] : [{ atPs, isSent, packet }];
     });
-  // What comes at an instant is there for what leaves at it.
+  // A packet that arrives at an instant can be answered at it.
   return [...of(false), ...of(true)].sort((left, right) =>
     left.atPs < right.atPs ? -1 : left.atPs > right.atPs ? 1 : 0,
   );

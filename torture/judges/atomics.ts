@@ -13,7 +13,7 @@ import { windowStateOf } from './windows.ts';
 
 interface Operation {
   readonly plan: SendPlan;
-  /** What it returned; undefined: it failed, and may or may not have been done. */
+  /** The value that it returned; undefined if it failed, when the responder may or may not have carried it out. */
   readonly returned: bigint | undefined;
   readonly fromPs: number;
   readonly toPs: number;
@@ -26,7 +26,7 @@ export function judgeAtomics(played: Played): string[] {
     for (const history of flow.sends) {
       const { plan, post, end } = history;
       if (!isAtomicVerb(plan.opcode) || plan.remote === undefined) continue;
-      // What is wrong at the requester only need not keep the responder from it: the old value then finds no place.
+      // An error at the requester alone does not stop the responder: its result then has no place in the order.
       if (isFoundByResponder(plan.flaw)) continue;
       if (windowStateOf(flow, backOf(flows, flow), history) === 'gone') continue;
       const key = `${flow.to.program}.${plan.remote.area}.${plan.remote.offset}`;

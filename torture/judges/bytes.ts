@@ -8,12 +8,7 @@
  * certainly took place began after e and had ended before t. Requests that failed may have written any part of what they carried.
  */
 import { psPerUs } from '../../base/index.ts';
-import {
-  IBV_WC_SUCCESS,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_RDMA_WRITE_WITH_IMM,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import { isDisordered } from '../cable-faults.ts';
 import type { Observations } from '../observations.ts';
 import type { Played } from '../run-story.ts';
@@ -71,7 +66,7 @@ class Shadow {
     return this.#found;
   }
 
-  /** What a device writes to a region it writes before the region is gone. */
+  /** A device does not write to a region after its deregistration. */
   #add(program: number, area: number, asked: Writing): void {
     const gone = this.#goneOf(program, area);
     if (gone < asked.fromPs && asked.isOwn !== true) return;
@@ -136,16 +131,16 @@ class Shadow {
   #addRemote(flow: Flow, back: Flow): void {
     for (const history of flow.sends) {
       const { plan, post, end, lengthBytes } = history;
-      const isWrite = plan.opcode === IBV_WR_RDMA_WRITE || plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM;
+      const isWrite = plan.opcode === ibv.IBV_WR_RDMA_WRITE || plan.opcode === ibv.IBV_WR_RDMA_WRITE_WITH_IMM;
       if (!isWrite || plan.remote === undefined || lengthBytes === 0) continue;
-      // What a window's key does not give is refused before it touches memory, and so is what comes by one that is gone.
+      // The responder refuses an access that a window's key does not allow, or whose window is gone, before it touches memory.
       const goneAt = goneOfWindow(flow, back, history);
       if (post.fromPs >= goneAt || (plan.through !== undefined && plan.flaw !== 'none')) continue;
       const { area, offset } = plan.remote;
       this.#add(flow.to.program, area, {
         offset,
         length: lengthBytes,
-        // What lies before the end of the region that a buffer passes may have gone out: other bytes than were planned.
+        // Of a buffer that exceeds its region, the part within the region may have been sent.
         bytes:
           plan.flaw === 'localBounds' ? undefined : this.#gathered(flow.from.program, plan.sges, post.fromPs),
         fromPs: post.fromPs,
@@ -176,14 +171,14 @@ class Shadow {
   /** A request without a completion of its own has ended with the next successful one of its queue. */
   #endOf({ sends }: Flow, id: number): number | undefined {
     const place = sends.findIndex(({ plan }) => plan.id === id);
-    return sends.slice(place).find(({ end }) => end?.status === IBV_WC_SUCCESS)?.end?.toPs;
+    return sends.slice(place).find(({ end }) => end?.status === ibv.IBV_WC_SUCCESS)?.end?.toPs;
   }
 
   #isCertain(flow: Flow, id: number): boolean {
     const { sends, from } = flow;
     const history = sends.find(({ plan }) => plan.id === id)!;
     const isReliable = from.plan.transport === 'RC';
-    if (history.end !== undefined && history.end.status !== IBV_WC_SUCCESS) return false;
+    if (history.end !== undefined && history.end.status !== ibv.IBV_WC_SUCCESS) return false;
     return isReliable && this.#endOf(flow, id) !== undefined;
   }
 
@@ -192,14 +187,14 @@ class Shadow {
     for (const [index, { plan, end }] of flow.arrivals.entries()) {
       const sent = flow.brought[index];
       const posted = flow.to.seen.receives.find(({ id }) => id === plan.id)!;
-      const isGood = end.status === IBV_WC_SUCCESS && sent !== undefined;
+      const isGood = end.status === ibv.IBV_WC_SUCCESS && sent !== undefined;
       const isStale = this.#isStale(flow.to.program, plan.sges, posted.fromPs, end.toPs);
-      const hasPayload = sent !== undefined && sent.plan.opcode !== IBV_WR_RDMA_WRITE_WITH_IMM;
+      const hasPayload = sent !== undefined && sent.plan.opcode !== ibv.IBV_WR_RDMA_WRITE_WITH_IMM;
       const bytes =
         isGood && hasPayload && !isStale
           ? this.#gathered(flow.from.program, sent.plan.sges, sent.post.fromPs)
           : undefined;
-      // What a message cut short by a loss left in the buffer is not erased by the next message there.
+      // A message that lost a packet leaves bytes in the buffer, which a shorter message there does not erase.
       if (mayBeCutShort(this.#played.story, flow))
         this.#scatter(
           flow.to.program,
@@ -258,7 +253,7 @@ class Shadow {
   /** READs and atomics: what they brought is what the program saw at the completion. */
   #addOwn(flow: Flow): void {
     for (const { plan, post, end } of flow.sends) {
-      if (plan.opcode !== IBV_WR_RDMA_READ && !isAtomicVerb(plan.opcode)) continue;
+      if (plan.opcode !== ibv.IBV_WR_RDMA_READ && !isAtomicVerb(plan.opcode)) continue;
       const isKnown =
         end?.bytes !== undefined && !this.#isStale(flow.from.program, plan.sges, post.fromPs, end.toPs);
       const bytes = isKnown ? Buffer.from(end.bytes!, 'base64') : undefined;
@@ -272,7 +267,7 @@ class Shadow {
     for (const [program, seen] of this.#played.seen.entries()) {
       if (seen === null) continue;
       const ended = new Set(
-        seen.completions.filter(({ status }) => status === IBV_WC_SUCCESS).map(({ id }) => id),
+        seen.completions.filter(({ status }) => status === ibv.IBV_WC_SUCCESS).map(({ id }) => id),
       );
       const { early, steps } = this.#played.story.programs[program]!;
       for (const step of [...early, ...steps]) {
@@ -288,7 +283,11 @@ class Shadow {
     const extra = flow.to.plan.transport === 'UD' ? grhBytes : 0;
     for (const [index, { plan, end }] of flow.arrivals.entries()) {
       const sent = flow.brought[index];
-      if (sent === undefined || end.bytes === undefined || sent.plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM)
+      if (
+        sent === undefined ||
+        end.bytes === undefined ||
+        sent.plan.opcode === ibv.IBV_WR_RDMA_WRITE_WITH_IMM
+      )
         continue;
       const posted = flow.to.seen.receives.find(({ id }) => id === plan.id)!;
       if (this.#isStale(flow.to.program, plan.sges, posted.fromPs, end.toPs)) continue;
@@ -304,7 +303,8 @@ class Shadow {
 
   #judgeReads(flow: Flow): void {
     for (const { plan, post, end } of flow.sends) {
-      if (plan.opcode !== IBV_WR_RDMA_READ || end?.bytes === undefined || plan.remote === undefined) continue;
+      if (plan.opcode !== ibv.IBV_WR_RDMA_READ || end?.bytes === undefined || plan.remote === undefined)
+        continue;
       if (this.#isStale(flow.from.program, plan.sges, post.fromPs, end.toPs)) continue;
       const { area, offset } = plan.remote;
       const bytes = Buffer.from(end.bytes, 'base64');

@@ -2,20 +2,7 @@
  * Exactly one completion for each request that is owed one, in order, with a status that the standard allows and the fields that
  * belong to it.
  */
-import {
-  IBV_WC_LOC_PROT_ERR,
-  IBV_WC_RDMA_READ,
-  IBV_WC_REM_ACCESS_ERR,
-  IBV_WC_RETRY_EXC_ERR,
-  IBV_WC_RNR_RETRY_EXC_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WITH_IMM,
-  IBV_WC_WITH_INV,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_RDMA_READ,
-  IBV_WR_SEND_WITH_INV,
-  wcStatusStr,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import { copiesOf, lossesIn } from '../cable-faults.ts';
 import { isOnEthernet } from '../ethernet-cable.ts';
 import type { CompletionSeen, Observations } from '../observations.ts';
@@ -72,7 +59,7 @@ function judgeUniqueness(program: number, { completions, posts, receives }: Obse
       found.push(`program ${program} took a completion of ${id}, which it never posted`);
     else if (post.qp >= 0 && post.qp !== qp)
       found.push(`program ${program}: request ${id} completed on another QP`);
-    else if (!post.isSignalled && status === IBV_WC_SUCCESS)
+    else if (!post.isSignalled && status === ibv.IBV_WC_SUCCESS)
       found.push(`program ${program}: request ${id} was not signalled, and completed with SUCCESS`);
     times.set(id, (times.get(id) ?? 0) + 1);
   }
@@ -111,7 +98,7 @@ function judgeReceiveOrder({ to, arrivals, flushedReceives }: Flow): string[] {
 function judgeArrivals(flow: Flow, back: Flow, story: CountedStory): string[] {
   const { arrivals, brought, to, from, sends } = flow;
   const found = arrivals.flatMap(({ end, plan }, index) =>
-    brought[index] === undefined && end.status === IBV_WC_SUCCESS
+    brought[index] === undefined && end.status === ibv.IBV_WC_SUCCESS
       ? [`receive ${plan.id} (program ${to.program}) brought ${end.byteLen} bytes that no program sent`]
       : [],
   );
@@ -139,7 +126,7 @@ const hasOnDemand = (story: CountedStory, program: number): boolean =>
   story.programs[program]!.areas.some(isOnDemandArea);
 
 const isCutShort = ({ sends }: Flow): boolean =>
-  sends.some(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS);
+  sends.some(({ end }) => end !== undefined && end.status !== ibv.IBV_WC_SUCCESS);
 
 function judgeFields(flow: Flow): string[] {
   const found: string[] = [];
@@ -148,30 +135,31 @@ function judgeFields(flow: Flow): string[] {
   };
   for (const history of flow.sends) {
     const { plan, end, lengthBytes } = history;
-    if (end?.status !== IBV_WC_SUCCESS) continue;
+    if (end?.status !== ibv.IBV_WC_SUCCESS) continue;
     expect(named(flow, history), 'opcode', end.opcode, verbs.get(plan.opcode)!.completion);
-    if (end.opcode === IBV_WC_RDMA_READ) expect(named(flow, history), 'byteLen', end.byteLen, lengthBytes);
+    if (end.opcode === ibv.IBV_WC_RDMA_READ)
+      expect(named(flow, history), 'byteLen', end.byteLen, lengthBytes);
   }
   const extra = flow.to.plan.transport === 'UD' ? grhBytes : 0;
   for (const [index, { plan: receive, end }] of flow.arrivals.entries()) {
     const sent = flow.brought[index];
-    if (sent === undefined || end.status !== IBV_WC_SUCCESS) continue;
+    if (sent === undefined || end.status !== ibv.IBV_WC_SUCCESS) continue;
     const who = `receive ${receive.id} (program ${flow.to.program})`;
     expect(who, 'opcode', end.opcode, receiveOpcodeOf(sent.plan.opcode));
     expect(who, 'byteLen', end.byteLen, sent.lengthBytes + extra);
     expect(
       who,
       'the flag of immediate data',
-      end.flags & IBV_WC_WITH_IMM,
-      sent.plan.imm === undefined ? 0 : IBV_WC_WITH_IMM,
+      end.flags & ibv.IBV_WC_WITH_IMM,
+      sent.plan.imm === undefined ? 0 : ibv.IBV_WC_WITH_IMM,
     );
     if (sent.plan.imm !== undefined) expect(who, 'immediate data', end.imm, sent.plan.imm);
-    const isInvalidating = sent.plan.opcode === IBV_WR_SEND_WITH_INV;
+    const isInvalidating = sent.plan.opcode === ibv.IBV_WR_SEND_WITH_INV;
     expect(
       who,
       'the flag of an invalidated key',
-      end.flags & IBV_WC_WITH_INV,
-      isInvalidating ? IBV_WC_WITH_INV : 0,
+      end.flags & ibv.IBV_WC_WITH_INV,
+      isInvalidating ? ibv.IBV_WC_WITH_INV : 0,
     );
     if (isInvalidating) expect(who, 'the key', end.imm, sent.post.key!);
   }
@@ -185,7 +173,7 @@ function judgeEnds(story: CountedStory, flow: Flow, back: Flow): string[] {
   for (const history of flow.sends) {
     const { end } = history;
     if (end === undefined) continue;
-    if (end.status === IBV_WC_SUCCESS) {
+    if (end.status === ibv.IBV_WC_SUCCESS) {
       if (failed !== undefined)
         found.push(`${named(flow, history)} succeeded after ${failed.plan.id} had failed`);
       if (mustFail(story, flow, history))
@@ -196,12 +184,12 @@ function judgeEnds(story: CountedStory, flow: Flow, back: Flow): string[] {
     }
     const reason = failed === undefined ? unexplained(story, flow, back, history, end) : afterFailure(end);
     if (reason !== undefined)
-      found.push(`${named(flow, history)} ended in ${wcStatusStr(end.status)}: ${reason}`);
+      found.push(`${named(flow, history)} ended in ${ibv.wcStatusStr(end.status)}: ${reason}`);
     failed ??= history;
   }
   for (const [index, receive] of flow.arrivals.entries()) {
     const { end } = receive;
-    if (end.status === IBV_WC_SUCCESS) continue;
+    if (end.status === ibv.IBV_WC_SUCCESS) continue;
     const sent = flow.brought[index];
     const isRight =
       sent?.plan.flaw === 'remoteInvalidKey'
@@ -209,7 +197,7 @@ function judgeEnds(story: CountedStory, flow: Flow, back: Flow): string[] {
         : endsOfBadReceive.includes(end.status) && isBadReceive(flow, receive, sent);
     if (!isRight)
       found.push(
-        `receive ${receive.plan.id} (program ${flow.to.program}) ended in ${wcStatusStr(end.status)}, and nothing is wrong with it`,
+        `receive ${receive.plan.id} (program ${flow.to.program}) ended in ${ibv.wcStatusStr(end.status)}, and nothing is wrong with it`,
       );
   }
   if (flow.flushedReceives.length > 0 && !isInError(story, flow.to, back, flow))
@@ -220,7 +208,7 @@ function judgeEnds(story: CountedStory, flow: Flow, back: Flow): string[] {
 }
 
 const afterFailure = ({ status }: CompletionSeen): string | undefined =>
-  status === IBV_WC_WR_FLUSH_ERR ? undefined : 'one before it has failed already';
+  status === ibv.IBV_WC_WR_FLUSH_ERR ? undefined : 'one before it has failed already';
 
 /** @returns why the first failure of a send queue cannot be */
 function unexplained(
@@ -233,16 +221,16 @@ function unexplained(
   const { plan } = history;
   const { status } = end;
   const elapsedPs = end.toPs - history.post.fromPs;
-  if (status === IBV_WC_WR_FLUSH_ERR)
+  if (status === ibv.IBV_WC_WR_FLUSH_ERR)
     return isInError(story, flow.from, flow, back) ? undefined : 'nothing had failed on its QP';
   if (endOfFlaw[plan.flaw].includes(status)) return undefined;
   if (endsOfLostWindow.includes(status) && mayLackWindow(flow, back, history)) return undefined;
   if (endsOfBadReceiver.includes(status))
     return isReceiverBad(flow, history) ? undefined : 'nothing is wrong with what receives it';
-  if (status === IBV_WC_RETRY_EXC_ERR) return retriesUnexplained(story, flow, back, elapsedPs);
-  if (status === IBV_WC_RNR_RETRY_EXC_ERR) return rnrUnexplained(story, flow, elapsedPs, plan);
-  if (status === IBV_WC_LOC_PROT_ERR && isDeregistered(flow.from.seen, plan.sges)) return undefined;
-  if (status === IBV_WC_REM_ACCESS_ERR && plan.remote !== undefined) {
+  if (status === ibv.IBV_WC_RETRY_EXC_ERR) return retriesUnexplained(story, flow, back, elapsedPs);
+  if (status === ibv.IBV_WC_RNR_RETRY_EXC_ERR) return rnrUnexplained(story, flow, elapsedPs, plan);
+  if (status === ibv.IBV_WC_LOC_PROT_ERR && isDeregistered(flow.from.seen, plan.sges)) return undefined;
+  if (status === ibv.IBV_WC_REM_ACCESS_ERR && plan.remote !== undefined) {
     const { area } = plan.remote;
     if (flow.to.seen.deregistrations.some((gone) => gone.area === area)) return undefined;
   }
@@ -271,12 +259,12 @@ function retriesUnexplained(
     isOutOfService(to.seen, to.qp) ||
     back.sends.some(isFailed) ||
     hasFlaws(story, link) ||
-    // An answer is dropped for want of a page, and what was refused behind it has left its responder in error.
+    // The requester drops an answer for want of a page; the refusal of a later request has left the responder in error.
     (hasOnDemand(story, from.program) && flow.sends.some((history) => mayLackWindow(flow, back, history)));
   return isSuspect ? undefined : 'no packet was lost, and the responder was there';
 }
 
-const isFailed = ({ end }: SendHistory): boolean => end !== undefined && end.status !== IBV_WC_SUCCESS;
+const isFailed = ({ end }: SendHistory): boolean => end !== undefined && end.status !== ibv.IBV_WC_SUCCESS;
 
 const isOutOfService = (seen: Observations, qp: number): boolean =>
   seen.broken.some((broken) => broken.qp === qp) || seen.failure !== null || seen.finals.length === 0;
@@ -306,7 +294,7 @@ function rnrUnexplained(
   plan: SendPlan,
 ): string | undefined {
   const { rnrRetry } = from.plan;
-  if (rnrRetry === 7) return 'its QP retries for ever';
+  if (rnrRetry === 7) return 'its QP retries indefinitely';
   // A responder asks for time as well while a page comes in.
   if (!consumesReceive(plan.opcode) && !hasOnDemand(story, to.program)) return 'it takes no receive';
   // An RNR NAK that comes again after its delay counts again.
@@ -321,19 +309,21 @@ function isInError(story: CountedStory, end: Flow['from'], own: Flow, back: Flow
   if (
     own.sends.some(
       ({ end: ended }) =>
-        ended !== undefined && ended.status !== IBV_WC_SUCCESS && ended.status !== IBV_WC_WR_FLUSH_ERR,
+        ended !== undefined &&
+        ended.status !== ibv.IBV_WC_SUCCESS &&
+        ended.status !== ibv.IBV_WC_WR_FLUSH_ERR,
     )
   )
     return true;
   const [arrived, answered] =
     back.from.program === end.program && back.from.qp === end.qp ? [own, back] : [back, own];
-  if (arrived.arrivals.some(({ end: ended }) => ended.status !== IBV_WC_SUCCESS)) return true;
+  if (arrived.arrivals.some(({ end: ended }) => ended.status !== ibv.IBV_WC_SUCCESS)) return true;
   return (
     arrived.sends.some(
       (history) =>
         isFoundByResponder(history.plan.flaw) ||
         (history.end !== undefined &&
-          [IBV_WC_REM_ACCESS_ERR, ...endsOfBadReceiver].includes(history.end.status)) ||
+          [ibv.IBV_WC_REM_ACCESS_ERR, ...endsOfBadReceiver].includes(history.end.status)) ||
         mayLackWindow(arrived, answered, history) ||
         mayComeByOldKey(story, arrived, history) ||
         mayReadAnew(story, arrived, answered, history),
@@ -348,22 +338,22 @@ const mayLackWindow = (flow: Flow, back: Flow, history: SendHistory): boolean =>
   windowStateOf(flow, back, history) !== 'bound';
 
 /**
- * A READ whose copy may come when its answer has been taken, and its window or its area with it: a repeated READ is checked anew
- * (9.7.5.1.4), and refused where its key stands for nothing any more.
+ * A READ whose copy may arrive after its answer, when its window or its area was already taken back: a repeated READ is checked again
+ * (9.7.5.1.4), and refused if its key is no longer valid.
  */
 const mayReadAnew = (story: CountedStory, flow: Flow, back: Flow, history: SendHistory): boolean =>
-  history.plan.opcode === IBV_WR_RDMA_READ &&
+  history.plan.opcode === ibv.IBV_WR_RDMA_READ &&
   (isEverTaken(flow, back, history) || isAreaRenewed(story, flow, history)) &&
   (story.losses > 0 || ackTimeoutPs(flow.from.plan.timeout, story.set) < longTimeoutPs);
 
 /**
- * A request that was lost and is never heard of again, as of a QP without time-outs: the next one's NAK has it sent again when
- * its area has been made anew, and the refusal is lost, too.
+ * A request that was lost, for example on a QP without time-outs: the NAK of the next one retransmits it after its area was registered
+ * again, and the refusal is lost, too.
  */
 const mayComeByOldKey = (story: CountedStory, flow: Flow, history: SendHistory): boolean =>
   history.end === undefined && story.losses > 0 && isAreaRenewed(story, flow, history);
 
-/** The area of a remote access is made anew at a turn, and its key with it. */
+/** The area of a remote access gets another key at a turn. */
 const isAreaRenewed = (
   { turns = [] }: CountedStory,
   { to }: Flow,
@@ -439,7 +429,7 @@ function judgeCoverage(story: CountedStory, flow: Flow, back: Flow): string[] {
   return found;
 }
 
-/** Without a time-out, what a lost packet or a responder that is gone leaves unanswered is waited for for ever. */
+/** Without a time-out, a requester waits indefinitely for an answer that was lost, or that a destroyed responder never sends. */
 const mayHang = (story: CountedStory, flow: Flow, back: Flow): boolean =>
   flow.from.plan.transport === 'RC' &&
   (mayLackRecords(story, flow) ||
@@ -450,7 +440,7 @@ const mayHang = (story: CountedStory, flow: Flow, back: Flow): boolean =>
         back.sends.some(isFailed) ||
         isInError(story, flow.to, back, flow))));
 
-/** A copy of a datagram takes a receive of a shared queue: what a connection brings last then finds none, and is refused for ever. */
+/** A copy of a datagram takes a receive of a shared queue: the last message of a connection finds none, and gets RNR NAKs indefinitely. */
 function mayLackReceives(story: CountedStory, { from, to }: Flow): boolean {
   const { srq } = to.plan;
   return (
@@ -461,7 +451,7 @@ function mayLackReceives(story: CountedStory, { from, to }: Flow): boolean {
   );
 }
 
-/** What waits for ever holds records of the device, of which all QPs together have `hca.outstandingWqes`: in the end others never begin. */
+/** Requests that wait indefinitely hold records of the device, of which all QPs share `hca.outstandingWqes`: others may never begin. */
 function mayLackRecords(story: CountedStory, { from }: Flow): boolean {
   const { programs, outstandingWqes, losses } = story;
   const { node } = programs[from.program]!;

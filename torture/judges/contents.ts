@@ -1,4 +1,4 @@
-/** What requests carry, from the story: the bytes of their sources as the program had filled them when it posted. */
+/** Bytes that requests carry, by the story: their sources as the program had filled them when it posted. */
 import type { Observations } from '../observations.ts';
 import { patternInto, type SgePlan } from '../story.ts';
 

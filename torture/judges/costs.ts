@@ -1,15 +1,15 @@
 /**
- * What marked operations have cost: each TLP that a link has counted has one owner, an operation of a player or none, class by class;
- * and the CQE of a request that ended well is its operation's. The TLPs of a read or a write are its owner's as it is asked for: where a
- * read fails, or a reset drops what the DMA engines hold, the rest is not sent, and the owner has more than the link.
+ * Costs of marked operations: each TLP that a link counted has one owner, an operation of a player or none, class by class, and the CQE of a
+ * successful request belongs to its operation. The TLPs of a DMA are its owner's from its request on: if a read fails, or a reset drops
+ * requests of the DMA engines, the rest is not sent, and the owner has more TLPs than the link.
  */
 import type { DeviceCost, OperationCost } from '../../machine/costs/index.ts';
-import { IBV_WC_SUCCESS } from '../../userlib/index.ts';
 import type { Costs, Played } from '../run-story.ts';
 import { peerOfQp, type Story } from '../story.ts';
 import { traitsOf } from './scene-traits.ts';
+import { successesOf } from './traffic.ts';
 
-/** Of a device's TLPs no operation is asked for: completions of registers, and what the slot itself says. */
+/** TLPs that no operation causes: completions of register accesses, and messages of the slot itself. */
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
 /** These are writes, which do not fail at the device, but for its reset. */
 const isWritten: ReadonlySet<string> = new Set(['cqe', 'eqe', 'payloadWrite']);
@@ -32,7 +32,7 @@ export function judgeCosts(played: Played): string[] {
         : [`node ${node}: ${own} TLPs of class ${name} have an owner, its link counted ${counted}`];
     });
     const ofOperations = ownedTlps(story, { ...costs, others: [] }, node).get('cqe') ?? 0;
-    const due = completedSends(played, node);
+    const due = successesOf(played, node);
     if (ofOperations < due)
       found.push(`node ${node}: ${ofOperations} CQEs are of operations, ${due} requests in them ended well`);
     return found;
@@ -49,18 +49,6 @@ const readsMayFail = (story: Story): boolean =>
 /** A device leaves its slot, or a scene resets it. */
 const mayBeReset = (story: Story): boolean =>
   story.faults.some((fault) => 'device' in fault) || traitsOf(story).hasResets === true;
-
-/** Completions of marked requests that a node's players took. */
-const completedSends = ({ story, seen }: Played, node: number): number =>
-  story.programs.reduce((sum, { node: at }, program) => {
-    const observations = seen[program];
-    if (at !== node || observations === null || observations === undefined) return sum;
-    const posted = new Set(observations.posts.map(({ id }) => id));
-    const ended = observations.completions.filter(
-      ({ id, status }) => posted.has(id) && status === IBV_WC_SUCCESS,
-    );
-    return sum + ended.length;
-  }, 0);
 
 /** TLPs that a node's device sent, by class: those of all owners together. */
 function ownedTlps(story: Story, { operations, others }: Costs, node: number): Map<string, number> {

@@ -3,11 +3,11 @@
  * counts:
  *
  *     capture of both ends ─┬─ times: no two frames at once, each at the far end after the cable's latency, byte for byte
- *                           ├─ PAUSE: who is stopped sends nothing, who stops asks again and lets go on
+ *                           ├─ PAUSE: a paused end sends nothing, its peer repeats the request and lifts it
  *                           ├─ packets: addresses, lengths, padding, ICRC; by opcode as many as the report has, of as many bytes
  *                           └─ what is missing was lost by a fault or dropped under its reason, and never where there is room for all
  */
-import { gidCountOf, isOnEthernet, mayDropFrames } from '../ethernet-cable.ts';
+import { gidCountOf, isOnEthernet, mayDropFrames, missingFrames } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
 import {
   type CableEnd,
@@ -35,7 +35,7 @@ const frameBytesMin = 60;
 const fcsBytes = 4;
 const hopLimit = 64;
 const pathMtus = [256, 512, 1024, 2048, 4096];
-/** What the far end's capture says, by its counter. */
+/** Notes of the far end's capture, by counter. */
 const noteOfCounter = {
   linkDownDrops: 'dropped: the link is down',
   corruptedFrames: 'dropped: its frame check sequence is wrong',
@@ -66,17 +66,9 @@ export function judgeFrames(played: Played): string[] {
 /** Where ports pause each other in time, and nothing else happens to frames, none is missing. */
 function judgeLosses({ story, report }: Played): string[] {
   if (mayDropFrames(story) || traitsOf(story).hasResets === true) return [];
-  return report.nodes.flatMap(({ hca }, node) => {
-    const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
-    const counts = {
-      lostFrames: transmitted['lostFrames'],
-      discardedFrames: transmitted['discardedFrames'],
-      corruptedFrames: received['corruptedFrames'],
-      fifoDrops: received['fifoDrops'],
-      linkDownDrops: received['linkDownDrops'],
-      ...dropped,
-    };
-    return Object.entries(counts).flatMap(([name, count = 0]) =>
+  return report.nodes.flatMap((of, node) => {
+    const discardedFrames = of.hca.ethernet?.transmitted['discardedFrames'] ?? 0;
+    return Object.entries({ discardedFrames, ...missingFrames(of) }).flatMap(([name, count]) =>
       count === 0 ? [] : [`node ${node}: ${count} ${name}, though there was room for all and no fault`],
     );
   });
@@ -95,7 +87,7 @@ function judgeLink({ node, sent }: CableEnd, times: LinkTimes): string[] {
   return [];
 }
 
-/** What left arrives, once, after the cable's latency and as it was; what does not go on there is counted by reason. */
+/** Each frame that left arrives once, unchanged, after the cable's latency; a port counts by reason those that it drops. */
 function judgeArrivals(
   { report, lastPs, error }: Played,
   near: CableEnd,
@@ -206,7 +198,7 @@ function judgePackets(played: Played, near: CableEnd, far: CableEnd): string[] {
     tally.bytes += Math.max(bytes.length, frameBytesMin) + fcsBytes;
     seen.set(packet.opcode, tally);
   }
-  // What the link's going down kept from leaving was counted before; a damaged opcode is counted as what it was.
+  // The report counted packets that a link that went down did not send; it counts a damaged opcode as the original one.
   if (story.climate === 'broken' || hasDamage || played.error !== undefined) return found;
   const wire = report.wire.find(({ from }) => from === near.node);
   for (const name of new Set([

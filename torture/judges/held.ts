@@ -5,7 +5,7 @@
 import type { Held } from '../../machine/index.ts';
 import type { Played } from '../run-story.ts';
 
-/** What a driver that is still there keeps: its own queues, and pages of ICM. */
+/** Objects that a loaded driver keeps: its own queues, and pages of ICM. */
 const ofDrivers = new Set([
   'queuePairs',
   'completionQueues',

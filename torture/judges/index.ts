@@ -29,7 +29,7 @@ export interface Judge {
   judge(played: Played): string[];
 }
 
-/** What hardware and drivers owe in any story. */
+/** Judges of hardware and drivers, for every story. */
 const ofHardware: readonly Judge[] = [
   { name: 'held', judge: judgeHeld },
   { name: 'packets', judge: judgePackets },

@@ -27,7 +27,7 @@ beforeAll(async () => {
   played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
 });
 
-/** What the judge of a name finds in the story as it is altered. */
+/** Findings of the judge of a name in the altered story. */
 const verdict = (name: string, told: Partial<Played> = {}): string[] =>
   judges.find((judge) => judge.name === name)!.judge({ ...played, ...told });
 

@@ -15,7 +15,7 @@ describe('the judge of links', () => {
     played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
   }, 120_000);
 
-  /** What is found when one packet in the middle is another. */
+  /** Findings when one packet in the middle is another. */
   const foundIn = (change: (frame: Frame) => Partial<Frame>): string =>
     judgeLinks(
       withFrames(played, (frames) => {

@@ -69,7 +69,7 @@ function judgeFlow(story: Story, losses: number, flow: Flow, back: Flow): string
   return [];
 }
 
-/** The latest of these instants, in order, that is not after `atPs`; 0: there is none. */
+/** The latest of these instants, in order, that is not after `atPs`; 0 if all are. */
 function latestUpTo(instants: readonly number[], atPs: number): number {
   let [low, high] = [0, instants.length];
   while (low < high) {

@@ -83,7 +83,7 @@ describe('the judge of packets', () => {
         (packet) => packet === second,
         () => ({ atPs: first.atPs + 1 }),
       ),
-    ).toMatch(/ps behind the packet/);
+    ).toMatch(/ps after the packet/);
   });
 
   it('finds credits that were never there', () => {

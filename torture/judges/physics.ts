@@ -1,5 +1,5 @@
 /**
- * What no machine can do: bytes that arrive before they can have crossed the cable or the PCIe link, by the rates of the
+ * Impossible times: bytes that arrive before they can have crossed the cable or the PCIe link, by the rates of the
  * standards and the clocks of the programs; and retries that give up before their time-outs can have passed, or long after.
  * Sources: IBTA vol 2, 5.4 and 6 (lanes and line codes); PCIe Base 3.1, 4.2 (symbol rates and line codes); IBTA volume 1,
  * 9.7.6.1.3 (a time-out of code t takes 4.096 µs × 2^t to four times as long).

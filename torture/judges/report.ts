@@ -4,15 +4,7 @@
  */
 
 import { psPerNs } from '../../base/index.ts';
-import {
-  IBV_WC_SUCCESS,
-  IBV_WR_ATOMIC_CMP_AND_SWP,
-  IBV_WR_ATOMIC_FETCH_AND_ADD,
-  IBV_WR_RDMA_READ,
-  IBV_WR_RDMA_WRITE,
-  IBV_WR_RDMA_WRITE_WITH_IMM,
-  IBV_WR_SEND_WITH_INV,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import { copiesOf } from '../cable-faults.ts';
 import { framesOf, isOnEthernet, networkHeaderBytes } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
@@ -46,7 +38,7 @@ function judgeOperations({ report, seen }: Played, flows: readonly Flow[]): stri
   for (const [opcode, { operation: name }] of verbs) {
     const histories = flows.flatMap(({ sends }) => sends.filter(({ plan }) => plan.opcode === opcode));
     const row = report.operations[name];
-    const failed = histories.filter(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS);
+    const failed = histories.filter(({ end }) => end !== undefined && end.status !== ibv.IBV_WC_SUCCESS);
     const done = histories.filter((history) => !failed.includes(history));
     const hasPending = flows.some(({ from }) => from.seen.unfinished.length > 0);
     if (hasPending) continue;
@@ -108,7 +100,7 @@ function judgeDoorbells({ report, story, seen }: Played): string[] {
   });
 }
 
-/** What is answered has gone to the other host and back, through two ports and the cable each way. */
+/** A request that was answered has crossed two ports and the cable each way. */
 function judgeDistance({ report, story }: Played, flows: readonly Flow[]): string[] {
   const { wire, ethernet } = report.config;
   const { portLatencyNs, cableMetres, cablePsPerMetre } = isOnEthernet(story) ? ethernet : wire;
@@ -120,7 +112,7 @@ function judgeDistance({ report, story }: Played, flows: readonly Flow[]): strin
     )
       continue;
     for (const { plan, post, end } of sends)
-      if (!isLocal(plan.opcode) && end?.status === IBV_WC_SUCCESS && end.toPs - post.fromPs < leastPs)
+      if (!isLocal(plan.opcode) && end?.status === ibv.IBV_WC_SUCCESS && end.toPs - post.fromPs < leastPs)
         return [
           `request ${plan.id} took ${end.toPs - post.fromPs} ps to the other host and back, the cable and its ports take ${leastPs}`,
         ];
@@ -129,8 +121,8 @@ function judgeDistance({ report, story }: Played, flows: readonly Flow[]): strin
 }
 
 /**
- * RNR NAKs whose delay was waited for, of those that a node received: one behind an answer that is missing, or was dropped for
- * want of a page, says nothing, as all from that answer on is asked for again. At least so many: 0 or less when it may be none.
+ * RNR NAKs of a node whose delay its requester waited for, at least. One after an answer that is missing, or was dropped for want of a page,
+ * does not count: the requester repeats all from that answer on. 0 or less: perhaps none.
  */
 const rnrNaksHeeded = ({ hca, onDemand }: Played['report']['nodes'][number]): number =>
   (hca.transport['rnrNakReceived'] ?? 0) -
@@ -176,7 +168,7 @@ function judgeStages({ report, story }: Played, flows: readonly Flow[]): string[
 }
 
 const isDone = ({ end, post }: SendHistory): boolean =>
-  end === undefined ? !post.isSignalled : end.status === IBV_WC_SUCCESS;
+  end === undefined ? !post.isSignalled : end.status === ibv.IBV_WC_SUCCESS;
 
 /** Packets that a message of this length is cut into. */
 const packetsOf = (lengthBytes: number, mtu: number): number => Math.max(1, Math.ceil(lengthBytes / mtu));
@@ -197,7 +189,7 @@ const ackBytes = 4;
 const atomicAnswerBytes = ackBytes + 8;
 const padded = (lengthBytes: number): number => 4 * Math.ceil(lengthBytes / 4);
 
-/** What stands around each packet of a link. */
+/** Bytes around the payload of each packet of a link. */
 const frameBytesOf = (story: Story, link: number): number =>
   isOnEthernet(story)
     ? etherBytes + networkHeaderBytes(story, story.links[link]!.gidIndex ?? 0)
@@ -214,16 +206,16 @@ function bytesOf(
   const packets = packetsOf(lengthBytes, mtu);
   const payload = packets * frameBytes + padded(lengthBytes);
   switch (plan.opcode) {
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case ibv.IBV_WR_ATOMIC_CMP_AND_SWP:
+    case ibv.IBV_WR_ATOMIC_FETCH_AND_ADD:
       return 2 * frameBytes + atomicRequestBytes + atomicAnswerBytes;
-    case IBV_WR_RDMA_READ:
+    case ibv.IBV_WR_RDMA_READ:
       // Only the first and the last response say what has been received.
       return frameBytes + rdmaBytes + payload + ackBytes * Math.min(packets, 2);
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case ibv.IBV_WR_RDMA_WRITE:
+    case ibv.IBV_WR_RDMA_WRITE_WITH_IMM:
       return payload + rdmaBytes + (plan.imm === undefined ? 0 : immediateBytes);
-    case IBV_WR_SEND_WITH_INV:
+    case ibv.IBV_WR_SEND_WITH_INV:
       return payload + keyBytes;
     default:
       return payload + (isDatagram ? datagramBytes : 0) + (plan.imm === undefined ? 0 : immediateBytes);
@@ -234,9 +226,9 @@ function bytesOf(
 function judgePackets({ report, story }: Played, flows: readonly Flow[]): string[] {
   if (story.faults.length > 0) return [];
   const isDisturbed = report.wire.some(({ retransmitted }) => Object.keys(retransmitted).length > 0);
-  // What is refused, also for want of a page, is not answered as its length demands; what comes behind it is not sent.
+  // A request that is refused, also for want of a page, is not answered as its length demands, and later ones are not sent.
   const hasFailed = flows.some(({ sends }) =>
-    sends.some(({ end }) => end !== undefined && end.status !== IBV_WC_SUCCESS),
+    sends.some(({ end }) => end !== undefined && end.status !== ibv.IBV_WC_SUCCESS),
   );
   if (isDisturbed || hasFailed) return [];
   const due = { requests: 0, payload: 0, responses: 0, bytes: 0 };
@@ -248,9 +240,9 @@ function judgePackets({ report, story }: Played, flows: readonly Flow[]): string
     const mtu = from.plan.transport === 'UD' ? 4096 : mtuBytes(from.plan.mtu);
     for (const { plan, lengthBytes } of sends) {
       if (isLocal(plan.opcode)) continue;
-      const isRead = plan.opcode === IBV_WR_RDMA_READ;
+      const isRead = plan.opcode === ibv.IBV_WR_RDMA_READ;
       const isAtomic =
-        plan.opcode === IBV_WR_ATOMIC_CMP_AND_SWP || plan.opcode === IBV_WR_ATOMIC_FETCH_AND_ADD;
+        plan.opcode === ibv.IBV_WR_ATOMIC_CMP_AND_SWP || plan.opcode === ibv.IBV_WR_ATOMIC_FETCH_AND_ADD;
       due.bytes += Math.max(
         leastBytes,
         bytesOf(plan, from.plan.transport === 'UD', lengthBytes, mtu, frameBytes),

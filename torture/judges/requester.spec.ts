@@ -11,7 +11,7 @@ beforeAll(async () => {
   played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
 }, 60_000);
 
-/** What is found when the requester of each node had so many busy cycles more. */
+/** Findings when the requester of each node had so many busy cycles more. */
 function foundWith(...more: readonly number[]): string {
   const nodes = played.report.nodes.map((of, node) => {
     const requester = of.hca.blocks['requester']!;

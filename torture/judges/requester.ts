@@ -9,9 +9,9 @@
  */
 
 import type { MachineConfig } from '../../machine/profile/index.ts';
-import { IBV_WC_SUCCESS } from '../../userlib/index.ts';
 import type { Played } from '../run-story.ts';
 import { traitsOf } from './scene-traits.ts';
+import { successesOf } from './traffic.ts';
 
 const lineBytes = 64;
 /** The longest WQE of the card. */
@@ -24,10 +24,10 @@ const hasPayload = (opcode: string): boolean => /_(FIRST|MIDDLE|LAST|LAST_WITH_\
 
 type HcaConfig = MachineConfig['hca'];
 
-/** What left a node, or both. */
+/** Requests that left a node, or both. */
 interface Sent {
   packets: number;
-  /** Of these, such as surely have payload. */
+  /** Packets among them that certainly have payload. */
   filled: number;
   payloadBytes: number;
 }
@@ -39,7 +39,12 @@ export function judgeRequester(played: Played): string[] {
   const sent = report.nodes.map((_, node) => sentBy(played, node));
   const atLeast = isToGroups(story) ? report.nodes.map((_, node) => sentOnce(played, node)) : sent;
   const found = busy.flatMap((cycles, node) => {
-    const least = leastCycles(config.hca, endedOf(played, node), atLeast[node]!, isGathered(played, node));
+    const least = leastCycles(
+      config.hca,
+      successesOf(played, node),
+      atLeast[node]!,
+      isGathered(played, node),
+    );
     return cycles < least
       ? [`node ${node}: its requester was busy for ${cycles} cycles, what it sent takes ${least} at least`]
       : [];
@@ -103,19 +108,6 @@ function sentIn(ledgers: readonly Ledger[]): Sent {
   );
 }
 
-/** Requests of a node's players that ended well: each was taken up. */
-function endedOf({ story, seen }: Played, node: number): number {
-  return story.programs.reduce((sum, plan, program) => {
-    const observations = seen[program];
-    if (plan.node !== node || observations === null || observations === undefined) return sum;
-    const posted = new Set(observations.posts.map(({ id }) => id));
-    const ended = observations.completions.filter(
-      ({ id, status }) => posted.has(id) && status === IBV_WC_SUCCESS,
-    );
-    return sum + ended.length;
-  }, 0);
-}
-
 /** Whether all payload of a node's requests comes from memory: that of inline ones is in their WQEs. */
 const isGathered = ({ story }: Played, node: number): boolean =>
   story.scene === undefined &&
@@ -130,7 +122,7 @@ function takeUpCycles(
   wqeBytes: number,
 ): number {
   let lines = Math.ceil(wqeBytes / lineBytes);
-  // A buffer that is filled anew is filled whole.
+  // A buffer that is refilled is filled whole.
   if (wqeBufferLines > 0 && lines > wqeBufferLines) while (lines % wqeBufferLines !== 0) lines++;
   const linesCycles = lines * wqeLineCycles - requestPacketCycles;
   return Math.max(wqeDecodeCycles, linesCycles);

@@ -1,4 +1,4 @@
-/** What a story's scene declares of itself; nothing for a story of players. */
+/** Traits of a story's scene; empty for a story of players. */
 import { type Scene, sceneOf } from '../scenes/index.ts';
 import type { Story } from '../story.ts';
 

@@ -2,12 +2,7 @@
  * The story as seen from both ends of each connection: who posted what in which order, how it ended, and which receive each
  * message arrived in. Made from the plan and from what the programs saw; nothing of the device is asked.
  */
-import {
-  IBV_WC_SUCCESS,
-  IBV_WC_WITH_IMM,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_RDMA_WRITE_WITH_IMM,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import { copiesOf, isDisordered } from '../cable-faults.ts';
 import type { CompletionSeen, Observations, PostSeen } from '../observations.ts';
 import type { Played } from '../run-story.ts';
@@ -93,14 +88,14 @@ function flowOf(story: Story, link: number, from: End, to: End): Flow {
       return { plan, post, end: ends.get(post.id), place, lengthBytes: lengthOf(plan.sges) };
     });
   const receives = receivesOf(story, to);
-  const arrivals = receives.filter(({ end }) => end.status !== IBV_WC_WR_FLUSH_ERR);
+  const arrivals = receives.filter(({ end }) => end.status !== ibv.IBV_WC_WR_FLUSH_ERR);
   return {
     link,
     from,
     to,
     sends,
     arrivals,
-    flushedReceives: receives.filter(({ end }) => end.status === IBV_WC_WR_FLUSH_ERR),
+    flushedReceives: receives.filter(({ end }) => end.status === ibv.IBV_WC_WR_FLUSH_ERR),
     brought: broughtBy(story, from, sends, arrivals),
   };
 }
@@ -148,7 +143,7 @@ function asSubsequence(
   return arrivals.map((arrival) => {
     const left = consuming.slice(next);
     const bySize = left.filter((sent) => isOfSize(sent, arrival, from));
-    // Among those of the right size the one with the right bytes; if there is none, the bytes are for their judge.
+    // Prefers a message with the right bytes; otherwise one of the right size, whose bytes their judge compares.
     const found = bySize.find((sent) => hasBytes(sent, arrival, from)) ?? bySize[0];
     if (found !== undefined) next = consuming.indexOf(found) + 1;
     return found;
@@ -184,19 +179,27 @@ function inAnyOrder(
 const skippedOf = ({ plan }: End): number => (plan.transport === 'UD' ? grhBytes : 0);
 
 const isOfSize = ({ plan, lengthBytes }: SendHistory, { end }: ReceiveHistory, from: End): boolean =>
-  end.status !== IBV_WC_SUCCESS ||
+  end.status !== ibv.IBV_WC_SUCCESS ||
   (end.byteLen === lengthBytes + skippedOf(from) &&
-    (end.flags & IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : IBV_WC_WITH_IMM) &&
+    (end.flags & ibv.IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : ibv.IBV_WC_WITH_IMM) &&
     (plan.imm === undefined || end.imm === plan.imm));
 
 /** Whether a receive says of itself what it would of this message: taken by a SEND or a WRITE, with immediate data or without. */
 const isOfKind = ({ plan }: SendHistory, { end }: ReceiveHistory): boolean =>
-  end.status !== IBV_WC_SUCCESS ||
+  end.status !== ibv.IBV_WC_SUCCESS ||
   (end.opcode === receiveOpcodeOf(plan.opcode) &&
-    (end.flags & IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : IBV_WC_WITH_IMM));
+    (end.flags & ibv.IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : ibv.IBV_WC_WITH_IMM));
 
 function hasBytes({ plan, post }: SendHistory, { end }: ReceiveHistory, from: End): boolean {
-  if (end.bytes === undefined || plan.opcode === IBV_WR_RDMA_WRITE_WITH_IMM) return true;
+  if (end.bytes === undefined || plan.opcode === ibv.IBV_WR_RDMA_WRITE_WITH_IMM) return true;
   const due = gatheredOf(from.seen, from.program, plan.sges, post.fromPs);
   return firstDifference(Buffer.from(end.bytes, 'base64').subarray(skippedOf(from)), due) < 0;
 }
+
+/** Requests to send of a node's players that their programs saw end in SUCCESS. */
+export const successesOf = ({ story, seen }: Played, node: number): number =>
+  story.programs.reduce((sum, plan, program) => {
+    const { posts = [], completions = [] } = (plan.node === node && seen[program]) || {};
+    const posted = new Set(posts.map(({ id }) => id));
+    return sum + completions.filter((one) => posted.has(one.id) && one.status === ibv.IBV_WC_SUCCESS).length;
+  }, 0);

@@ -1,16 +1,9 @@
 /**
- * What the key of a window stood for while a request used it, by the clocks of the programs that bound it, used it and took it
+ * Whether the key of a window was valid while a request used it, by the clocks of the programs that bound it, used it and took it
  * back. Source: InfiniBand Architecture Specification 1.3, volume 1, 10.6.5 and 10.6.7: once the work request that invalidates a
  * key has completed, or the call that gives the window back has returned, nothing reaches memory by the key.
  */
-import {
-  IBV_WC_RETRY_EXC_ERR,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  IBV_WR_BIND_MW,
-  IBV_WR_LOCAL_INV,
-  IBV_WR_RDMA_WRITE,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import type { Flow, SendHistory } from './traffic.ts';
 
 /** `gone` when the request was posted; `either`: taken back while it was under way, or by a queue that is out of service. */
@@ -32,7 +25,7 @@ export function goneOfWindow(flow: Flow, back: Flow, { plan }: SendHistory): num
   return Math.min(Number.POSITIVE_INFINITY, ...ends.map(({ toPs }) => toPs));
 }
 
-/** Whether anybody ever took back the binding whose key a request uses, before it, during it or afterwards. */
+/** Whether either end ever took back the binding whose key a request uses, before it, during it or afterwards. */
 export const isEverTaken = (flow: Flow, back: Flow, { plan }: SendHistory): boolean =>
   plan.through !== undefined &&
   takingsOfOwner(flow, back, plan.through).length + sendsThatTake(flow, plan.through).length > 0;
@@ -46,7 +39,7 @@ export function windowStateOf(flow: Flow, back: Flow, history: SendHistory): Win
   if (sends.some((send) => send.place < place && takingBy(send).toPs < Number.POSITIVE_INFINITY))
     return 'gone';
   const isOrdered = (send: SendHistory): boolean =>
-    send.place > place && (send.plan.isFenced || plan.opcode === IBV_WR_RDMA_WRITE);
+    send.place > place && (send.plan.isFenced || plan.opcode === ibv.IBV_WR_RDMA_WRITE);
   const takings = [
     ...takingsOfOwner(flow, back, plan.through),
     ...sends.filter((send) => !isOrdered(send)).map(takingBy),
@@ -56,30 +49,30 @@ export function windowStateOf(flow: Flow, back: Flow, history: SendHistory): Win
 }
 
 /** Of ends of which the responder knows nothing: what was sent may still be under way. */
-const endsOfRequesterAlone: readonly number[] = [IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR];
+const endsOfRequesterAlone: readonly number[] = [ibv.IBV_WC_RETRY_EXC_ERR, ibv.IBV_WC_WR_FLUSH_ERR];
 
 /** When the responder has seen all of a request that it will. */
 const arrivedBy = (end: SendHistory['end']): number =>
   end === undefined || endsOfRequesterAlone.includes(end.status) ? Number.POSITIVE_INFINITY : end.toPs;
 
-/** What the user of a window sends to have its key invalidated. */
+/** SENDs with Invalidate by the user of a window. */
 const sendsThatTake = ({ sends }: Flow, bind: number): SendHistory[] =>
   sends.filter(({ plan }) => plan.through === bind && plan.remote === undefined);
 
 const takingBy = ({ plan, post, end }: SendHistory): Taking => ({
   fromPs: post.fromPs,
-  toPs: end?.status === IBV_WC_SUCCESS && plan.flaw === 'none' ? end.toPs : Number.POSITIVE_INFINITY,
+  toPs: end?.status === ibv.IBV_WC_SUCCESS && plan.flaw === 'none' ? end.toPs : Number.POSITIVE_INFINITY,
 });
 
-/** What the owner may have taken a binding back by: its requests, the call, and the end of its queue. */
+/** Ways in which the owner may have taken a binding back: its requests, the call, and the end of its queue. */
 function takingsOfOwner({ to }: Flow, back: Flow, bind: number): Taking[] {
   const bound = back.sends.find(({ plan }) => plan.id === bind);
   const window = bound?.plan.bind?.window;
   if (bound === undefined || window === undefined) return [unknown];
   const isTaking = ({ plan, place }: SendHistory): boolean =>
     place > bound.place &&
-    ((plan.opcode === IBV_WR_LOCAL_INV && plan.through === bind) ||
-      (plan.opcode === IBV_WR_BIND_MW && plan.bind?.window === window));
+    ((plan.opcode === ibv.IBV_WR_LOCAL_INV && plan.through === bind) ||
+      (plan.opcode === ibv.IBV_WR_BIND_MW && plan.bind?.window === window));
   return [
     ...back.sends.filter(isTaking).map(takingBy),
     ...to.seen.deallocations.filter((call) => call.window === window),

@@ -1,21 +1,6 @@
 /** Events that a player waits for: of completions, and that a send queue is drained. */
 import { psPerMs, psPerUs } from '../../base/index.ts';
-import {
-  ackCqEvents,
-  eventTypeStr,
-  getAsyncEvent,
-  getCqEvent,
-  IBV_QP_EN_SQD_ASYNC_NOTIFY,
-  IBV_QP_STATE,
-  IBV_QPS_RTS,
-  IBV_QPS_SQD,
-  IBV_WC_SUCCESS,
-  IBV_WC_WR_FLUSH_ERR,
-  type IbvCq,
-  modifyQp,
-  queryQp,
-  reqNotifyCq,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import type { Completions } from './completions.ts';
 import type { Session } from './session.ts';
 import type { Waiting } from './waiting.ts';
@@ -23,7 +8,7 @@ import type { Waiting } from './waiting.ts';
 const eventPatiencePs = 50 * psPerUs;
 /** An event comes later than its completion, but not so much later, whatever the hardware. */
 const eventLimitPs = 20 * psPerMs;
-/** What has been under way when a send queue is drained would have shown itself by then. */
+/** Requests that were in flight when a send queue was drained would have completed by then. */
 const drainedPs = 100 * psPerUs;
 const eventsAckedAtOnce = 3;
 const roundsMax = 64;
@@ -44,11 +29,11 @@ export class Events {
     const { cqs, channels, seen } = this.#session;
     const [cq, channel] = [cqs[index], channels[index]];
     if (cq === undefined || channel === undefined) return;
-    reqNotifyCq(cq, solicitedOnly ? 1 : 0);
+    ibv.reqNotifyCq(cq, solicitedOnly ? 1 : 0);
     if ((await this.#completions.pump()) > 0) return;
-    let found = await getCqEvent(channel, eventPatiencePs);
+    let found = await ibv.getCqEvent(channel, eventPatiencePs);
     if (found === undefined && (await this.#hasWanted(index, solicitedOnly))) {
-      found = await getCqEvent(channel, eventLimitPs);
+      found = await ibv.getCqEvent(channel, eventLimitPs);
       if (found === undefined)
         seen.missing.push(`an event of CQ ${index}, armed for ${solicitedOnly ? 'solicited' : 'all'}`);
     }
@@ -61,13 +46,13 @@ export class Events {
     const [cq, channel] = [cqs[index], channels[index]];
     if (cq === undefined || channel === undefined) return;
     for (let rounds = 0; rounds < roundsMax && this.#session.awaitedCount(index) > 0; rounds++) {
-      reqNotifyCq(cq, 0);
+      ibv.reqNotifyCq(cq, 0);
       if ((await this.#completions.pump()) > 0) continue;
-      let found = await getCqEvent(channel, eventLimitPs);
+      let found = await ibv.getCqEvent(channel, eventLimitPs);
       if (found === undefined) {
         if (!(await this.#hasWanted(index, false))) return;
         // It may have come just now, and its event be held back by moderation.
-        found = await getCqEvent(channel, eventLimitPs);
+        found = await ibv.getCqEvent(channel, eventLimitPs);
         if (found === undefined) seen.missing.push(`an event of CQ ${index}, slept for`);
       }
       if (found !== undefined) acknowledge(found);
@@ -81,7 +66,7 @@ export class Events {
     await this.#completions.pump();
     return completions
       .slice(first)
-      .some((seen) => seen.cq === cq && (!solicitedOnly || seen.status !== IBV_WC_SUCCESS));
+      .some((seen) => seen.cq === cq && (!solicitedOnly || seen.status !== ibv.IBV_WC_SUCCESS));
   }
 
   /** Stops a send queue, waits until the device says that it is drained, and starts it again. */
@@ -91,25 +76,25 @@ export class Events {
     if (open?.qp === undefined || context === undefined) return;
     const { qp } = open;
     // One that drains already takes no such wish.
-    if (qp.state === IBV_QPS_SQD) return;
-    await modifyQp(
+    if (qp.state === ibv.IBV_QPS_SQD) return;
+    await ibv.modifyQp(
       qp,
-      { qpState: IBV_QPS_SQD, enSqdAsyncNotify: 1 },
-      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY,
+      { qpState: ibv.IBV_QPS_SQD, enSqdAsyncNotify: 1 },
+      ibv.IBV_QP_STATE | ibv.IBV_QP_EN_SQD_ASYNC_NOTIFY,
     );
-    // What waits for a peer that is gone may go on for longer than a program waits that has lost patience, or indefinitely.
+    // Requests to a peer that has left may last longer than an impatient program waits, or indefinitely.
     const mayGoOn = this.#session.isImpatient || open.plan.timeout === 0;
     const isDrained = await this.#waiting.until(`QP ${index} to be drained`, async () => {
-      const event = await getAsyncEvent(context, psPerUs);
+      const event = await ibv.getAsyncEvent(context, psPerUs);
       if (event === undefined) return false;
-      const name = eventTypeStr(event.eventType);
+      const name = ibv.eventTypeStr(event.eventType);
       seen.events.push(name);
       return name === 'IBV_EVENT_SQ_DRAINED' && event.qp === qp;
     });
     if (isDrained) await this.#checkDrained(index);
-    else if ((await queryQp(qp)).qpState === IBV_QPS_SQD && !(mayGoOn && open.outstanding.length > 0))
+    else if ((await ibv.queryQp(qp)).qpState === ibv.IBV_QPS_SQD && !(mayGoOn && open.outstanding.length > 0))
       seen.missing.push(`the event that QP ${index} is drained`);
-    await modifyQp(qp, { qpState: IBV_QPS_RTS }, IBV_QP_STATE);
+    await ibv.modifyQp(qp, { qpState: ibv.IBV_QPS_RTS }, ibv.IBV_QP_STATE);
   }
 
   /** Nothing completes on a drained queue. What had not begun is flushed when the QP fails, at any time. */
@@ -121,7 +106,7 @@ export class Events {
     await this.#completions.pump();
     const late = seen.completions
       .slice(first)
-      .find(({ id, qp, status }) => qp === index && sendsById.has(id) && status !== IBV_WC_WR_FLUSH_ERR);
+      .find(({ id, qp, status }) => qp === index && sendsById.has(id) && status !== ibv.IBV_WC_WR_FLUSH_ERR);
     if (late !== undefined)
       seen.surprises.push(`request ${late.id} of QP ${index} completed when its queue was drained`);
   }
@@ -130,14 +115,14 @@ export class Events {
   async noteLeft(): Promise<void> {
     const { context, seen } = this.#session;
     for (;;) {
-      const event = await getAsyncEvent(context!, psPerUs).catch(() => undefined);
+      const event = await ibv.getAsyncEvent(context!, psPerUs).catch(() => undefined);
       if (event === undefined) return;
-      seen.events.push(eventTypeStr(event.eventType));
+      seen.events.push(ibv.eventTypeStr(event.eventType));
     }
   }
 }
 
 /** Acknowledges some events later, together. */
-function acknowledge(cq: IbvCq): void {
-  if (cq.eventsUnacked >= eventsAckedAtOnce) ackCqEvents(cq, cq.eventsUnacked);
+function acknowledge(cq: ibv.IbvCq): void {
+  if (cq.eventsUnacked >= eventsAckedAtOnce) ibv.ackCqEvents(cq, cq.eventsUnacked);
 }

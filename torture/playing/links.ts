@@ -1,14 +1,7 @@
 /** Links: what peers publish to each other at the beginning and at each turn, and QPs that are brought to where they send and receive. */
 import { psPerMs } from '../../base/index.ts';
 import { handleTo, type PortAddress } from '../../experiments/workloads/index.ts';
-import {
-  IBV_LINK_LAYER_ETHERNET,
-  IBV_PORT_ACTIVE,
-  type IbvContext,
-  type PortAttr,
-  queryGid,
-  queryPort,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import { ready } from '../connecting.ts';
 import { isCurrent, type LinkEnd, peerOfQp, turnOfQp } from '../story.ts';
 import { type PeerNews, type Session, wrongKey } from './session.ts';
@@ -26,11 +19,11 @@ export class Links {
   }
 
   /** The port, when it has become active, or after 200 ms. */
-  async activePort(context: IbvContext): Promise<PortAttr> {
+  async activePort(context: ibv.IbvContext): Promise<ibv.PortAttr> {
     for (let waits = 0; ; waits++) {
-      const port = await queryPort(context, 1);
+      const port = await ibv.queryPort(context, 1);
       const isReady =
-        port.linkLayer === IBV_LINK_LAYER_ETHERNET ? port.state === IBV_PORT_ACTIVE : port.lid !== 0;
+        port.linkLayer === ibv.IBV_LINK_LAYER_ETHERNET ? port.state === ibv.IBV_PORT_ACTIVE : port.lid !== 0;
       if (isReady || waits > 200) return port;
       await this.#session.program.cpu.sleep(psPerMs);
     }
@@ -98,7 +91,7 @@ export class Links {
     const { port, context, story } = this.#session;
     const { lid } = port!;
     const { gidIndex } = story.links[link]!;
-    return gidIndex === undefined ? { lid } : { lid, gid: [...(await queryGid(context!, 1, gidIndex))] };
+    return gidIndex === undefined ? { lid } : { lid, gid: [...(await ibv.queryGid(context!, 1, gidIndex))] };
   }
 
   /** Peers that wait for news of a link at this turn get none. */

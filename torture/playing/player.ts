@@ -1,28 +1,14 @@
 /**
  * Plays one program of a story, as an ordinary program of the verbs library, and writes down what it sees.
  *
- *     set up ─► tell the peers ─► connect ─► steps ─► all own sends done? ─► everybody's done? ─► look at all bytes ─► leave
+ *     set up ─► tell the peers ─► connect ─► steps ─► all own sends done? ─► all programs done? ─► look at all bytes ─► leave
  *
  *     session ── what all parts share        areas · queues · links · windows ── objects
  *     waiting ── patience and meetings       requests · receives · completions · events ── traffic
  */
 import { psPerNs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
-import {
-  ackCqEvents,
-  allocPd,
-  closeDevice,
-  deallocMw,
-  deallocPd,
-  deregMr,
-  destroyCompChannel,
-  destroyCq,
-  destroyQp,
-  destroySrq,
-  getDeviceList,
-  openDevice,
-  VerbsError,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import type { Observations } from '../observations.ts';
 import { type Step, turnOfQp } from '../story.ts';
 import { Areas } from './areas.ts';
@@ -106,11 +92,11 @@ class Player {
 
   async #setUp(): Promise<void> {
     const session = this.#session;
-    const [device] = getDeviceList(session.program.verbs);
-    if (device === undefined) throw new VerbsError('ibv_get_device_list', 'ENODEV', 'no device');
-    session.context = await openDevice(device);
+    const [device] = ibv.getDeviceList(session.program.verbs);
+    if (device === undefined) throw new ibv.VerbsError('ibv_get_device_list', 'ENODEV', 'no device');
+    session.context = await ibv.openDevice(device);
     session.port = await this.#links.activePort(session.context);
-    session.pds = [await allocPd(session.context), await allocPd(session.context)];
+    session.pds = [await ibv.allocPd(session.context), await ibv.allocPd(session.context)];
     await this.#areas.open();
     await this.#windows.open(session.pds[0]!);
     await this.#queues.open();
@@ -227,19 +213,19 @@ class Player {
     await this.#events.noteLeft();
     const leave = (what: string, body: () => Promise<unknown>): Promise<boolean> =>
       this.#session.attempt(`leave: ${what}`, body);
-    for (const { qp } of qps) if (qp !== undefined) await leave('QP', () => destroyQp(qp));
+    for (const { qp } of qps) if (qp !== undefined) await leave('QP', () => ibv.destroyQp(qp));
     for (const cq of cqs) {
       if (cq === undefined) continue;
-      ackCqEvents(cq, cq.eventsUnacked);
-      await leave('CQ', () => destroyCq(cq));
+      ibv.ackCqEvents(cq, cq.eventsUnacked);
+      await leave('CQ', () => ibv.destroyCq(cq));
     }
     for (const channel of channels)
-      if (channel !== undefined) await leave('channel', () => destroyCompChannel(channel));
-    for (const srq of srqs) if (srq !== undefined) await leave('SRQ', () => destroySrq(srq));
-    for (const mw of this.#windows.left) await leave('window', () => deallocMw(mw));
-    for (const mr of this.#areas.regions) await leave('MR', () => deregMr(mr));
-    for (const pd of pds) await leave('PD', () => deallocPd(pd));
-    await leave('device', () => closeDevice(context));
+      if (channel !== undefined) await leave('channel', () => ibv.destroyCompChannel(channel));
+    for (const srq of srqs) if (srq !== undefined) await leave('SRQ', () => ibv.destroySrq(srq));
+    for (const mw of this.#windows.left) await leave('window', () => ibv.deallocMw(mw));
+    for (const mr of this.#areas.regions) await leave('MR', () => ibv.deregMr(mr));
+    for (const pd of pds) await leave('PD', () => ibv.deallocPd(pd));
+    await leave('device', () => ibv.closeDevice(context));
   }
 }
 

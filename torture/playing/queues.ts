@@ -1,29 +1,5 @@
 /** The queues of a player: CQs, shared queues and QPs, made in the beginning and again at turns. */
-import {
-  ackCqEvents,
-  createCompChannel,
-  createCq,
-  createQp,
-  createSrq,
-  destroyCq,
-  destroyQp,
-  IBV_QP_STATE,
-  IBV_QPS_ERR,
-  IBV_QPS_RESET,
-  IBV_QPS_RTS,
-  IBV_QPS_SQD,
-  IBV_QPT_RC,
-  IBV_QPT_UC,
-  IBV_QPT_UD,
-  IBV_SRQ_LIMIT,
-  type IbvCq,
-  type IbvQp,
-  type IbvQpInitAttr,
-  modifyCq,
-  modifyQp,
-  modifySrq,
-  resizeCq,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import { type QpPlan, type Renewal, type Step, turnOfQp } from '../story.ts';
 import type { Completions } from './completions.ts';
 import type { Receives } from './receives.ts';
@@ -46,11 +22,11 @@ export class Queues {
     const { plan, context, channels, cqs, srqs, pds, qps } = this.#session;
     for (const [index, { hasChannel }] of plan.cqs.entries()) {
       this.#cqNeeds.push(entriesOf(plan.qps, index));
-      channels.push(hasChannel ? await createCompChannel(context!) : undefined);
+      channels.push(hasChannel ? await ibv.createCompChannel(context!) : undefined);
       cqs.push(await this.#makeCq(index));
     }
     for (const { maxWr, maxSge } of plan.srqs)
-      srqs.push(await createSrq(pds[0]!, { attr: { maxWr, maxSge } }));
+      srqs.push(await ibv.createSrq(pds[0]!, { attr: { maxWr, maxSge } }));
     for (const [index, qp] of plan.qps.entries()) {
       if (index === 1 && plan.qpnGap > 0) await this.#passQpns(qp, plan.qpnGap);
       qps.push(closedQp(qp, this.#lastIdsOf(index)));
@@ -78,20 +54,20 @@ export class Queues {
     return new Set(lastByTurn.values());
   }
 
-  #makeCq(index: number): Promise<IbvCq> {
+  #makeCq(index: number): Promise<ibv.IbvCq> {
     const { context, plan, channels } = this.#session;
     const vector = plan.cqs[index]!.vector % context!.numCompVectors;
-    return createCq(context!, this.#cqNeeds[index]!, null, channels[index] ?? null, vector);
+    return ibv.createCq(context!, this.#cqNeeds[index]!, null, channels[index] ?? null, vector);
   }
 
   /** Makes QPs and destroys them again, so that the next one has a number that lies so far away. */
   async #passQpns(plan: QpPlan, count: number): Promise<void> {
     const { cqs, pds } = this.#session;
     const [sendCq, recvCq, qpType] = [cqs[0]!, cqs[0]!, typeOf(plan)];
-    const passed: IbvQp[] = [];
+    const passed: ibv.IbvQp[] = [];
     for (let made = 0; made < count; made++)
-      passed.push(await createQp(pds[0]!, { sendCq, recvCq, qpType, cap: { maxSendWr: 1 } }));
-    for (const qp of passed) await destroyQp(qp);
+      passed.push(await ibv.createQp(pds[0]!, { sendCq, recvCq, qpType, cap: { maxSendWr: 1 } }));
+    for (const qp of passed) await ibv.destroyQp(qp);
   }
 
   async #makeQp(index: number): Promise<void> {
@@ -102,7 +78,7 @@ export class Queues {
     // A CQ that was to be made again could not be: the device had gone meanwhile.
     if (sendCq === undefined || recvCq === undefined) return;
     const hasOwn = plan.srq < 0;
-    const init: IbvQpInitAttr = {
+    const init: ibv.IbvQpInitAttr = {
       sendCq,
       recvCq,
       srq: hasOwn ? null : srqs[plan.srq]!,
@@ -116,12 +92,12 @@ export class Queues {
         maxInlineData: plan.maxInline,
       },
     };
-    const qp = await createQp(pds[0]!, init);
+    const qp = await ibv.createQp(pds[0]!, init);
     open.sendRoom = init.cap.maxSendWr ?? 0;
     this.#isHere(index, qp);
   }
 
-  #isHere(index: number, qp: IbvQp): void {
+  #isHere(index: number, qp: ibv.IbvQp): void {
     this.#session.qps[index]!.qp = qp;
     this.#completions.isNumbered(index, qp.qpNum);
   }
@@ -146,8 +122,8 @@ export class Queues {
     qps[index]!.formerPeer = former.peer;
     this.#receives.forget(formerIndex);
     if (qp === undefined) return;
-    if (how === 'create') return destroyQp(qp);
-    await modifyQp(qp, { qpState: IBV_QPS_RESET }, IBV_QP_STATE);
+    if (how === 'create') return ibv.destroyQp(qp);
+    await ibv.modifyQp(qp, { qpState: ibv.IBV_QPS_RESET }, ibv.IBV_QP_STATE);
     qps[index]!.sendRoom = former.sendRoom;
     this.#isHere(index, qp);
   }
@@ -159,26 +135,26 @@ export class Queues {
       ({ qp, plan }) => qp !== undefined && (plan.sendCq === index || plan.recvCq === index),
     );
     if (cq === undefined || isUsed) return;
-    ackCqEvents(cq, cq.eventsUnacked);
-    await destroyCq(cq);
+    ibv.ackCqEvents(cq, cq.eventsUnacked);
+    await ibv.destroyCq(cq);
     cqs[index] = undefined;
     cqs[index] = await this.#makeCq(index);
   }
 
   async resizeCq(index: number, entries: number): Promise<void> {
     const cq = this.#session.cqs[index];
-    if (cq !== undefined) await resizeCq(cq, this.#cqNeeds[index]! + entries);
+    if (cq !== undefined) await ibv.resizeCq(cq, this.#cqNeeds[index]! + entries);
   }
 
   async moderate(index: number, count: number, periodUs: number): Promise<void> {
     const cq = this.#session.cqs[index];
-    if (cq !== undefined) await modifyCq(cq, count, periodUs);
+    if (cq !== undefined) await ibv.modifyCq(cq, count, periodUs);
   }
 
   async armLimit(index: number, limit: number): Promise<void> {
     const srq = this.#session.srqs[index];
     if (srq === undefined) return;
-    await modifySrq(srq, { srqLimit: limit }, IBV_SRQ_LIMIT);
+    await ibv.modifySrq(srq, { srqLimit: limit }, ibv.IBV_SRQ_LIMIT);
     this.#session.seen.limitsArmed++;
   }
 
@@ -186,9 +162,9 @@ export class Queues {
     const { qps, nowPs: fromPs, seen } = this.#session;
     const qp = qps[index]?.qp;
     if (qp === undefined) return;
-    const qpState = { SQD: IBV_QPS_SQD, RTS: IBV_QPS_RTS, ERR: IBV_QPS_ERR }[to];
+    const qpState = { SQD: ibv.IBV_QPS_SQD, RTS: ibv.IBV_QPS_RTS, ERR: ibv.IBV_QPS_ERR }[to];
     if (to === 'ERR') seen.broken.push({ qp: index, fromPs, toPs: fromPs });
-    await modifyQp(qp, { qpState }, IBV_QP_STATE);
+    await ibv.modifyQp(qp, { qpState }, ibv.IBV_QP_STATE);
   }
 
   async destroy(index: number): Promise<void> {
@@ -199,7 +175,7 @@ export class Queues {
     const fromPs = session.nowPs;
     open.qp = undefined;
     open.outstanding = [];
-    await destroyQp(qp);
+    await ibv.destroyQp(qp);
     session.seen.broken.push({ qp: index, fromPs, toPs: session.nowPs });
   }
 }
@@ -228,5 +204,5 @@ const closedQp = (plan: QpPlan, lastIds: ReadonlySet<number>): OpenQp => ({
 
 const typeOf = ({
   transport,
-}: Pick<QpPlan, 'transport'>): typeof IBV_QPT_RC | typeof IBV_QPT_UC | typeof IBV_QPT_UD =>
-  (({ RC: IBV_QPT_RC, UC: IBV_QPT_UC, UD: IBV_QPT_UD }) as const)[transport];
+}: Pick<QpPlan, 'transport'>): typeof ibv.IBV_QPT_RC | typeof ibv.IBV_QPT_UC | typeof ibv.IBV_QPT_UD =>
+  (({ RC: ibv.IBV_QPT_RC, UC: ibv.IBV_QPT_UC, UD: ibv.IBV_QPT_UD }) as const)[transport];

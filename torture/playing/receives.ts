@@ -33,7 +33,7 @@ export class Receives {
     for (const plan of step.wrs) this.#post({ ...queue, plan });
   }
 
-  /** Posts all receives that are still to come: two programs that wait for each other's would never go on. */
+  /** Posts all receives that are still to come: two programs that wait for each other's would never continue. */
   hasten(): void {
     for (const step of this.#session.plan.steps) this.post(step);
   }
@@ -100,7 +100,7 @@ export class Receives {
   }
 }
 
-/** The buffers of a request as its flaw has them. @param isNear whether one beyond its area ends just behind it */
+/** The buffers of a request as its flaw has them. @param isNear whether one beyond its area ends just after it */
 export function sgesOf(
   { areas, oldKeys }: Session,
   { sges, flaw }: Pick<SendPlan, 'sges' | 'flaw'>,

@@ -1,20 +1,6 @@
 /** Requests to send: made from their plans, posted as far as there is room. */
 import { qkey } from '../../experiments/workloads/index.ts';
-import {
-  type BadWr,
-  bindMw,
-  ENOMEM,
-  IBV_MW_TYPE_1,
-  IBV_SEND_FENCE,
-  IBV_SEND_INLINE,
-  IBV_SEND_SIGNALED,
-  IBV_SEND_SOLICITED,
-  IBV_WR_LOCAL_INV,
-  IBV_WR_RDMA_READ,
-  type IbvQp,
-  type IbvSendWr,
-  postSend,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import { lengthOf, peerOfQp, type SendPlan } from '../story.ts';
 import { isAtomicVerb } from '../verbs.ts';
 import { sgesOf } from './receives.ts';
@@ -50,7 +36,7 @@ export class Requests {
   async #possible(plans: readonly SendPlan[]): Promise<readonly SendPlan[]> {
     const found: SendPlan[] = [];
     for (const plan of plans) {
-      const isByPeersKey = plan.through !== undefined && plan.opcode !== IBV_WR_LOCAL_INV;
+      const isByPeersKey = plan.through !== undefined && plan.opcode !== ibv.IBV_WR_LOCAL_INV;
       if (isByPeersKey && (await this.#windows.hear('bound', plan.through)) === null) continue;
       if (this.#windows.isPossible(plan)) found.push(plan);
     }
@@ -58,24 +44,24 @@ export class Requests {
   }
 
   /** One call of post_send. @returns what found no room */
-  #postSome(index: number, open: OpenQp, qp: IbvQp, plans: readonly SendPlan[]): readonly SendPlan[] {
+  #postSome(index: number, open: OpenQp, qp: ibv.IbvQp, plans: readonly SendPlan[]): readonly SendPlan[] {
     const session = this.#session;
     const { seen } = session;
     let sinceSignal = open.sinceSignal;
     const wrs = plans.map((plan) => {
       const wr = this.#sendWr(index, open, plan, sinceSignal);
-      sinceSignal = (wr.sendFlags & IBV_SEND_SIGNALED) === 0 ? sinceSignal + 1 : 0;
+      sinceSignal = (wr.sendFlags & ibv.IBV_SEND_SIGNALED) === 0 ? sinceSignal + 1 : 0;
       return wr;
     });
     for (const [at, wr] of wrs.entries()) wr.next = wrs[at + 1] ?? null;
-    const bad: BadWr<IbvSendWr> = { wr: null, index: 0 };
+    const bad: ibv.BadWr<ibv.IbvSendWr> = { wr: null, index: 0 };
     const fromPs = session.nowPs;
     const error = postList(qp, wrs[0]!, bad);
     const toPs = session.nowPs;
     const postedCount = error === 0 ? plans.length : bad.index;
     if (postedCount > 0) seen.doorbells++;
     for (const [at, plan] of plans.slice(0, postedCount).entries()) {
-      const isSignalled = open.plan.isSignalAll || (wrs[at]!.sendFlags & IBV_SEND_SIGNALED) !== 0;
+      const isSignalled = open.plan.isSignalAll || (wrs[at]!.sendFlags & ibv.IBV_SEND_SIGNALED) !== 0;
       const key = this.#windows.posted(plan);
       const ofWindow = key === undefined ? {} : { key };
       seen.posts.push({ id: plan.id, qp: index, fromPs, toPs, error: 0, isSignalled, ...ofWindow });
@@ -89,24 +75,24 @@ export class Requests {
         `QP ${index} holds ${open.outstanding.length} requests, it was granted room for ${open.sendRoom}`,
       );
     if (error === 0) return [];
-    if (error === ENOMEM) return plans.slice(postedCount);
+    if (error === ibv.ENOMEM) return plans.slice(postedCount);
     seen.posts.push({ id: plans[postedCount]!.id, qp: index, fromPs, toPs, error, isSignalled: false });
     return plans.slice(postedCount + 1);
   }
 
   /** @param sinceSignal requests in front of it that complete without a completion: a queue full of such never has room again */
-  #sendWr(index: number, open: OpenQp, plan: SendPlan, sinceSignal: number): IbvSendWr {
+  #sendWr(index: number, open: OpenQp, plan: SendPlan, sinceSignal: number): ibv.IbvSendWr {
     const mustSignal = open.lastIds.has(plan.id) || sinceSignal + 1 >= Math.max(1, open.plan.maxSendWr >> 1);
-    const wr: IbvSendWr = {
+    const wr: ibv.IbvSendWr = {
       wrId: plan.id,
       sgList: sgesOf(this.#session, plan, isNear(plan)),
       numSge: plan.sges.length,
       opcode: plan.opcode,
       sendFlags:
-        (plan.isSignalled || mustSignal ? IBV_SEND_SIGNALED : 0) |
-        (plan.isFenced ? IBV_SEND_FENCE : 0) |
-        (plan.isSolicited ? IBV_SEND_SOLICITED : 0) |
-        (plan.isInline ? IBV_SEND_INLINE : 0),
+        (plan.isSignalled || mustSignal ? ibv.IBV_SEND_SIGNALED : 0) |
+        (plan.isFenced ? ibv.IBV_SEND_FENCE : 0) |
+        (plan.isSolicited ? ibv.IBV_SEND_SOLICITED : 0) |
+        (plan.isInline ? ibv.IBV_SEND_INLINE : 0),
       immData: plan.imm ?? 0,
     };
     const { remote, bind } = plan;
@@ -123,7 +109,7 @@ export class Requests {
     { peer, formerPeer }: OpenQp,
     plan: SendPlan,
     { area, offset }: NonNullable<SendPlan['remote']>,
-  ): NonNullable<IbvSendWr['wr']> {
+  ): NonNullable<ibv.IbvSendWr['wr']> {
     const { flaw } = plan;
     const window = plan.through === undefined ? undefined : this.#windows.keyOf(plan);
     const [address, rkey] = peer!.areas[area]!;
@@ -139,7 +125,7 @@ export class Requests {
     return { atomic: { ...at, compareAdd: compareAdd!, swap: swap! } };
   }
 
-  /** Where a request ends beyond the peer's area: just behind it, or far away. */
+  /** Where a request ends beyond the peer's area: just after it, or far away. */
   #beyond(index: number, plan: SendPlan): number {
     const { story, index: program } = this.#session;
     const peer = peerOfQp(story, program, index);
@@ -150,11 +136,11 @@ export class Requests {
 }
 
 /** A lone bind of a window of type 1 has a call of its own. */
-function postList(qp: IbvQp, wr: IbvSendWr, bad: BadWr<IbvSendWr>): number {
+function postList(qp: ibv.IbvQp, wr: ibv.IbvSendWr, bad: ibv.BadWr<ibv.IbvSendWr>): number {
   const { bindMw: bind, wrId, sendFlags, next } = wr;
-  if (bind?.mw.type !== IBV_MW_TYPE_1 || next !== null) return postSend(qp, wr, bad);
-  return bindMw(qp, bind.mw, { wrId, sendFlags, bindInfo: bind.bindInfo });
+  if (bind?.mw.type !== ibv.IBV_MW_TYPE_1 || next !== null) return ibv.postSend(qp, wr, bad);
+  return ibv.bindMw(qp, bind.mw, { wrId, sendFlags, bindInfo: bind.bindInfo });
 }
 
-/** Whether a request beyond its own area ends just behind it; what a READ brings would be written up to there. */
-const isNear = ({ id, opcode }: SendPlan): boolean => id % 2 === 1 && opcode !== IBV_WR_RDMA_READ;
+/** Whether a request beyond its own area ends just after it; a READ would write up to there. */
+const isNear = ({ id, opcode }: SendPlan): boolean => id % 2 === 1 && opcode !== ibv.IBV_WR_RDMA_READ;

@@ -1,19 +1,7 @@
-/** What the parts of a player share: the program that it is, its plan, its open objects, and what it has seen. */
+/** Shared state of a player's parts: its program, plan, open objects and observations. */
 import { psPerNs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
-import {
-  IBV_QPS_SQD,
-  type IbvAh,
-  type IbvCompChannel,
-  type IbvContext,
-  type IbvCq,
-  type IbvMr,
-  type IbvPd,
-  type IbvQp,
-  type IbvSrq,
-  type PortAttr,
-  VerbsError,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import type { Observations } from '../observations.ts';
 import { patienceOf } from '../patience.ts';
 import type { ProgramPlan, QpPlan, SendPlan, SgePlan, Story } from '../story.ts';
@@ -26,7 +14,7 @@ export interface PlayerArgs {
   readonly marks: boolean;
 }
 
-/** What a peer publishes: where its port, its QP and its areas are. */
+/** Addresses of a peer's port, QP and areas. */
 export interface PeerNews {
   readonly lid: number;
   /** Of the port, on Ethernet. */
@@ -37,19 +25,19 @@ export interface PeerNews {
 
 export interface OpenArea {
   address: number;
-  mr: IbvMr | undefined;
+  mr: ibv.IbvMr | undefined;
   readonly lengthBytes: number;
 }
 
 export interface OpenQp {
   readonly plan: QpPlan;
-  qp: IbvQp | undefined;
+  qp: ibv.IbvQp | undefined;
   /** Requests that it was granted room for. */
   sendRoom: number;
   peer: PeerNews | undefined;
-  /** What the peer's areas were before the last turn. */
+  /** The peer's areas before the last turn. */
   formerPeer: PeerNews | undefined;
-  ah: IbvAh | undefined;
+  ah: ibv.IbvAh | undefined;
   /** Posted and not known to have ended, in order. */
   outstanding: SendPlan[];
   /** Id of the last that was posted to complete with a completion: what comes after it is not waited for. */
@@ -81,15 +69,15 @@ export class Session {
   isImpatient = false;
   /** Its QPs take receives. */
   isConnected = false;
-  context: IbvContext | undefined;
-  port: PortAttr | undefined;
-  pds: IbvPd[] = [];
+  context: ibv.IbvContext | undefined;
+  port: ibv.PortAttr | undefined;
+  pds: ibv.IbvPd[] = [];
   readonly areas: OpenArea[] = [];
   /** Keys that areas had before the present ones. */
   readonly oldKeys = new Map<number, number>();
-  readonly cqs: (IbvCq | undefined)[] = [];
-  readonly channels: (IbvCompChannel | undefined)[] = [];
-  readonly srqs: (IbvSrq | undefined)[] = [];
+  readonly cqs: (ibv.IbvCq | undefined)[] = [];
+  readonly channels: (ibv.IbvCompChannel | undefined)[] = [];
+  readonly srqs: (ibv.IbvSrq | undefined)[] = [];
   readonly qps: OpenQp[] = [];
   /** How requests to send have ended, by id. */
   readonly statuses = new Map<number, number>();
@@ -148,7 +136,7 @@ export class Session {
   /** Requests that will be known to have ended without another call; all, or those of one CQ. */
   awaitedCount(cq?: number): number {
     return this.qps.reduce((sum, { qp, outstanding, lastSignalled, plan }) => {
-      if ((cq !== undefined && plan.sendCq !== cq) || qp?.state === IBV_QPS_SQD) return sum;
+      if ((cq !== undefined && plan.sendCq !== cq) || qp?.state === ibv.IBV_QPS_SQD) return sum;
       const last = outstanding.findLastIndex(({ id }) => id === lastSignalled);
       return sum + last + 1;
     }, 0);
@@ -164,7 +152,7 @@ export class Session {
       await body();
       return true;
     } catch (error) {
-      if (!(error instanceof VerbsError)) throw error;
+      if (!(error instanceof ibv.VerbsError)) throw error;
       this.seen.refusals.push(`${what}: ${error.verb} ${error.code}`);
       return false;
     }

@@ -1,25 +1,10 @@
 /** The memory windows of a player: which are bound, their keys, and what programs tell each other of them. */
-import {
-  allocMw,
-  deallocMw,
-  IBV_ACCESS_ZERO_BASED,
-  IBV_MW_TYPE_1,
-  IBV_MW_TYPE_2,
-  IBV_WC_SUCCESS,
-  IBV_WR_BIND_MW,
-  IBV_WR_LOCAL_INV,
-  IBV_WR_SEND_WITH_INV,
-  type IbvMw,
-  type IbvMwBindInfo,
-  type IbvPd,
-  type IbvSendWr,
-  incRkey,
-} from '../../userlib/index.ts';
+import * as ibv from '../../userlib/index.ts';
 import type { BindPlan, SendPlan, Step, Told } from '../story.ts';
 import type { OpenArea, Session } from './session.ts';
 import type { Waiting } from './waiting.ts';
 
-/** What a peer has to know of a binding. */
+/** The key of a binding, for the peer. */
 interface WindowKey {
   readonly rkey: number;
   /** To which offsets within the area are added. */
@@ -32,12 +17,12 @@ type News = WindowKey | boolean | null;
 export class Windows {
   readonly #session: Session;
   readonly #waiting: Waiting;
-  readonly #windows: (IbvMw | undefined)[] = [];
+  readonly #windows: (ibv.IbvMw | undefined)[] = [];
   /** Windows of type 2 that are bound, or may be. */
   readonly #bound = new Set<number>();
   /** By id of the bind, of this program. */
   readonly #ownKeys = new Map<number, WindowKey>();
-  /** What peers have told, by mailbox. */
+  /** News of peers, by mailbox. */
   readonly #heard = new Map<string, News>();
   readonly #told = new Set<string>();
 
@@ -47,14 +32,14 @@ export class Windows {
   }
 
   /** Allocates all of the plan. */
-  async open(pd: IbvPd): Promise<void> {
+  async open(pd: ibv.IbvPd): Promise<void> {
     for (const { isType2 } of this.#session.plan.windows ?? [])
-      this.#windows.push(await allocMw(pd, isType2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1));
+      this.#windows.push(await ibv.allocMw(pd, isType2 ? ibv.IBV_MW_TYPE_2 : ibv.IBV_MW_TYPE_1));
   }
 
   /** Whether this program has what the request needs: a region and a window that can be bound, or the key of a binding of its own. */
   isPossible({ opcode, bind, through, flaw }: SendPlan): boolean {
-    if (bind === undefined) return opcode !== IBV_WR_LOCAL_INV || this.#ownKeys.has(through!);
+    if (bind === undefined) return opcode !== ibv.IBV_WR_LOCAL_INV || this.#ownKeys.has(through!);
     const isFree = !this.#bound.has(bind.window);
     return this.#windows[bind.window] !== undefined && isFree && this.#region(flaw, bind).mr !== undefined;
   }
@@ -70,7 +55,7 @@ export class Windows {
       this.#waiting.until(of, () => !this.#session.isOutstanding(isMeant));
     if (what === 'bound') {
       await untilEnded('a bind', ({ id }) => id === bind);
-      const key = statuses.get(bind) === IBV_WC_SUCCESS ? this.#ownKeys.get(bind) : undefined;
+      const key = statuses.get(bind) === ibv.IBV_WC_SUCCESS ? this.#ownKeys.get(bind) : undefined;
       return this.#put(what, bind, key ?? null);
     }
     if (what === 'used') {
@@ -82,14 +67,14 @@ export class Windows {
     return this.#put(
       what,
       bind,
-      takers.every((id) => statuses.get(id) === IBV_WC_SUCCESS),
+      takers.every((id) => statuses.get(id) === ibv.IBV_WC_SUCCESS),
     );
   }
 
   /** Ids of the requests of this program that are to invalidate what a bind has bound; one with a flaw does not succeed. */
   #takersOf(bind: number): number[] {
     const isTaker = ({ opcode, through }: SendPlan): boolean =>
-      through === bind && (opcode === IBV_WR_LOCAL_INV || opcode === IBV_WR_SEND_WITH_INV);
+      through === bind && (opcode === ibv.IBV_WR_LOCAL_INV || opcode === ibv.IBV_WR_SEND_WITH_INV);
     return this.#session.plan.steps.flatMap((step) =>
       step.do === 'post' ? step.wrs.filter(isTaker).map(({ id }) => id) : [],
     );
@@ -137,7 +122,7 @@ export class Windows {
   /** The key that a request uses or invalidates; undefined: none is known. */
   keyOf({ opcode, through, flaw }: SendPlan): WindowKey | undefined {
     const key =
-      opcode === IBV_WR_LOCAL_INV
+      opcode === ibv.IBV_WR_LOCAL_INV
         ? this.#ownKeys.get(through!)
         : (this.#heard.get(mailboxOf('bound', through!)) as WindowKey | null | undefined);
     if (key === undefined || key === null) return undefined;
@@ -146,16 +131,16 @@ export class Windows {
   }
 
   /** @returns what a bind of the plan is posted with */
-  bindOf({ flaw }: SendPlan, bind: BindPlan): NonNullable<IbvSendWr['bindMw']> {
+  bindOf({ flaw }: SendPlan, bind: BindPlan): NonNullable<ibv.IbvSendWr['bindMw']> {
     const mw = this.#windows[bind.window]!;
     const { address, lengthBytes, mr } = this.#region(flaw, bind);
-    const bindInfo: IbvMwBindInfo = {
+    const bindInfo: ibv.IbvMwBindInfo = {
       mr: mr!,
       addr: address + (flaw === 'bindRight' ? 0 : bind.offset),
       length: flaw === 'bindBounds' ? lengthBytes - bind.offset + 1 : Math.min(bind.length, lengthBytes),
-      mwAccessFlags: bind.access | (bind.isZeroBased ? IBV_ACCESS_ZERO_BASED : 0),
+      mwAccessFlags: bind.access | (bind.isZeroBased ? ibv.IBV_ACCESS_ZERO_BASED : 0),
     };
-    return { mw, rkey: incRkey(mw.rkey), bindInfo };
+    return { mw, rkey: ibv.incRkey(mw.rkey), bindInfo };
   }
 
   /** A request has been posted. @returns the key that it makes, uses or invalidates */
@@ -164,8 +149,8 @@ export class Windows {
     if (bind !== undefined) {
       const mw = this.#windows[bind.window]!;
       // bindMw has done so itself.
-      if (mw.type === IBV_MW_TYPE_2) {
-        mw.rkey = incRkey(mw.rkey);
+      if (mw.type === ibv.IBV_MW_TYPE_2) {
+        mw.rkey = ibv.incRkey(mw.rkey);
         this.#bound.add(bind.window);
       }
       const base = bind.isZeroBased ? -bind.offset : this.#session.areas[bind.area]!.address;
@@ -173,16 +158,16 @@ export class Windows {
       return mw.rkey;
     }
     if (through === undefined) return undefined;
-    if (opcode === IBV_WR_LOCAL_INV && plan.flaw === 'none') this.#isGone(through);
+    if (opcode === ibv.IBV_WR_LOCAL_INV && plan.flaw === 'none') this.#isGone(through);
     return this.keyOf(plan)?.rkey;
   }
 
-  /** What was bound by this is free by the time of the next request of its QP. */
+  /** The window is free by the time of the next request of its QP. */
   #isGone(bind: number): void {
     for (const step of this.#session.plan.steps)
       if (step.do === 'post')
         for (const { id, opcode, bind: bound } of step.wrs)
-          if (id === bind && opcode === IBV_WR_BIND_MW) this.#bound.delete(bound!.window);
+          if (id === bind && opcode === ibv.IBV_WR_BIND_MW) this.#bound.delete(bound!.window);
   }
 
   async deallocate(window: number): Promise<void> {
@@ -190,12 +175,12 @@ export class Windows {
     const mw = this.#windows[window];
     if (mw === undefined) return;
     this.#windows[window] = undefined;
-    await deallocMw(mw);
+    await ibv.deallocMw(mw);
     seen.deallocations.push({ window, fromPs, toPs: this.#session.nowPs });
   }
 
   /** Windows that are left at the end. */
-  get left(): IbvMw[] {
+  get left(): ibv.IbvMw[] {
     return this.#windows.filter((mw) => mw !== undefined);
   }
 }

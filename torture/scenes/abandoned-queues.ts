@@ -1,33 +1,31 @@
 /**
- * QPs are destroyed with unanswered requests, again and again, on hardware that can keep few requests at a time, and the next ones take their
- * numbers and places at once: the QP beside them continues undisturbed (IBTA 10.2.4.4, 11.2.4.4: outstanding work of a destroyed QP is gone,
- * and its resources are free again).
+ * QPs are destroyed with unanswered requests, again and again, on hardware that keeps few requests, and new QPs reuse their numbers and
+ * resources at once: another QP continues undisturbed (IBTA 10.2.4.4, 11.2.4.4).
  *
  *     round:  new QPs, connected ─► requests on all of them ─► destroyed, at either side first ─► the QP that stays: WRITEs, READs
  */
-import { psPerMs } from '../../base/index.ts';
+
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { type IbvQp, postRecv, postSend } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
-import { connect, maybe, oneOf, patternOf, READ, SEND, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, patternOf, psPerMs, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 const slotBytes = 8192;
 /** Requests of one round at most, all QPs together. */
 const slots = 16;
 
-function drawRound(random: Random) {
+function drawRound(random: Draws) {
   const qpCount = 1 + random.below(4);
-  // The answerer's QPs are destroyed before anything is requested.
+  // The answerer destroys its QPs before the first request.
   const isUnanswered = random.chance(0.5);
   const reach = random.chance(0.65) ? 3000 : 30_000;
   return {
     qpCount,
     // On each QP.
     requestCount: 1 + random.below(slots / qpCount),
-    opcode: oneOf(random, [WRITE, READ, SEND]),
+    opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(random.chance(0.4) ? 300 : slotBytes),
-    // From the last post to the end of the QPs, by side; the other side's requests stay unanswered from then on.
+    // From the last post to the destruction of the QPs, by side.
     delaysNs: [random.below(reach), random.below(reach)],
     isUnanswered,
   };
@@ -35,27 +33,27 @@ function drawRound(random: Random) {
 
 type Round = ReturnType<typeof drawRound>;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const rounds = times(2 + random.below(6), () => drawRound(random));
   // Of each WRITE and READ on the QP that stays.
   const args = { rounds, lengthBytes: 1 + random.below(8000), stayingCount: 1 + random.below(4) };
   const set = {
     'hca.outstandingWqes': 4 + random.below(random.chance(0.7) ? 4 : 40),
-    ...maybe(random, 0.4, () => ({ 'wire.speed': 'SDR', 'wire.lanes': '1' })),
-    ...maybe(random, 0.3, () => ({ 'dma.tagCount': 1 + random.below(2) })),
-    ...maybe(random, 0.65, () => ({ 'pcie.rootComplex.readLatencyPs': 4_000_000 + random.below(8_000_000) })),
-    ...maybe(random, 0.25, () => ({ 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1 })),
-    ...maybe(random, 0.3, () => ({ 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 })),
+    ...random.maybe(0.4, () => ({ 'wire.speed': 'SDR', 'wire.lanes': '1' })),
+    ...random.maybe(0.3, () => ({ 'dma.tagCount': 1 + random.below(2) })),
+    ...random.maybe(0.65, () => ({ 'pcie.rootComplex.readLatencyPs': 4_000_000 + random.below(8_000_000) })),
+    ...random.maybe(0.25, () => ({ 'hca.qpcCacheEntries': 1, 'hca.qpcCacheWays': 1 })),
+    ...random.maybe(0.3, () => ({ 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 })),
   };
   return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
 }
 
 type Args = ArgsOf<typeof draw>;
 
-/** Four parts: what the QPs that go write and read, and the same of the one that stays; each at the side that it comes to. */
+/** Four parts: targets of WRITEs and of READs of the destroyed QPs, and the same of the QP that stays. */
 const place = (part: number, slot: number): number => (part * slots + slot) * slotBytes;
 
-/** QPs of this round, connected to those of the other program, with a receive for whatever is sent. */
+/** QPs of this round, connected to those of the other program, with a receive for each SEND. */
 async function goingQps(
   side: Side,
   { qpCount, requestCount, opcode }: Round,
@@ -72,7 +70,7 @@ async function goingQps(
   return qps;
 }
 
-/** Posts requests, and destroys its QPs; their completions on its CQ go with them. */
+/** Posts requests, and destroys its QPs, whose completions vanish from its CQ. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { rounds, lengthBytes, stayingCount } = stage.args;
   const side = await connect(stage, { areaBytes: place(4, 0), cap: { maxSendWr: 16 } });
@@ -120,10 +118,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const abandonedQueues = scene({
-  name: 'abandoned-queues',
   about: 'QPs are destroyed with requests under way, again and again, beside one that stays',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = abandonedQueues.run;

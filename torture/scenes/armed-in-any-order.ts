@@ -1,21 +1,21 @@
 /**
- * A CQ is armed for the next completion and for solicited ones in any order, once and again, between messages of both kinds, polls and a
- * failure (IBTA 11.4.2.2): a request that is pending is not weakened by a later one, it ends with its event, and an event comes once. A
- * completion that was neither polled nor reported by an event when the CQ was armed may raise its event at once: cards differ in that.
+ * A CQ is armed for the next completion and for solicited ones in any order, between messages of both kinds, polls and a failure (IBTA
+ * 11.4.2.2): a later request does not weaken a pending one, which ends with exactly one event. A completion that was neither polled nor
+ * reported when the CQ was armed may raise its event at once: cards differ.
  */
-import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import { type ArgsOf, connect, type Draft, oneOf, SEND, type Stage, scene, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { connect, psPerUs, SEND, scene, times } from './language/index.ts';
 
 const actions = ['arm next', 'arm solicited', 'plain', 'solicited', 'poll'] as const;
 type Action = (typeof actions)[number] | 'too long';
 
 const receiveBytes = 64;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const hasDrawnHardware = random.chance(0.3);
-  const some = times(6 + random.below(40), (): Action => oneOf(random, actions));
+  const some = times(6 + random.below(40), (): Action => random.oneOf(actions));
   const steps: Action[] = random.chance(0.3) ? [...some, 'arm solicited', 'too long'] : some;
   // An event comes in less.
   const restUs = hasDrawnHardware ? 2000 : 100;
@@ -91,10 +91,7 @@ class PendingRequest {
 }
 
 export const armedInAnyOrder = scene({
-  name: 'armed-in-any-order',
   about: 'a CQ is armed for the next and for solicited completions in any order, between messages and polls',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = armedInAnyOrder.run;

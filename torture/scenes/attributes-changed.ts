@@ -1,15 +1,14 @@
 /**
- * Attributes of QPs that work already: rights given and taken, at rest or in mid-traffic, and send queues that are drained, changed and
- * restarted. What was not named keeps its value (IBTA 11.2.5.2, table of modify QP; 10.3.1 for SQD).
+ * Attributes of working QPs change: rights at rest and in mid-traffic, and send queues that are drained, changed and restarted. Attributes that
+ * were not named keep their values (IBTA 11.2.5.2, table of modify QP; 10.3.1 for SQD).
  *
  *     each step:   the answerer changes its rights ─► the asker uses them;   the asker drains, changes, continues ─► all arrives
  */
-import { psPerUs } from '../../base/index.ts';
+
 import { allAccess } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Side, Stage } from './language/index.ts';
-import { ADD, connect, oneOf, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Played, Side, Stage } from './language/index.ts';
+import { ADD, connect, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
 const rights = [
   [WRITE, ibv.IBV_ACCESS_REMOTE_WRITE],
@@ -18,7 +17,7 @@ const rights = [
 ] as const;
 const ways = ['rts', 'rts', 'sqd', 'sqdWithResources'] as const;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   let access = allAccess;
   const steps = times(1 + random.below(4), () => {
     const isChanged = random.chance(0.7);
@@ -32,9 +31,9 @@ function draw(random: Random) {
     return {
       // Rights of the answerer's QP from now on; undefined leaves them. And how the answerer changes them.
       rights: isChanged ? access : undefined,
-      by: oneOf(random, ways),
+      by: random.oneOf(ways),
       // Of the asker.
-      requests: times(count, (): number => oneOf(random, allowed)),
+      requests: times(count, (): number => random.oneOf(allowed)),
       // The asker drains its queue in the middle of the requests, changes it, and continues.
       isDrained: random.chance(0.4),
       wantsEvent: random.chance(0.6),
@@ -109,7 +108,7 @@ async function asker(stage: Stage<Args>): Promise<number> {
       await drain(side, step, async () => {
         postAll(half, requests.length);
         if (!wantsEvent) return;
-        // Everything that had begun has ended, and nothing goes out while the queue is drained.
+        // All requests that had begun have ended, and the drained queue sends none.
         const begun = await side.completions(half, 20 * psPerUs);
         const late = await side.completions(left - begun.length, 300 * psPerUs);
         left -= begun.length + late.length;
@@ -164,11 +163,8 @@ const judge = ({ told: [asked, counted] }: Played<Args, readonly [number, number
   asked === counted ? [] : [`${asked} additions came to ${counted}`];
 
 export const attributesChanged = scene({
-  name: 'attributes-changed',
   about: 'rights and other attributes of QPs that work are changed, with send queues drained or not',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = attributesChanged.run;

@@ -1,4 +1,4 @@
-/** Messages of one host, or of both at once, over several QPs, and what has come of them: what several scenes about cables play. */
+/** Messages of one host, or of both at once, over several QPs: traffic of the scenes about cables. */
 import { connect, type Ended, requestsOf, type Side, type Stage, Traffic } from './language/index.ts';
 
 export interface Messages {
@@ -25,7 +25,7 @@ export interface Outcome {
 interface Manner {
   readonly timeoutCode: number;
   wait(side: Side, count: number): Promise<readonly Ended[]>;
-  /** From the last completion of both to the look at memory: an acknowledged WRITE may still be on its way. */
+  /** From the last completion to the comparison of memory: an acknowledged WRITE may still be in flight. */
   readonly settleMs: number;
 }
 
@@ -52,7 +52,7 @@ export async function playBothWays(stage: Stage<Messages>, manner: Manner): Prom
   return { fromPs, ended, missing: traffic.missing(side), misread: traffic.misread(side) };
 }
 
-/** Plays messages that must all end well and come. */
+/** Plays messages that must all arrive and succeed. */
 export async function playWell(stage: Stage<Messages>, manner: Manner): Promise<void> {
   const { ended, missing, misread } = await playBothWays(stage, manner);
   stage.judgeWell(ended, stage.node === 0 || stage.args.isTwoWay ? countOf(stage.args) : 0);

@@ -1,22 +1,20 @@
 /**
- * Windows of a region are bound, used and taken back in every way: by an unbinding, a binding elsewhere, a local invalidate, a SEND with Invalidate,
- * a deallocation, after the requests that use them or in the middle of these. Each request is answered by what its key stands for at that instant,
- * and once a window is taken back no access under way reaches its memory: the owner writes there at once (IBTA vol 1, 9.4.1.1.3, 10.6.5, 10.6.7).
+ * Windows of a region are bound, used and taken back by an unbinding, a binding elsewhere, a local invalidate, a SEND with Invalidate or a
+ * deallocation, after the requests that use them or among them. The key's validity at that instant decides each answer, and once a window is
+ * taken back no access in flight reaches its memory, where the owner writes at once (IBTA vol 1, 9.4.1.1.3, 10.6.5, 10.6.7).
  *
  *     owner: fill ─► bind ──► key ────────► take back ─► fill the window again ─► all bytes as they must be
  *     user:                     └► requests ─┴──────────► one more by the old key: refused
  */
-import { psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Reach, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, FaultEntry, Reach, Side, Stage } from './language/index.ts';
 import {
   ADD,
   codeOf,
   connect,
-  oneOf,
   patternOf,
+  psPerUs,
   READ,
   scene,
   times,
@@ -55,7 +53,7 @@ const ends = ['unbind', 'elsewhere', 'localInvalidate', 'remoteInvalidate', 'dea
 const requestBytesMax = 6000;
 const requestsMax = 6;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const isLossy = random.chance(0.25);
   const regionBytes = 4096 + random.below(5) * 4096 + random.below(300);
   const isAtOnce = random.chance(0.7);
@@ -69,7 +67,7 @@ function draw(random: Random) {
   return { args, hasDrawnHardware: random.chance(0.6), climate, faults } satisfies Draft<unknown>;
 }
 
-function drawRound(random: Random, regionBytes: number, isLossy: boolean) {
+function drawRound(random: Draws, regionBytes: number, isLossy: boolean) {
   const isType2 = random.chance(0.6);
   const offset = 8 * random.below((regionBytes >> 3) - 8);
   const isToEnd = random.chance(0.3);
@@ -93,7 +91,7 @@ function drawRound(random: Random, regionBytes: number, isLossy: boolean) {
     if (isFlawed || (end === 'remoteInvalidate' && inTrafficNs !== undefined)) return false;
     return (end === 'unbind' || end === 'elsewhere') !== isType2;
   });
-  const end = oneOf(random, possible);
+  const end = random.oneOf(possible);
   // The binding reaches beyond the region, and is refused: nothing else happens then.
   const isBindWrong = random.chance(0.08);
   // The owner tries to deregister the region under the window.
@@ -104,10 +102,10 @@ type Args = ArgsOf<typeof draw>;
 type Round = Args['rounds'][number];
 
 /** One that is allowed, if any is. */
-function drawRequest(random: Random, { access, lengthBytes }: Shape): Request[] {
+function drawRequest(random: Draws, { access, lengthBytes }: Shape): Request[] {
   const allowed = verbs.filter((verb) => (rights[verb] & access) !== 0);
   if (allowed.length === 0) return [];
-  const good = { verb: oneOf(random, allowed), hasOldKey: false, isRefused: false };
+  const good = { verb: random.oneOf(allowed), hasOldKey: false, isRefused: false };
   if (good.verb === ADD) return [{ ...good, offset: 8 * random.below(lengthBytes >> 3), lengthBytes: 8 }];
   const length = 1 + random.below(Math.min(lengthBytes, requestBytesMax));
   const room = lengthBytes - length;
@@ -115,12 +113,12 @@ function drawRequest(random: Random, { access, lengthBytes }: Shape): Request[] 
 }
 
 /** One that a right, a bound or the key forbids. */
-function drawRefused(random: Random, { access, isZeroBased, lengthBytes }: Shape): Request {
+function drawRefused(random: Draws, { access, isZeroBased, lengthBytes }: Shape): Request {
   const missing = verbs.filter((verb) => (rights[verb] & access) === 0);
   const base = { verb: random.chance(0.5) ? WRITE : READ, hasOldKey: false, isRefused: true } as const;
   const way = random.below(4);
   if (way === 0 && missing.length > 0)
-    return { ...base, verb: oneOf(random, missing), offset: 0, lengthBytes: 8 };
+    return { ...base, verb: random.oneOf(missing), offset: 0, lengthBytes: 8 };
   if (way === 1) return { ...base, offset: 0, lengthBytes: 8, hasOldKey: true };
   const length = 1 + random.below(Math.min(lengthBytes, requestBytesMax));
   if (way === 2 && !isZeroBased) return { ...base, offset: -1, lengthBytes: length };
@@ -153,7 +151,7 @@ const open = (stage: Stage<Args>, areaBytes: number, more: number): Promise<Side
     attributes: { timeoutCode: 13, rnrTimerCode: 12 },
   });
 
-/** What a round of either side plays with. */
+/** Context of a round at either side. */
 interface Playing {
   readonly args: Args;
   readonly side: Side;
@@ -180,8 +178,6 @@ const judgeEnd = ({ stage }: Side, what: string, status: string, due: readonly s
 const windowTopic = topic<Reach | null>('window');
 const goneTopic = topic<true>('gone');
 const triedTopic = topic<number>('tried');
-
-// The owner.
 
 async function answerer(stage: Stage<Args>): Promise<void> {
   const side = await open(stage, stage.args.regionBytes, ibv.IBV_ACCESS_MW_BIND);
@@ -218,7 +214,7 @@ async function ownRound(playing: Playing): Promise<void> {
   const isBroken = inTrafficNs !== undefined && doneCount < round.requests.length;
   judgeEnd(side, `${end} ${number}`, taken, isBroken ? ['SUCCESS', 'WR_FLUSH_ERR'] : ['SUCCESS']);
   await stage.lastBytesIn();
-  // What was there when the window was gone is what the requests that had ended well have made of it.
+  // When the window was gone, the region had the effects of the successful requests and no others.
   const due = regionAfter(args, number, doneCount);
   if (inTrafficNs === undefined) stage.expectBytes(`region when ${number} was gone`, seen, due);
   due.set(last, round.offset);
@@ -268,8 +264,6 @@ async function takeBack({ side, stage, number, round, qp }: Playing, mw: ibv.Ibv
   return status;
 }
 
-// The user.
-
 async function asker(stage: Stage<Args>): Promise<void> {
   const side = await open(stage, placeOf(requestsMax + 2), 0);
   for (const [number, round] of stage.args.rounds.entries())
@@ -318,7 +312,7 @@ async function use(playing: Playing, bound: Reach): Promise<string[]> {
 function ask({ side, number }: Playing, bound: Reach, id: number, request: Request): void {
   const { verb, offset, lengthBytes, hasOldKey } = request;
   const rkey = hasOldKey ? ((bound.rkey & ~0xff) | ((bound.rkey - 1) & 0xff)) >>> 0 : bound.rkey;
-  // What changes bytes waits for READs and atomics of these bytes (10.8.3.3, table 79).
+  // A request that changes bytes waits for READs and atomics of these bytes (10.8.3.3, table 79).
   const flags = verb === READ ? 0 : ibv.IBV_SEND_FENCE;
   const span = { offset: placeOf(id), remoteOffset: offset, lengthBytes };
   side
@@ -339,7 +333,7 @@ function judgeStatuses({ args, side, number, round }: Playing, statuses: readonl
   }
 }
 
-/** What READs and atomics have brought, and that nothing else has changed. */
+/** Results of READs and atomics; nothing else may have changed. */
 function judgeReads({ args, side, stage, number, round }: Playing, doneCount: number): void {
   const due = userBytes(number);
   for (const [id, { verb, offset, lengthBytes }] of round.requests.slice(0, doneCount).entries()) {
@@ -355,11 +349,8 @@ function judgeReads({ args, side, stage, number, round }: Playing, doneCount: nu
 }
 
 export const boundWindows = scene({
-  name: 'bound-windows',
   about:
     'windows of a region are bound, used and taken back by either side, after requests that use them and among these',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = boundWindows.run;

@@ -1,9 +1,9 @@
 /** Connections of rdma_cm, and a side that has several of them: scenes about the connection manager share these. */
-import { psPerMs, psPerUs } from '../../base/index.ts';
+
 import type { Driver } from '../../driver/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { SEND, type Stage, topic } from './language/index.ts';
+import { psPerMs, psPerUs, SEND, type Stage, topic } from './language/index.ts';
 
 export const cmPort = 7471;
 export const cmServer = '10.0.0.2';

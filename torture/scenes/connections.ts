@@ -1,21 +1,19 @@
 /**
- * Connections by rdma_cm, several of them at once or one after another, some of whose messages are lost, copied or late: each that both programs
- * want is established, carries a message both ways and ends at both sides; one that is refused, that has no listener or that its program gives
- * up ends so; and nothing of any of them stays (IBTA volume 1, 12.9; rdma_cm(7)).
+ * Connections by rdma_cm, at once or one after another; some of their messages are lost, copied or late. A connection that both programs want
+ * is established, carries a message both ways and ends at both sides; one that is refused, abandoned or has no listener ends so; and no
+ * connection remains (IBTA volume 1, 12.9; rdma_cm(7)).
  *
- *     client: address ─ route ─ connect ─► server: accept, refuse or let go ─► message, echo ─► either side ends it
+ *     client: address ─ route ─ connect ─► server: accept, refuse or drop ─► message, echo ─► either side ends it
  */
-import { psPerMs } from '../../base/index.ts';
+
 import type { Driver } from '../../driver/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { CmConnection, cmPort, cmServer, listen, listening, nameOf } from './cm-connection.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { maybe, oneOf, patternOf, scene, times, topic } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, FaultEntry, Stage } from './language/index.ts';
+import { patternOf, psPerMs, scene, times, topic } from './language/index.ts';
 
 /**
- * What becomes of a connection: it carries a message and is ended by one of the programs, or by the end of the client's process; the server
+ * Fates of a connection: it carries a message and is ended by one of the programs, or by the end of the client's process; the server
  * refuses it, or destroys its ID; its port has no listener; the client gives it up at once.
  */
 const talkingFates = ['client-ends', 'server-ends', 'left-open'] as const;
@@ -25,7 +23,7 @@ const maxBytes = 8192;
 const privateMax = 55;
 const refusalBytes = 12;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const isLossy = random.chance(0.6);
   // A process that ends sends each peer one message, and no program is there to repeat it.
   const drawn = fates.filter((fate) => !isLossy || fate !== 'left-open');
@@ -49,7 +47,7 @@ function draw(random: Random) {
 }
 
 /** Of the messages of the CM, mostly. Connections have seven retries, and messages fifteen. */
-function drawFault(random: Random): FaultEntry {
+function drawFault(random: Draws): FaultEntry {
   const delay = `${1 + random.below(random.chance(0.5) ? 100_000 : 9_000_000)}us`;
   const effects: FaultEntry[] = [
     { packet: 'lost' },
@@ -59,8 +57,8 @@ function drawFault(random: Random): FaultEntry {
     { packet: 'reordered', by: 1 + random.below(4), delay },
   ];
   return {
-    ...oneOf(random, effects),
-    ...maybe(random, 0.8, () => ({ only: 'datagrams' })),
+    ...random.oneOf(effects),
+    ...random.maybe(0.8, () => ({ only: 'datagrams' })),
     ...{ nth: `${1 + random.below(20)}-`, shots: 1 + random.below(4), node: random.below(2) },
   };
 }
@@ -306,7 +304,7 @@ async function answer(talk: Talk, talks: Map<ibv.RdmaCmId, Talk>): Promise<void>
   }
 }
 
-/** What has ended waits for packets on their way, for seconds; then the kernel knows of no connection. */
+/** An ended connection waits for packets in flight, for seconds; then the kernel has no connection. */
 async function expectNoneStays(stage: Stage<Args>): Promise<void> {
   const driver = stage.context.verbs.devices[0] as Driver;
   const count = (): number => driver.connectionCounts()?.connections ?? 0;
@@ -315,11 +313,8 @@ async function expectNoneStays(stage: Stage<Args>): Promise<void> {
 }
 
 export const connections = scene({
-  name: 'connections',
   about:
     'connections by rdma_cm are made, refused, given up and ended while their messages are lost or come twice',
-  module: import.meta.url,
   draw,
   programs: [client, server],
 });
-export const { program0, program1 } = connections.run;

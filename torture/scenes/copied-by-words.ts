@@ -1,22 +1,22 @@
 /**
- * A library that copies requests into BlueFlame registers by words, as compilers make it of a loop, on a core whose write-combining buffers
- * meet a bus that takes no more for a while: what was stored before the fence leaves, in order, and every request is done once (Intel SDM
- * volume 3A, 11.3; rdma-core, mlx4_bf_copy and mmio_wc_start).
+ * A library copies requests into BlueFlame registers word by word, as compiled loops do, while the bus often accepts no writes of the core's
+ * write-combining buffers: stores before the fence leave in order, and every request is carried out once (Intel SDM volume 3A, 11.3;
+ * rdma-core, mlx4_bf_copy and mmio_wc_start).
  *
  *     post: WQE to memory ─► fence ─► words into the register ─► fence            and nothing after it that would push
  */
-import { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, scene, sumOf, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { connect, patternOf, Random, scene, sumOf, times, topic, WRITE } from './language/index.ts';
 
 const slotBytes = 256;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     seed: random.below(1 << 30),
     // Of one store.
-    wordBytes: oneOf(random, [8, 8, 16, 32]),
+    wordBytes: random.oneOf([8, 8, 16, 32]),
     qpCount: 1 + random.below(4),
     // Requests at once; then their completions are waited for.
     bursts: times(2 + random.below(8), () => 1 + random.below(14)),
@@ -24,7 +24,7 @@ function draw(random: Random) {
   };
   const set = {
     'host.core.writeCombiningBuffers': 1 + random.below(5),
-    'host.core.storeBufferEntries': oneOf(random, [1, 4, 56]),
+    'host.core.storeBufferEntries': random.oneOf([1, 4, 56]),
     'pcie.rootComplex.cpuEgressTlps': 1 + random.below(4),
     'pcie.endpointPort.postedHeaders': 1 + random.below(2),
     'pcie.link.generation': 1,
@@ -52,7 +52,6 @@ function storeByWords({ cpu }: Stage<Args>, wordBytes: number): void {
 
 const lengthsTopic = topic<readonly number[]>('lengths');
 
-/** Posts. */
 async function poster(stage: Stage<Args>): Promise<void> {
   const { seed, bursts, qpCount, inlineBytesMax, wordBytes } = stage.args;
   const random = new Random(seed, 'poster');
@@ -80,7 +79,6 @@ async function poster(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Has what was written. */
 async function holder(stage: Stage<Args>): Promise<void> {
   const { bursts, qpCount } = stage.args;
   const side = await connect(stage, { areaBytes: sumOf(bursts) * slotBytes, qpCount });
@@ -96,10 +94,7 @@ async function holder(stage: Stage<Args>): Promise<void> {
 }
 
 export const copiedByWords = scene({
-  name: 'copied-by-words',
   about: 'requests are copied into BlueFlame registers by words, over a bus that is often full',
-  module: import.meta.url,
   draw,
   programs: [poster, holder],
 });
-export const { program0, program1 } = copiedByWords.run;

@@ -1,10 +1,9 @@
 /**
- * Messages by the credits of the receiver, over a cable so long that it has posted receives again before the sender can learn of it: nothing
- * is sent that is not promised, but for one message when nothing is under way, and so nothing is refused (IBTA 9.7.7.2).
+ * Messages by the credits of the receiver, over a cable so long that it posts receives again before the sender can learn of it: the sender sends
+ * only with credits, except one message when none is in flight, and so the receiver refuses none (IBTA 9.7.7.2).
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import { connect, type Draft, type Played, SEND, type Side, type Stage, scene } from './language/index.ts';
+import type { Draft, Draws, Played, Side, Stage } from './language/index.ts';
+import { connect, psPerNs, psPerUs, SEND, scene } from './language/index.ts';
 
 interface Args {
   /** Receives that are posted at once, and again when all of them are used. */
@@ -13,7 +12,7 @@ interface Args {
   readonly lengthBytes: number;
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const args = {
     receives: 1 + random.below(14),
     batches: 2 + random.below(4),
@@ -62,12 +61,9 @@ function judge({ report }: Played<Args, unknown>): string[] {
 }
 
 export const credits = scene({
-  name: 'credits',
   about: 'more messages than receives over a long cable: what is sent is promised',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [sender, receiver],
   judge,
 });
-export const { program0, program1 } = credits.run;

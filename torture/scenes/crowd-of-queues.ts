@@ -1,35 +1,23 @@
 /**
- * Hundreds of QPs at each end, all of one CQ, on a device that keeps few of their contexts: every message comes to its own QP, and every
- * completion says so. At the end some plays stop polling: the CQ is overrun, and all its QPs fail at once, with receives in all their queues
- * (IBTA 11.6.3.2).
+ * Hundreds of QPs at each end share a CQ, on a device that caches few contexts: every message arrives at its own QP, and every completion names
+ * it. At the end some plays stop polling: the CQ is overrun, and all its QPs fail, with receives in all their queues (IBTA 11.6.3.2).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import {
-  type ArgsOf,
-  type Draft,
-  filled,
-  isWell,
-  SEND,
-  type Stage,
-  scene,
-  someOrder,
-  type Taken,
-  times,
-} from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { filled, isWell, SEND, scene, times } from './language/index.ts';
 
 const cqEntries = 127;
 const receivesPerQp = 3;
 /** Until everything that was posted has ended; looks at the CQ come much oftener. */
 const lapMs = 100;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const qpCount = 132 + random.below(60);
   const args = {
     qpCount,
     // QPs of each end that send, one after another. At both ends each sends and receives one message: no more than the CQ holds.
-    rounds: times(1 + random.below(4), () => someOrder(random, qpCount).slice(0, 1 + random.below(60))),
+    rounds: times(1 + random.below(4), () => random.order(qpCount).slice(0, 1 + random.below(60))),
     isOverrun: random.chance(0.7),
   };
   const set = {
@@ -107,11 +95,8 @@ function wrongIn(taken: readonly Taken[], qps: readonly ibv.IbvQp[], senders: re
 }
 
 export const crowdOfQueues = scene({
-  name: 'crowd-of-queues',
   about: 'hundreds of QPs of one CQ, which is overrun in the end',
-  module: import.meta.url,
   isSlow: true,
   draw,
   programs: [player, player],
 });
-export const { program0 } = crowdOfQueues.run;

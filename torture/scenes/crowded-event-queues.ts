@@ -1,14 +1,13 @@
 /**
- * Many CQs raise their events by few event queues that are small: the queues wrap again and again, and events come in every distance
- * from the interrupt handler's last look. Every CQ that is armed and has a completion has its event, soon; no other CQ has one, and a new CQ
- * has none of the CQ that had its number earlier.
+ * Many CQs raise events by few small event queues: the queues wrap again and again, and events arrive at any time after the interrupt handler's
+ * last poll. Every armed CQ with a completion has its event soon; no other CQ has one, and a new CQ has none of the earlier CQ with its
+ * number.
  */
-import { psPerMs, psPerUs } from '../../base/index.ts';
+
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Reach, Stage } from './language/index.ts';
-import { isWell, oneOf, scene, someOrder, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Reach, Stage } from './language/index.ts';
+import { isWell, psPerMs, psPerUs, scene, times, WRITE } from './language/index.ts';
 
 /** A CQ is armed and written for, so long after the one before. */
 export interface Step {
@@ -20,13 +19,13 @@ export interface Step {
 const patiencePs = 100 * psPerMs;
 const lateUs = 300;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const cqCount = 1 + random.below(random.chance(0.5) ? 6 : 24);
   const eventCount = random.chance(0.7) ? 260 + random.below(100) : 20 + random.below(100);
-  const gapNs = oneOf(random, [300, 2000, 6000]);
+  const gapNs = random.oneOf([300, 2000, 6000]);
   const rounds: Step[][] = [];
   for (let events = 0; events < eventCount; events += rounds.at(-1)!.length) {
-    const cqs = someOrder(random, cqCount);
+    const cqs = random.order(cqCount);
     rounds.push(cqs.slice(0, 1 + random.below(cqCount)).map((cq) => ({ cq, afterNs: random.below(gapNs) })));
   }
   // CQs that go when they have been written for, in this time, and are followed by others.
@@ -141,7 +140,6 @@ export class Crowd {
   }
 }
 
-/** Writes, and is notified by events. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { cqCount, rounds, replacedAfterNs } = stage.args;
   const crowd = await Crowd.gather(stage, cqCount, replacedAfterNs.length);
@@ -155,7 +153,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Is written to. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   await Crowd.gather(stage, stage.args.cqCount, stage.args.replacedAfterNs.length);
   await stage.meet('over');
@@ -178,10 +175,7 @@ async function replace(crowd: Crowd, number: number, delayNs: number): Promise<v
 }
 
 export const crowdedEventQueues = scene({
-  name: 'crowded-event-queues',
   about: 'many CQs raise events by small event queues, and some are replaced by others with their numbers',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = crowdedEventQueues.run;

@@ -10,7 +10,8 @@ import {
 import * as ibv from '../../userlib/index.ts';
 import { ready } from '../connecting.ts';
 import type { QpPlan } from '../story.ts';
-import { type Device, type Reach, SEND, Side, type Stage, type Taken, topic } from './language/index.ts';
+import type { Device, Reach, Stage, Taken } from './language/index.ts';
+import { SEND, Side, series, topic } from './language/index.ts';
 
 /** Bytes before each datagram in its receive buffer, for a GRH (IBTA 11.4.1.2). */
 export const grhBytes = 40;
@@ -76,20 +77,16 @@ export async function connectUnreliable(
 }
 
 /** Makes datagram QPs of one CQ, which receive from a shared queue or one of their own. */
-export async function datagramQps(
+export function datagramQps(
   device: Device,
   cq: ibv.IbvCq,
   count: number,
   cap: { readonly maxSendWr: number; readonly maxRecvWr: number },
   srq: ibv.IbvSrq | null = null,
 ): Promise<ibv.IbvQp[]> {
-  const qps: ibv.IbvQp[] = [];
   const maxRecvSge = srq === null ? 1 : 0;
-  for (let at = 0; at < count; at++)
-    qps.push(
-      await device.qp(cq, { srq, qpType: ibv.IBV_QPT_UD, cap: { ...cap, maxSendSge: 1, maxRecvSge } }),
-    );
-  return qps;
+  const init = { srq, qpType: ibv.IBV_QPT_UD, cap: { ...cap, maxSendSge: 1, maxRecvSge } };
+  return series(count, () => device.qp(cq, init));
 }
 
 /** Takes completions until none has come for longer than a datagram is on its way. */

@@ -1,24 +1,13 @@
 /**
- * Objects at both ends of what a device says that it takes (ibv_query_device), and one beyond: the first two are granted at least what was asked
- * for and work to their last place, the third is refused with EINVAL (IBTA 11.2.1.2, 11.2.4.1, 11.2.6.1). Devices of small limits, so that their
- * ends are within reach.
+ * Objects at both ends of the ranges that a device reports (ibv_query_device), and one beyond: the first two have at least the requested size and
+ * work to their last entry, the third is refused with EINVAL (IBTA 11.2.1.2, 11.2.4.1, 11.2.6.1). The devices have small limits.
  */
 import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import {
-  connect,
-  orCode,
-  type Side,
-  type Stage,
-  scene,
-  times,
-  topic,
-  usual,
-  WRITE,
-} from './language/index.ts';
+import type { Draws, Side, Stage } from './language/index.ts';
+import { connect, orCode, scene, times, topic, usual, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const set = {
     'hca.capability.logMaxQpWqes': random.between(6, 10),
     'hca.capability.logMaxSrqWqes': random.between(5, 10),
@@ -156,10 +145,7 @@ function countTaken(most: number, postOne: () => number): number {
 }
 
 export const endsOfRanges = scene({
-  name: 'ends-of-ranges',
   about: 'queues of all sizes that the device says it takes, filled to their last place, and one beyond',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = endsOfRanges.run;

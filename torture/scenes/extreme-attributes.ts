@@ -1,17 +1,14 @@
 /**
- * Connections with attributes at the ends of their ranges: ACK time-out codes up to 31 (nearly three hours) and 0 (none), all RNR delays, ends
- * whose path MTUs differ, first PSNs at the wrap. What one lost packet costs, what a receive that never comes costs, and which messages two
- * unlike ends can exchange is as the standard says (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
+ * Connections with attributes at the ends of their ranges: ACK time-out codes up to 31 (nearly three hours) and 0 (none), all RNR delays, unequal
+ * path MTUs, first PSNs at the wrap. The standard decides the cost of a lost packet and of a missing receive, and the messages that unequal
+ * ends can exchange (IBTA 9.7.6.1.3, table 45, 9.7.4.1.6).
  */
 import { psPerMs, psPerSecond, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import {
   connect,
   isSame,
   mtuOf,
-  oneOf,
   patternOf,
   READ,
   SEND,
@@ -44,27 +41,27 @@ const rnrDelaysUs = [
 const rnrDelayPs = ({ rnrTimerCode }: Args): number => rnrDelaysUs[rnrTimerCode]! * psPerUs;
 /** A request that waits indefinitely is watched so long. */
 const foreverPs = psPerSecond;
-/** What hardware and program take besides the reported times. */
+/** Time for hardware and program in addition to the reported times. */
 const marginPs = 100 * psPerUs;
 
-function draw(random: Random): Draft<Args> {
-  const about = oneOf(random, ['timeOut', 'rnr', 'mtu'] as const);
+function draw(random: Draws): Draft<Args> {
+  const about = random.oneOf(['timeOut', 'rnr', 'mtu'] as const);
   const psns = [0, 1, 0xff_fffd, 0xff_fffe, 0xff_ffff, 0x7f_ffff, 0x80_0000];
   const retryCount = 1 + random.below(7);
   const usual: Args = {
     about,
-    opcode: oneOf(random, [WRITE, READ, SEND]),
+    opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(256),
     timeoutCode: 14,
     retryCount,
     rnrRetryCount: 7,
     rnrTimerCode: 1,
     mtuCodes: [5, 5],
-    firstPsn: random.chance(0.5) ? oneOf(random, psns) : random.below(1 << 24),
+    firstPsn: random.chance(0.5) ? random.oneOf(psns) : random.below(1 << 24),
     lostCount: 0,
   };
   if (about === 'timeOut') {
-    const timeoutCode = oneOf(random, [0, 30, 31, 4 + random.below(28), 4 + random.below(28)]);
+    const timeoutCode = random.oneOf([0, 30, 31, 4 + random.below(28), 4 + random.below(28)]);
     const lostCount = timeoutCode === 0 ? 1 : 1 + random.below(Math.min(3, retryCount));
     const packet = random.chance(0.5) ? 'lost' : 'corrupted';
     const faults: FaultEntry[] = [{ packet, nth: `2-${1 + lostCount}`, node: random.below(2) }];
@@ -76,7 +73,7 @@ function draw(random: Random): Draft<Args> {
     return drafted({ ...usual, opcode: SEND, rnrTimerCode, rnrRetryCount: random.below(7) }, 10);
   }
   const mtuCodes = [1 + random.below(5), 1 + random.below(5)] as const;
-  const edge = mtuOf(oneOf(random, mtuCodes)) * (1 + random.below(2));
+  const edge = mtuOf(random.oneOf(mtuCodes)) * (1 + random.below(2));
   const lengthBytes = random.chance(0.6) ? edge - 1 + random.below(3) : 1 + random.below(2 * edge);
   return drafted({ ...usual, timeoutCode: 8, mtuCodes, lengthBytes: Math.max(1, lengthBytes) }, 0);
 }
@@ -124,7 +121,7 @@ async function player(stage: Stage<Args>): Promise<Told> {
     ended.push(...(await side.watch(1, { napPs: psPerUs + Math.ceil(waitPs / 200), patiencePs: waitPs })));
   }
   await stage.meet('over');
-  // What was acknowledged may still be on its way to memory.
+  // An acknowledged WRITE may still be in flight to memory.
   if (isAsker) await stage.take(looked);
   else await stage.sleepMs(1);
   const due = patternOf(1 - node, 2 * lengthBytes).subarray(lengthBytes);
@@ -180,12 +177,9 @@ function judge({ args, told: [asked, answered] }: Played<Args, readonly [Told, T
 }
 
 export const extremeAttributes = scene({
-  name: 'extreme-attributes',
   about: 'time-outs of hours or none, all RNR delays, unlike path MTUs, PSNs at the wrap',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = extremeAttributes.run;

@@ -1,26 +1,13 @@
 /**
- * Reads of the device that the host refuses, poisons, or answers so late that the device has given them up, and good ones after them: just
- * those requests fail whose bytes did not come, and what arrives under SUCCESS is right. After a failure the asker continues with its next QP.
+ * The host refuses or poisons reads of the device, or answers them after the device has abandoned them, and answers others well: exactly the
+ * requests without their bytes fail, and bytes under SUCCESS are right. After a failure the asker continues with its next QP.
  *
  *     asker: WRITE, WRITE, … one at a time, or several ─► failed? next QP, pause ─► peer: which bytes are there?
  *     asker: READ, READ, … whose bytes the peer's device cannot read ─► failed? next QP, pause ─► which bytes are here?
  */
 import { psPerMs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Played, Side, Stage } from './language/index.ts';
-import {
-  connect,
-  differencesOf,
-  isWell,
-  maybe,
-  oneOf,
-  patternOf,
-  READ,
-  scene,
-  times,
-  WRITE,
-} from './language/index.ts';
+import type { Draft, Draws, FaultEntry, Played, Side, Stage } from './language/index.ts';
+import { connect, differencesOf, isWell, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   /** Requests of one read each that fail, by number from 0; empty where time alone decides. */
@@ -41,20 +28,20 @@ const qpCount = 12;
 const patiencePs = 200 * psPerMs;
 const answers = ['lost', 'unsupportedRequest', 'completerAbort', 'poisoned'] as const;
 
-function drawRefused(random: Random): Draft<Args> {
+function drawRefused(random: Draws): Draft<Args> {
   const count = 24 + random.below(40);
   const some = new Set(times(1 + random.below(6), () => random.below(count)));
   const failing = [...some].toSorted((left, right) => left - right);
   // A read each, whatever MRRS and payload are.
   const lengths = times(count, () => 1 + random.below(120));
   const pauseUs = random.below(20);
-  const refusals = failing.map(() => oneOf(random, answers));
+  const refusals = failing.map(() => random.oneOf(answers));
   const set = {
     'host.memory.sizeMib': 64,
-    'pcie.function.completionTimeoutDefaultUs': oneOf(random, [50, 1000]),
+    'pcie.function.completionTimeoutDefaultUs': random.oneOf([50, 1000]),
     'pcie.rootPort.nonPostedHeaders': 1 + random.below(4),
-    'pcie.link.updateFcPercent': oneOf(random, [0, 25, 100]),
-    ...maybe(random, 0.5, () => ({ 'dma.tagCount': 1 + random.below(4) })),
+    'pcie.link.updateFcPercent': random.oneOf([0, 25, 100]),
+    ...random.maybe(0.5, () => ({ 'dma.tagCount': 1 + random.below(4) })),
   };
   const isRead = random.chance(0.4);
   const faults = failing.map((request, at): FaultEntry => {
@@ -64,7 +51,7 @@ function drawRefused(random: Random): Draft<Args> {
   return { args, set, faults, climate: 'flawed' };
 }
 
-function drawLate(random: Random): Draft<Args> {
+function drawLate(random: Draws): Draft<Args> {
   const tagCount = 4 + random.below(5);
   const timeoutUs = 50;
   // The last of as many reads as there are tags comes after one time-out, and before a second one has passed.
@@ -89,7 +76,7 @@ function drawLate(random: Random): Draft<Args> {
   return { args, set, climate: 'flawed' };
 }
 
-const draw = (random: Random): Draft<Args> => (random.chance(0.5) ? drawRefused(random) : drawLate(random));
+const draw = (random: Draws): Draft<Args> => (random.chance(0.5) ? drawRefused(random) : drawLate(random));
 
 const open = (stage: Stage<Args>): Promise<Side> =>
   connect(stage, {
@@ -172,14 +159,11 @@ function judge({ args, told: [{ statuses, wrong }, there] }: Played<Args, readon
 }
 
 export const failedReads = scene({
-  name: 'failed-reads',
   about:
     'reads of the device are refused, poisoned, lost, or answered when it has given them up, and others are not',
-  module: import.meta.url,
   hasLateReads: true,
   cable: 'infiniband',
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = failedReads.run;

@@ -1,5 +1,5 @@
 /**
- * Numbers at the ends of their fields, with memory that repeats, so that nothing has to move gigabytes:
+ * Numbers at the ends of their fields, with memory that repeats, so that no gigabytes have to move:
  *
  *  - READs whose answers take some 2^23 PSNs in all: with 2^23 - 1 outstanding the next one waits (IBTA volume 1, 9.7.2), and the first one
  *    brings its bytes whatever follows it. The judge of answers counts PSNs on the cable.
@@ -7,22 +7,13 @@
  *    in LOC_LEN_ERR.
  *  - requests up to 2^52 bytes from their region, which end in REM_ACCESS_ERR (9.7.4.1.5).
  *
- * What has begun is flushed when both ends leave service.
+ * Requests that have begun are flushed when both ends leave service.
  */
-import { psPerUs } from '../../base/index.ts';
+
 import { allAccess } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
-import {
-  IBV_QP_STATE,
-  IBV_QPS_ERR,
-  IBV_SEND_SIGNALED,
-  type IbvMr,
-  type IbvSge,
-  modifyQp,
-  postSend,
-} from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Reach, Side, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
+import * as ibv from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Reach, Side, Stage } from './language/index.ts';
+import { connect, patternOf, psPerUs, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const mtuBytes = 256;
 const firstBytes = 4096;
@@ -36,7 +27,7 @@ const patiencePs = 5000 * psPerUs;
 /** Of a reliable connection: no more PSNs than may be outstanding. */
 const longestBytes = (logLongest: number): number => Math.min(2 ** logLongest, psnsMax * mtuBytes);
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const logLongest = random.chance(0.5) ? 31 : 30;
   const longest = longestBytes(logLongest);
   const count = 2 + random.below(3);
@@ -49,7 +40,7 @@ function draw(random: Random) {
     // log2 of the longest message.
     logLongest,
     messages: times(random.below(3), () => ({
-      lengthBytes: Math.min(regionBytes, longest + oneOf(random, [-1, 0, 1, mtuBytes, 4096])),
+      lengthBytes: Math.min(regionBytes, longest + random.oneOf([-1, 0, 1, mtuBytes, 4096])),
       isWrite: random.chance(0.4),
     })),
     // Powers of two by which requests miss their region.
@@ -68,7 +59,7 @@ type Args = ArgsOf<typeof draw>;
 interface Far {
   readonly side: Side;
   readonly address: number;
-  readonly mr: IbvMr;
+  readonly mr: ibv.IbvMr;
 }
 
 const farTopic = topic<Reach>('far');
@@ -88,12 +79,12 @@ async function open(stage: Stage<Args>): Promise<Far> {
 /** Both ends leave service at once: answers of gigabytes end there. */
 async function halt(stage: Stage<Args>, side: Side): Promise<void> {
   await stage.meet('halt');
-  for (const qp of side.qps) await modifyQp(qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
+  for (const qp of side.qps) await ibv.modifyQp(qp, { qpState: ibv.IBV_QPS_ERR }, ibv.IBV_QP_STATE);
   await stage.meet('halted');
 }
 
-function buffersOf({ address, mr }: Far, lengthBytes: number): IbvSge[] {
-  const buffers: IbvSge[] = [];
+function buffersOf({ address, mr }: Far, lengthBytes: number): ibv.IbvSge[] {
+  const buffers: ibv.IbvSge[] = [];
   for (let at = 0; at < lengthBytes; at += bufferBytesMax)
     buffers.push({ addr: address + at, length: Math.min(bufferBytesMax, lengthBytes - at), lkey: mr.lkey });
   return buffers;
@@ -114,11 +105,11 @@ class Requests {
     return this.#due.length;
   }
 
-  post(qp: number, opcode: number, sgList: IbvSge[], { address, rkey }: Reach, due: string): void {
+  post(qp: number, opcode: number, sgList: ibv.IbvSge[], { address, rkey }: Reach, due: string): void {
     const wrId = this.#due.push(due) - 1;
     const wr = { rdma: { remoteAddr: address, rkey } };
-    const request = { wrId, sgList, numSge: sgList.length, opcode, sendFlags: IBV_SEND_SIGNALED, wr };
-    const errno = postSend(this.#side.qps[qp]!, request, { wr: null, index: 0 });
+    const request = { wrId, sgList, numSge: sgList.length, opcode, sendFlags: ibv.IBV_SEND_SIGNALED, wr };
+    const errno = ibv.postSend(this.#side.qps[qp]!, request, { wr: null, index: 0 });
     if (errno !== 0) this.#stage.accuse(`request ${wrId}: errno ${errno}`);
   }
 
@@ -172,11 +163,8 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const farApart = scene({
-  name: 'far-apart',
   about:
     'READs over some 2^23 PSNs, messages of about the longest, and requests up to 2^52 bytes from their region',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = farApart.run;

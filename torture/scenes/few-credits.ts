@@ -1,22 +1,11 @@
 /**
- * WRITEs of any alignment, each with a READ of the very same bytes right after it, both ways, over PCIe links whose ends have few credits,
- * short fifos, and slow or shuffled answers. What comes back is what was written, and what was written stays.
+ * WRITEs of any alignment, each followed at once by a READ of the same bytes, both ways, over PCIe links whose ends have few credits, short fifos,
+ * and slow or shuffled answers. READs return the written bytes, which stay.
  *
  *     own source ── WRITE ──► peer's target ── READ ──► own echo          both sides at once, on several QPs
  */
-import type { ParameterValues } from '../../machine/profile/index.ts';
-import type { Random } from '../../sim/index.ts';
-import {
-  connect,
-  type Draft,
-  oneOf,
-  patternOf,
-  READ,
-  type Stage,
-  scene,
-  times,
-  WRITE,
-} from './language/index.ts';
+import type { Draft, Draws, ParameterValues, Stage } from './language/index.ts';
+import { connect, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   readonly qpCount: number;
@@ -29,37 +18,37 @@ interface Args {
 const slotBytes = 16 * 1024;
 
 /** A link with some ends as small as the standard allows, or a little larger, and the rest of it as in the default machine. */
-export function drawLink(random: Random): ParameterValues {
-  const maxPayloadBytes = oneOf(random, [128, 256, 256, 512]);
+export function drawLink(random: Draws): ParameterValues {
+  const maxPayloadBytes = random.oneOf([128, 256, 256, 512]);
   // The largest TLP, at any alignment: its dwords, four to a credit.
   const largest = Math.ceil((maxPayloadBytes / 4 + 1) / 4);
   const data = (): number => largest + random.below(1 + random.below(2 * largest));
   const headers = (): number => (random.chance(0.3) ? 1 : 1 + random.below(20));
   const writeLatencyPs = random.chance(0.5) ? 80_000 : random.below(3_000_000);
-  const scarceShare = oneOf(random, [0.15, 0.4, 1]);
-  const enumerated = oneOf(random, [128, maxPayloadBytes, maxPayloadBytes]);
+  const scarceShare = random.oneOf([0.15, 0.4, 1]);
+  const enumerated = random.oneOf([128, maxPayloadBytes, maxPayloadBytes]);
   const readLatencyPs = writeLatencyPs + random.below(1_000_000);
   /** Parameters that are scarce together or not at all. */
   const scarce: readonly Readonly<Record<string, () => number | string>>[] = [
     {
       'pcie.link.generation': () => 1 + random.below(5),
-      'pcie.link.lanes': () => oneOf(random, [1, 2, 4, 8]),
+      'pcie.link.lanes': () => random.oneOf([1, 2, 4, 8]),
     },
-    { 'pcie.enumeration.maxReadRequestBytes': () => oneOf(random, [128, 256, 512, 1024, 4096]) },
-    { 'pcie.link.updateFcPercent': () => oneOf(random, [0, 50, 75, 90, 100, 100]) },
+    { 'pcie.enumeration.maxReadRequestBytes': () => random.oneOf([128, 256, 512, 1024, 4096]) },
+    { 'pcie.link.updateFcPercent': () => random.oneOf([0, 50, 75, 90, 100, 100]) },
     { 'pcie.rootPort.postedHeaders': headers },
     { 'pcie.rootPort.postedData': data },
     { 'pcie.rootPort.nonPostedHeaders': headers },
     { 'pcie.endpointPort.postedHeaders': headers },
     { 'pcie.endpointPort.postedData': data },
     { 'pcie.endpointPort.completionHeaders': headers, 'pcie.endpointPort.completionData': data },
-    { 'pcie.endpointPort.postedFifoTlps': () => oneOf(random, [1, 2, 4]) },
-    { 'pcie.endpointPort.transmitBufferTlps': () => oneOf(random, [1, 2, 64]) },
-    { 'pcie.rootPort.completionFifoTlps': () => oneOf(random, [1, 2, 4]) },
+    { 'pcie.endpointPort.postedFifoTlps': () => random.oneOf([1, 2, 4]) },
+    { 'pcie.endpointPort.transmitBufferTlps': () => random.oneOf([1, 2, 64]) },
+    { 'pcie.rootPort.completionFifoTlps': () => random.oneOf([1, 2, 4]) },
     { 'pcie.rootComplex.outstandingReadCount': () => 1 + random.below(8) },
     { 'pcie.rootComplex.completionOrder': () => 'shuffled' },
-    { 'dma.tagCount': () => oneOf(random, [1, 2, 8, 64]) },
-    { 'wire.speed': () => 'SDR', 'wire.lanes': () => oneOf(random, ['1', '4']) },
+    { 'dma.tagCount': () => random.oneOf([1, 2, 8, 64]) },
+    { 'wire.speed': () => 'SDR', 'wire.lanes': () => random.oneOf(['1', '4']) },
   ];
   const drawn = scarce.flatMap((together) =>
     random.chance(scarceShare)
@@ -75,11 +64,11 @@ export function drawLink(random: Random): ParameterValues {
   };
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const count = 2 + random.below(9);
   const args = {
     qpCount: 1 + random.below(3),
-    pathMtu: oneOf(random, [1, 1, 3, 5]),
+    pathMtu: random.oneOf([1, 1, 3, 5]),
     writes: times(count, () => {
       const lengthBytes = 1 + random.below(random.chance(0.3) ? 300 : slotBytes - 4096);
       return [lengthBytes, random.chance(0.4) ? 64 * random.below(64) : random.below(4096)] as const;
@@ -88,7 +77,6 @@ function draw(random: Random): Draft<Args> {
   return { args, set: { 'host.memory.sizeMib': 64, ...drawLink(random) } };
 }
 
-/** Both do the same to each other. */
 async function player(stage: Stage<Args>): Promise<void> {
   const { node } = stage;
   const { qpCount, pathMtu, writes } = stage.args;
@@ -115,10 +103,7 @@ async function player(stage: Stage<Args>): Promise<void> {
 }
 
 export const fewCredits = scene({
-  name: 'few-credits',
   about: 'WRITEs and READs of the same bytes right after them, over PCIe links with few credits',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = fewCredits.run;

@@ -1,21 +1,20 @@
 /**
- * A process forks while its device works in pinned memory: the device stays in the parent's frames, the child has what was there at the fork and
- * nothing that comes later, and no other process sees what the child writes (fork(2); madvise(2), MADV_DONTFORK; Linux 5.12: copy_page_range
- * copies pages that may be pinned).
+ * A process forks while its device works in pinned memory: the device keeps the parent's frames, the child has the contents of the fork and no
+ * later ones, and no other process sees the child's writes (fork(2); madvise(2), MADV_DONTFORK; Linux 5.12: copy_page_range copies pages that
+ * may be pinned).
  *
  *     area of the parent:  source (the peer gets it) | sink (the peer writes it) | quiet
  */
-import { psPerNs } from '../../base/index.ts';
+
 import { createBuffer, openEndpoint } from '../../experiments/workloads/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
-import { connect, differencesOf, maybe, patternOf, READ, scene, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, differencesOf, patternOf, psPerNs, READ, scene, WRITE } from './language/index.ts';
 
 /** Numbers of patterns. */
 const [atFork, ofParent, ofChild, ofPeer, lastOfPeer, ordinary] = [1, 2, 3, 4, 100, 200] as const;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     // Of each third of the area.
     partBytes: 1 + random.below(5 * 4096),
@@ -29,7 +28,7 @@ function draw(random: Random) {
     opensDevice: random.chance(0.3),
     isKilled: random.chance(0.2),
   };
-  const set = maybe(random, 0.3, () => ({ 'host.memory.framePlacement': 'scattered' }));
+  const set = random.maybe(0.3, () => ({ 'host.memory.framePlacement': 'scattered' }));
   return { args, set, hasDrawnHardware: random.chance(0.4) } satisfies Draft<unknown>;
 }
 
@@ -70,7 +69,6 @@ async function parent(stage: Stage<Args>): Promise<void> {
   stage.expectAt('unpinned memory of the parent', plain, patternOf(ofParent, 2 * partBytes));
 }
 
-/** The child. */
 async function live(
   program: ProgramContext,
   { partBytes, childNs, isDontFork, opensDevice }: Args,
@@ -125,10 +123,7 @@ async function writeAndRead(side: Side, partBytes: number, number: number): Prom
 }
 
 export const forked = scene({
-  name: 'forked',
   about: 'a process forks while its device works in pinned memory, and both write',
-  module: import.meta.url,
   draw,
   programs: [parent, peer],
 });
-export const { program0, program1 } = forked.run;

@@ -1,22 +1,21 @@
 /**
- * Memory whose pages lie anywhere: touched in another order than they are mapped in, on a machine that hands out frames one after another or
- * at random. Regions over it are translated by pages as large as they fit, or smaller ones, and inline data are gathered over page ends:
- * whatever lies next to what, each byte goes where its address says (IBTA 10.6.3).
+ * Memory in scattered frames: its pages are touched in another order than they are mapped, and the machine hands out frames in order or at
+ * random. Regions are translated by pages of several sizes, and inline data are gathered over page ends: each byte reaches its address (IBTA
+ * 10.6.3).
  *
  *     each region, in thirds:   own bytes, which the peer reads | the peer's WRITE | what the own READ brings
  */
 import { allAccess } from '../../experiments/workloads/index.ts';
-import { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Reach, Side, Stage } from './language/index.ts';
-import { connect, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Reach, Side, Stage } from './language/index.ts';
+import { connect, patternOf, Random, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const pageBytes = 4096;
 const hugePageBytes = 2 ** 21;
 const slotBytes = 1024;
 const marginPattern = 77;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const inlineBytesMax = 16 + random.below(240);
   const isScattered = random.chance(0.5);
   const args = {
@@ -31,7 +30,7 @@ function draw(random: Random) {
   return { args, set, hasDrawnHardware: random.chance(0.4) } satisfies Draft<unknown>;
 }
 
-function drawRegion(random: Random, isScattered: boolean) {
+function drawRegion(random: Draws, isScattered: boolean) {
   // Where frames are scattered 512 in a row are hard to find.
   const isHuge = !isScattered && random.chance(0.03);
   const pages = random.chance(0.6) ? 2 + random.below(4) : 1 + random.below(24);
@@ -154,7 +153,6 @@ async function placeReadOnly(
 
 const regionsTopic = topic<readonly Reach[]>('regions');
 
-/** Both hosts do the same to each other. */
 async function mover(stage: Stage<Args>): Promise<void> {
   const { memory, node } = stage;
   const { seed, inlines, inlineBytesMax, regions: plans, readOnly } = stage.args;
@@ -215,10 +213,7 @@ function expectRegion(
 }
 
 export const framesOutOfOrder = scene({
-  name: 'frames-out-of-order',
   about: 'regions and inline data over pages whose frames lie anywhere',
-  module: import.meta.url,
   draw,
   programs: [mover, mover],
 });
-export const { program0 } = framesOutOfOrder.run;

@@ -1,15 +1,14 @@
 /**
- * A CQ is filled to its last entry, lap after lap, and at the end beyond it. It takes what it was made for without a loss; what comes beyond
- * leaves the entries before alone, and the CQ and its QPs fail (IBTA 11.6.3.2, 10.10.2.3: CQ overrun is an error of the CQ, and of all QPs
- * whose work queues it serves).
+ * A CQ is filled to its last entry, lap after lap, and at the end beyond it. It loses no entry up to its size; an overrun leaves earlier entries
+ * alone, and the CQ and its QPs fail (IBTA 11.6.3.2, 10.10.2.3).
  */
-import type { Random } from '../../sim/index.ts';
-import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Stage } from './language/index.ts';
-import { connect, failuresOf, oneOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
 
-function draw(random: Random) {
-  const entries = oneOf(random, [1, 2, 3, 6, 7, 12, 15, 31, 63, 127]);
+import * as ibv from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Played, Stage } from './language/index.ts';
+import { connect, failuresOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
+
+function draw(random: Draws) {
+  const entries = random.oneOf([1, 2, 3, 6, 7, 12, 15, 31, 63, 127]);
   const args = {
     // Whose CQ is small: 0 sends, 1 receives.
     holder: random.below(2),
@@ -20,7 +19,7 @@ function draw(random: Random) {
     // Of the last lap: beyond what the CQ then says that it holds, or below.
     beyond: random.chance(0.3) ? -random.below(2) : 1 + random.below(5),
     pollMax: random.chance(0.5) ? entries : 1 + random.below(entries),
-    lengthBytes: oneOf(random, [0, 1, 64, 300, 5000]),
+    lengthBytes: random.oneOf([0, 1, 64, 300, 5000]),
   };
   return { args, hasDrawnHardware: random.chance(0.6), climate: 'flawed' } satisfies Draft<unknown>;
 }
@@ -28,7 +27,7 @@ function draw(random: Random) {
 type Args = ArgsOf<typeof draw>;
 
 interface Told {
-  /** What the small CQ says that it holds. */
+  /** Capacity of the small CQ, as the library reports it. */
   readonly cqe: number;
   readonly laps: readonly (readonly Ended[])[];
   readonly events: readonly number[];
@@ -39,7 +38,6 @@ interface Told {
 const lapMs = 200;
 const cqeTopic = topic<number>('cqe');
 
-/** The first sends, the second receives. */
 async function player(stage: Stage<Args>): Promise<Told> {
   const { entries, holder, qpCount, laps: counts, beyond, pollMax, lengthBytes } = stage.args;
   const [isSender, isHolder] = [stage.node === 0, stage.node === holder];
@@ -113,11 +111,8 @@ function wrongIn(seen: readonly Ended[], due: readonly number[], qpCount: number
 }
 
 export const fullCompletionQueue = scene({
-  name: 'full-completion-queue',
   about: 'a CQ is filled to its last entry, again and again, and then beyond',
-  module: import.meta.url,
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = fullCompletionQueue.run;

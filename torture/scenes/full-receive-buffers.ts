@@ -1,17 +1,17 @@
 /**
- * Messages both ways over a link whose receive buffers are nearly always full: every packet waits for the credits of another one that the
- * peer has written to its memory, also one that a fault holds back or doubles, which goes before all others when it is due. All ends well.
+ * Messages both ways over a link whose receive buffers are nearly always full: every packet waits for credits, which return when the peer has
+ * written another packet to memory; so does a packet that a fault delays or duplicates, which precedes all others when it is due. All succeed.
  *
  *     packets ══► buffer of a few packets ──(slow)──► memory
  *        ▲                        └── credits, some packets at a time
  */
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import { type Messages, playWell } from './both-ways.ts';
-import { type Draft, mtuOf, oneOf, READ, type Stage, scene, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, FaultEntry, Stage } from './language/index.ts';
+import { mtuOf, READ, scene, times, WRITE } from './language/index.ts';
 
 /** A packet is held back until others have passed it or a time is over, or comes once more later: it needs credits of its own then. */
-function drawFault(random: Random): FaultEntry {
+function drawFault(random: Draws): FaultEntry {
   const which = { node: random.below(2), nth: 1 + random.below(60) };
   const delay = `${1 + random.below(random.chance(0.5) ? 3000 : 60_000)}ns`;
   return random.chance(0.5)
@@ -19,14 +19,14 @@ function drawFault(random: Random): FaultEntry {
     : { packet: 'reordered', by: 1 + random.below(20), delay, ...which };
 }
 
-function draw(random: Random): Draft<Messages> {
+function draw(random: Draws): Draft<Messages> {
   const mtuCode = 1 + random.below(5);
   const isFaulty = random.chance(0.8);
-  const kinds = oneOf(random, [[WRITE], [READ], [WRITE, READ]]);
+  const kinds = random.oneOf([[WRITE], [READ], [WRITE, READ]]);
   const packets = 1 + random.below(12);
   const args = {
     qpCount: 1 + random.below(4),
-    opcodes: times(2 + random.below(6), () => oneOf(random, kinds)),
+    opcodes: times(2 + random.below(6), () => random.oneOf(kinds)),
     lengthBytes: Math.max(1, Math.min(16_384, packets * mtuOf(mtuCode)) - random.below(200)),
     mtuCode,
     isTwoWay: random.chance(0.6),
@@ -51,11 +51,8 @@ const player = (stage: Stage<Messages>): Promise<void> =>
   playWell(stage, { timeoutCode: 12, settleMs: 2, wait: (side, count) => side.completions(count) });
 
 export const fullReceiveBuffers = scene({
-  name: 'full-receive-buffers',
   about: 'messages wait for the credits of a link with small receive buffers, also such as faults hold back',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [player, player],
 });
-export const { program0 } = fullReceiveBuffers.run;

@@ -1,13 +1,12 @@
 /**
- * Regions whose addresses have high bits: across 4 GiB and its multiples, up to the last page of a process (47 bits). Each is written, read and
- * counted in at its ends. A byte before it or after it, or 2^15 to 2^46 away, is not of the region: a request for it ends in
- * REM_ACCESS_ERR, and changes nothing (IBTA 9.7.4.1.5, 10.6.3.1).
+ * Regions whose addresses have high bits: across 4 GiB and its multiples, up to the last page of a process (47 bits). WRITEs, READs and atomics
+ * reach their ends. A request for a byte outside, adjacent or 2^15 to 2^46 away, ends in REM_ACCESS_ERR and changes nothing (IBTA
+ * 9.7.4.1.5, 10.6.3.1).
  */
 import { allAccess } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import type { IbvMr } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
-import { ADD, connect, patternOf, READ, scene, someOrder, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { ADD, connect, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const pageBytes = 4096;
 /** Of a request that misses its region, by far or by its first or last byte. */
@@ -29,8 +28,8 @@ const lengthOf = ({ pages, offset }: Plan): number => pages * pageBytes - offset
 /** Aligned, for atomics. */
 const startOf = ({ address, offset }: Plan): number => address + (offset & ~7);
 
-function draw(random: Random) {
-  const order = someOrder(random, powers.length);
+function draw(random: Draws) {
+  const order = random.order(powers.length);
   const regions = times(2 + random.below(4), (at): Plan => {
     const pages = 2 + random.below(6);
     const isLast = at === 0 && random.chance(0.5);
@@ -108,7 +107,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
   for (const [number, { region, byBytes, isWrite }] of args.misses.entries()) {
     const start = startOf(args.regions[region]!);
     const opcode = isWrite ? WRITE : READ;
-    // What is remembered of the page that the request before was for opens nothing of it.
+    // A cached translation from the request before must not help.
     await ask(0, opcode, region, start + missBytes, start + missBytes, missBytes);
     const status = await ask(1 + number, opcode, region, start + byBytes, start, missBytes);
     if (status !== 'REM_ACCESS_ERR')
@@ -138,11 +137,8 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const highAddresses = scene({
-  name: 'high-addresses',
   about:
     'regions across 4 GiB and up to the last page of a process, and requests that miss them by one bit of the address',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = highAddresses.run;

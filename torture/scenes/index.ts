@@ -1,9 +1,14 @@
-/** All scenes, in the order of their names. */
+/** All scenes, in the order of their names, which are those of their exports with hyphens. */
 import { ConfigurationError } from '../../base/index.ts';
 import * as all from './all.ts';
 import type { Scene, ScenePlan } from './language/index.ts';
 
-export const scenes: readonly Scene[] = Object.values(all);
+const nameOf = (key: string): string => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+export const scenes: readonly Scene[] = Object.entries(all).map(([key, unnamed]) => ({
+  ...unnamed,
+  name: nameOf(key),
+}));
 
 export const sceneNames: readonly string[] = scenes.map(({ name }) => name);
 
@@ -13,4 +18,4 @@ export function sceneOf({ name }: Pick<ScenePlan, 'name'>): Scene {
   if (scene === undefined) throw new ConfigurationError('scene', name, `one of ${sceneNames.join(', ')}`);
   return scene;
 }
-export type { Scene, ScenePlan } from './language/index.ts';
+export { Draws, type Scene, type ScenePlan } from './language/index.ts';

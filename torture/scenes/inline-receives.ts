@@ -1,14 +1,11 @@
 /**
- * Messages around the size up to which they come in their receive WQE, over a connection that loses some packets and finds no receive now and
- * then: each comes once, in order, with its bytes in the buffers of the list that was posted for it; and the report counts those that came in a
- * WQE.
+ * Messages around the size that fits their receive WQE, over a connection with losses and late receives: each arrives once, in order, with its
+ * bytes in the buffers of its list; and the report counts those that arrived in a WQE.
  */
-import { psPerMs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Side, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, SEND, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, FaultEntry, Played, Side, Stage } from './language/index.ts';
+import { connect, patternOf, psPerMs, psPerUs, SEND, scene, sumOf, times } from './language/index.ts';
 
 const slotBytes = 1024;
 const wqeUnitBytes = 16;
@@ -18,15 +15,15 @@ const strideOf = (inlRecvSz: number, maxRecvSge: number): number =>
   2 ** Math.ceil(Math.log2(Math.max(wqeUnitBytes * maxRecvSge, inlRecvSz)));
 
 /** Cuts at least so many bytes into some buffers, of which any may be empty. */
-function cut(random: Random, lengthBytes: number, count: number): number[] {
+function cut(random: Draws, lengthBytes: number, count: number): number[] {
   const edges = times(count - 1, () => random.below(lengthBytes + 1)).toSorted((left, right) => left - right);
   const ends = [...edges, lengthBytes + random.below(40)];
   return ends.map((end, at) => end - (ends[at - 1] ?? 0));
 }
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const maxRecvSge = 1 + random.below(4);
-  const inlRecvSz = 1 + random.below(oneOf(random, [16, 64, 130, 256]));
+  const inlRecvSz = 1 + random.below(random.oneOf([16, 64, 130, 256]));
   const stride = strideOf(inlRecvSz, maxRecvSge);
   const count = 1 + random.below(24);
   const lengths = times(count, () =>
@@ -114,12 +111,9 @@ function judge({ args: { lengths, inlRecvSz, maxRecvSge }, report }: Played<Args
 }
 
 export const inlineReceives = scene({
-  name: 'inline-receives',
   about:
     'messages that come in their receive WQE, and others of about their size, with losses and late receives',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = inlineReceives.run;

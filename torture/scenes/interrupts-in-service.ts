@@ -1,17 +1,17 @@
 /**
- * Interrupts that come while others are served, or wait for a mask: handlers that take long to leave, one pin for all queues, MSI-X vectors
- * of which several become pending before the function's mask is taken away. Each armed CQ gets its event, soon.
+ * Interrupts arrive while others are served, or wait for a mask: slow handlers, one pin for all queues, several MSI-X vectors that become pending
+ * before the function is unmasked. Each armed CQ gets its event soon.
  *
  * A pin is a level: a device that is far away has not yet seen the handler's write when the handler returns, and interrupts again (PCI 3.0,
  * 2.2.6; Intel SDM vol. 3A, 10.8.5: a level that is still high at the end of interrupt).
  *
  *     mask ─► WRITEs on several vectors ─► unmask ─► every event          or: WRITEs ─► handler ─► more of them before it has left
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
+
 import { configAccessOf } from '../../host/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { Crowd } from './crowded-event-queues.ts';
-import { type ArgsOf, type Draft, oneOf, type Stage, scene, someOrder, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { psPerNs, psPerUs, scene, times } from './language/index.ts';
 
 /** From the write that clears the pin to the fall of its level; a handler of one queue takes less than a fifth of it. */
 const farLinkPs = 10 * psPerUs;
@@ -20,14 +20,15 @@ const pauseUs = 300;
 /** Function Mask in the dword that begins the MSI-X capability (PCI 3.0, 6.8.2.3). */
 const functionMask = 1 << 30;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const usesPin = random.chance(0.4);
   // The pin's level outlasts each handler; it falls in the pause between rounds.
   const isFar = usesPin && random.chance(0.5);
   const cqCount = 2 + random.below(8);
-  const gapNs = oneOf(random, [0, 500, 3000, 10_000]);
+  const gapNs = random.oneOf([0, 500, 3000, 10_000]);
   const rounds = times(10 + random.below(isFar ? 10 : 50), () => {
-    const steps = someOrder(random, cqCount)
+    const steps = random
+      .order(cqCount)
       .slice(0, isFar ? 1 : 1 + random.below(cqCount))
       .map((cq) => ({ cq, afterNs: gapNs === 0 ? 0 : random.below(gapNs) }));
     // From the last post until the mask is taken away; undefined of a round without one.
@@ -47,7 +48,6 @@ function draw(random: Random) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Writes, and is notified by events. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { cqCount, rounds, isFar } = stage.args;
   const crowd = await Crowd.gather(stage, cqCount);
@@ -70,7 +70,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Is written to. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   await Crowd.gather(stage, stage.args.cqCount);
   await stage.meet('over');
@@ -91,10 +90,7 @@ async function mask({ cpu, context }: Stage<Args>, isMasked: boolean): Promise<v
 }
 
 export const interruptsInService = scene({
-  name: 'interrupts-in-service',
   about: 'interrupts come while others are served, on one pin, or wait for the mask of all vectors to go',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = interruptsInService.run;

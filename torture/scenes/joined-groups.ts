@@ -1,27 +1,15 @@
 /**
- * Datagrams to multicast groups whose members come and go, at both hosts and several at one port, sent by members and by others at once, some with
- * a GRH to one host. Each member receives each datagram of its group once, whole and in the order of its sender (IBTA 9.8.3, 10.5; interface
+ * Datagrams to multicast groups whose members join and leave, at both hosts and several at one port, sent by members and by others, some with a
+ * GRH to one host. Each member receives each datagram of its group once, whole and in the order of its sender (IBTA 9.8.3, 10.5; interface
  * sheet 5.6); a sender that blocks loopback receives none of its own, and a QP that has left, never joined or has another Q_Key none at all.
  *
  *     both: join, leave, post receives ─► both: send ─► both: what came is what was due ─► …
  */
 import { qkey, type RcBuffer } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { allThatCame, grhBytes, readyDatagrams } from './datagrams.ts';
-import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
-import {
-  codeOf,
-  isWell,
-  maybe,
-  oneOf,
-  patternOf,
-  SEND,
-  scene,
-  sumOf,
-  times,
-  topic,
-} from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { codeOf, isWell, patternOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
 
 const payloadBytesMax = 1024;
 const slotBytes = grhBytes + payloadBytesMax;
@@ -45,7 +33,7 @@ interface Datagram {
   readonly lengthBytes: number;
 }
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const qps = times(2, () =>
     times(1 + random.below(4), () => ({
       blocksLoopback: random.chance(0.3),
@@ -54,15 +42,15 @@ function draw(random: Random) {
   );
   const places: Place[] = qps.flatMap((own, host) => own.map((_, qp) => ({ host, qp })));
   const groups = 1 + random.below(3);
-  const lengthMax = oneOf(random, [8, 300, payloadBytesMax]);
+  const lengthMax = random.oneOf([8, 300, payloadBytesMax]);
   const rounds = times(2 + random.below(4), () => {
-    const share = oneOf(random, [0.3, 0.6, 1]);
+    const share = random.oneOf([0.3, 0.6, 1]);
     return {
       // By group: each QP is one or not.
       members: times(groups, () => places.filter(() => random.chance(share))),
       datagrams: times(random.below(datagramsMax + 1), (): Datagram => {
-        const [from, group] = [oneOf(random, places), random.below(groups)];
-        const to = random.chance(0.2) ? { to: oneOf(random, places) } : {};
+        const [from, group] = [random.oneOf(places), random.below(groups)];
+        const to = random.chance(0.2) ? { to: random.oneOf(places) } : {};
         return { from, group, ...to, lengthBytes: random.below(lengthMax + 1) };
       }),
     };
@@ -72,7 +60,7 @@ function draw(random: Random) {
   // Groups of Ethernet have forms of their own: more of these than other scenes have.
   const version = random.chance(0.35) ? 'v1' : 'v2';
   const onEthernet = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': version };
-  const set = maybe(random, 0.5, () => onEthernet);
+  const set = random.maybe(0.5, () => onEthernet);
   return { args, set, hasDrawnHardware: random.chance(0.5), climate: 'flawed' } satisfies Draft<unknown>;
 }
 
@@ -326,12 +314,9 @@ class Members {
 }
 
 export const joinedGroups = scene({
-  name: 'joined-groups',
   about:
     'datagrams to multicast groups with members at both hosts that join and leave, by every form of both networks',
-  module: import.meta.url,
   sendsToGroups: true,
   draw,
   programs: [host, host],
 });
-export const { program0 } = joinedGroups.run;

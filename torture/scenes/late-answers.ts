@@ -1,18 +1,14 @@
 /**
- * Answers that come when their requests are just being retransmitted, with a packet half gathered: what has completed is not sent further, and
- * what comes next carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
+ * Answers arrive while their requests are being retransmitted, with a packet half gathered: a completed request sends no more packets, and the
+ * next one carries its own bytes to its own place (IBTA 9.7.6.1.3, 9.9.2.1).
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import {
   connect,
   isWell,
-  maybe,
   mtuOf,
-  oneOf,
   patternOf,
   READ,
   scene,
@@ -56,7 +52,7 @@ const late = (nth: number, delayNs: number): FaultEntry => {
  * Each piece of a request is looked up again, so that a packet is half gathered at nearly every instant; and all answers come as much later as
  * the time-out takes, and a part of the gathering.
  */
-function drawScattered(random: Random): Draft<Args> {
+function drawScattered(random: Draws): Draft<Args> {
   const pieceCount = 2 + random.below(3);
   const readLatencyPs = 800_000 + random.below(2_000_000);
   const lengthBytes = 600 + random.below(3000);
@@ -82,10 +78,10 @@ function drawScattered(random: Random): Draft<Args> {
   return { args, set, faults, climate: 'lossy' };
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   if (random.chance(0.6)) return drawScattered(random);
   const timeoutCode = 1 + random.below(3);
-  const mostBytes = oneOf(random, [300, 4096, 12_000, 12_000]);
+  const mostBytes = random.oneOf([300, 4096, 12_000, 12_000]);
   const requests = times(2 + random.below(10), () => ({
     opcode: random.chance(0.85) ? WRITE : READ,
     lengthBytes: 1 + random.below(mostBytes),
@@ -100,7 +96,7 @@ function draw(random: Random): Draft<Args> {
   const few = { 'hca.outstandingWqes': 4, 'hca.outstandingWqesPerQp': 1 + random.below(4) };
   return {
     args,
-    set: { ...oneOf(random, slow), ...maybe(random, 0.85, () => few) },
+    set: { ...random.oneOf(slow), ...random.maybe(0.85, () => few) },
     faults,
     climate: 'lossy',
   };
@@ -126,7 +122,6 @@ const optionsOf = (args: Args, areaBytes: number) => ({
 /** Bytes of each request that are missing, and such as are neither its own nor what was there before. */
 type Foreign = readonly (readonly [missing: number, foreign: number])[];
 
-/** Posts all at once. */
 async function asker(stage: Stage<Args>): Promise<{ ended: readonly Ended[]; foreign: Foreign }> {
   const { args } = stage;
   const { requests, qpCount, pieceCount } = args;
@@ -178,10 +173,8 @@ const lawful = ['SUCCESS', 'RETRY_EXC_ERR', 'WR_FLUSH_ERR'];
 
 type Both = readonly [{ readonly ended: readonly Ended[]; readonly foreign: Foreign }, Foreign];
 
-function judge({
-  args: { requests },
-  told: [{ ended, foreign: read }, written],
-}: Played<Args, Both>): string[] {
+function judge({ args: { requests }, told }: Played<Args, Both>): string[] {
+  const [{ ended, foreign: read }, written] = told;
   const found: string[] = [];
   const byId = new Map(ended.map((one) => [one.id, one]));
   if (ended.length !== requests.length || byId.size !== requests.length)
@@ -189,10 +182,8 @@ function judge({
   if (ended.some(({ status }) => !lawful.includes(status)))
     found.push(`requests ended in ${statusesOf(ended)}`);
   for (const id of requests.keys()) {
-    const [missing, foreign] = [0, 1].map((kind) => read[id]![kind]! + written[id]![kind]!) as [
-      number,
-      number,
-    ];
+    const missing = read[id]![0] + written[id]![0];
+    const foreign = read[id]![1] + written[id]![1];
     const end = byId.get(id);
     if (foreign > 0) found.push(`${foreign} bytes of request ${id} are of another`);
     if (missing > 0 && end !== undefined && isWell(end))
@@ -202,11 +193,8 @@ function judge({
 }
 
 export const lateAnswers = scene({
-  name: 'late-answers',
   about: 'answers come while their requests are gathered again, slowly',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = lateAnswers.run;

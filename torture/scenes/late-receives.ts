@@ -1,17 +1,15 @@
 /**
- * Messages whose receives are posted late, one at a time: each RNR NAK keeps the sender still for the time that it names, progress gives all
- * retries back, a count of seven is unlimited, and the time waited is reported as RNR delay (IBTA 9.7.5.2.8, 9.7.6.1, 11.6.2; the times of the
+ * Messages whose receives are posted late, one at a time: each RNR NAK delays the sender for the time that it names, progress restores all
+ * retries, a count of seven is unlimited, and the report counts the wait as RNR delay (IBTA 9.7.5.2.8, 9.7.6.1, 11.6.2; the times of the
  * codes as Linux's rnrnak_usec has them).
  */
-import { psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import {
   connect,
   differencesOf,
   isWell,
   patternOf,
+  psPerUs,
   SEND,
   scene,
   statusesOf,
@@ -51,7 +49,7 @@ function waitPsOf(args: Args, id: number): number {
 const isOver = ({ retryCount, waits }: Args, id: number): boolean =>
   retryCount < retryForever && waits[id]! > retryCount;
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const retryCount = random.chance(0.4) ? retryForever : 1 + random.below(6);
   const isEnding = retryCount < retryForever && random.chance(0.2);
   const most = retryCount === retryForever ? 14 : retryCount - 0.6;
@@ -118,12 +116,8 @@ interface Received {
 async function receiver(stage: Stage<Args>): Promise<Received> {
   const { args } = stage;
   const { waits, lengthBytes } = args;
-  const cap = { maxRecvWr: waits.length };
-  const side = await connect(stage, {
-    areaBytes: waits.length * lengthBytes,
-    cap,
-    attributes: attributesOf(args),
-  });
+  const sizes = { areaBytes: waits.length * lengthBytes, cap: { maxRecvWr: waits.length } };
+  const side = await connect(stage, { ...sizes, attributes: attributesOf(args) });
   let atPs = await stage.take(begin);
   const posted: number[] = [];
   for (const id of waits.keys()) {
@@ -139,12 +133,8 @@ async function receiver(stage: Stage<Args>): Promise<Received> {
   return { posted, differences };
 }
 
-function judge({
-  args,
-  told: [sent, received],
-  report,
-  faults,
-}: Played<Args, readonly [Sent, Received]>): string[] {
+function judge({ args, told, report, faults }: Played<Args, readonly [Sent, Received]>): string[] {
+  const [sent, received] = told;
   const { waits, retryCount } = args;
   const found: string[] = [];
   const delayPs = delayPsOf(args);
@@ -180,13 +170,10 @@ function judge({
 }
 
 export const lateReceives = scene({
-  name: 'late-receives',
   about: 'receives are posted some RNR delays after their messages were sent',
-  module: import.meta.url,
   // By a slow cable of Ethernet a message may take longer than the delays.
   cable: 'infiniband',
   draw,
   programs: [sender, receiver],
   judge,
 });
-export const { program0, program1 } = lateReceives.run;

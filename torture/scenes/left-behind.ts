@@ -1,17 +1,16 @@
 /**
- * A process ends, or is killed, with everything open and in mid-traffic, while its parent keeps talking to another peer: its requests end, its
- * partner's time out, nothing of it stays, and no other process notices (exit_group(2); ib_uverbs_close).
+ * A process ends, or is killed, with everything open and in mid-traffic, while its parent exchanges messages with another peer: its requests end,
+ * its peer's time out, none of its objects remains, and other processes continue undisturbed (exit_group(2); ib_uverbs_close).
  *
  *     keeper ── forks ─► leaver ⇄ stayer      one host ⇄ the other
  *     keeper ─────────────────── ⇄ friend
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { postRecv } from '../../userlib/index.ts';
-import type { ArgsOf, Draft } from './language/index.ts';
-import { connect, maybe, on, patternOf, READ, Stage, scene, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws } from './language/index.ts';
+import { connect, on, patternOf, READ, Stage, scene, topic, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     isKilled: random.chance(0.6),
     // From when both are connected until the end, or the killing.
@@ -22,7 +21,7 @@ function draw(random: Random) {
     // Of the keeper and its friend.
     rounds: 4 + random.below(12),
   };
-  const set = maybe(random, 0.3, () => ({ 'pcie.iommu.isEnabled': true }));
+  const set = random.maybe(0.3, () => ({ 'pcie.iommu.isEnabled': true }));
   return { args, set, hasDrawnHardware: random.chance(0.4), climate: 'flawed' } satisfies Draft<unknown>;
 }
 
@@ -91,7 +90,6 @@ async function keeper(stage: Stage<Args>): Promise<void> {
   await stage.put(over, true);
 }
 
-/** Answers the keeper. */
 async function friend(stage: Stage<Args>): Promise<void> {
   await connect(stage, { areaBytes: 2 * stage.args.lengthBytes, label: 'staying ' });
   await stage.take(over);
@@ -127,10 +125,7 @@ async function stayer(stage: Stage<Args>): Promise<void> {
 }
 
 export const leftBehind = scene({
-  name: 'left-behind',
   about: 'a process ends or is killed with everything open and in mid-traffic while others continue',
-  module: import.meta.url,
   draw,
   programs: [keeper, friend, on(1, stayer)],
 });
-export const { program0, program1, program2 } = leftBehind.run;

@@ -1,18 +1,17 @@
 /**
- * Messages both ways over Ethernet without flow control, to ports that hold a frame or a few and drop the next, and over a cable that loses,
- * damages, doubles and delays some. Each message ends well and comes once, or ends as used-up retries do, which takes more losses than
- * there are retries; what has ended well is there, and where nothing was lost nothing is sent again (IBTA vol 1, 9.7.5, 9.9.2).
+ * Messages both ways over Ethernet without flow control, to ports that hold a few frames and drop others, and over a cable that loses, damages,
+ * duplicates and delays some. Each message succeeds and arrives once, or uses up its retries, which takes more losses than retries; without
+ * losses no packet is retransmitted (IBTA vol 1, 9.7.5, 9.9.2).
  */
-import { psPerMs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
+import { missingFrames } from '../ethernet-cable.ts';
 import { countOf, type Messages, type Outcome, playBothWays } from './both-ways.ts';
-import type { Draft, Played, Stage } from './language/index.ts';
-import { isWell, mtuOf, oneOf, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, FaultEntry, Played, Stage } from './language/index.ts';
+import { isWell, mtuOf, psPerMs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
 
 const retryCount = 7;
 
-function drawFault(random: Random): FaultEntry {
+function drawFault(random: Draws): FaultEntry {
   const which = {
     node: random.below(2),
     shots: 1 + random.below(3),
@@ -29,13 +28,13 @@ function drawFault(random: Random): FaultEntry {
   return { packet: 'corrupted', ...(random.chance(0.5) ? { crc: 'icrc' } : {}), ...which };
 }
 
-function draw(random: Random): Draft<Messages> {
+function draw(random: Draws): Draft<Messages> {
   const mtuCode = 1 + random.below(5);
   const mtu = mtuOf(mtuCode);
   const kinds = [WRITE, READ, SEND].filter(() => random.chance(0.6));
   const args = {
     qpCount: 1 + random.below(4),
-    opcodes: times(1 + random.below(6), () => oneOf(random, kinds.length === 0 ? [WRITE] : kinds)),
+    opcodes: times(1 + random.below(6), () => random.oneOf(kinds.length === 0 ? [WRITE] : kinds)),
     lengthBytes: Math.max(1, Math.min(16_384, (1 + random.below(12)) * mtu) - random.below(200)),
     mtuCode,
     isTwoWay: random.chance(0.5),
@@ -46,7 +45,7 @@ function draw(random: Random): Draft<Messages> {
     'hca.capability.roce': random.chance(0.4) ? 'v1' : 'v2',
     'driver.usesPause': random.chance(0.1),
     'ethernet.mtuBytes': mtu + 96 + random.below(200),
-    'ethernet.gigabitsPerSecond': oneOf(random, [1, 10, 25, 40, 100, 400]),
+    'ethernet.gigabitsPerSecond': random.oneOf([1, 10, 25, 40, 100, 400]),
     'ethernet.receiveFifoFrames': 1 + random.below(random.chance(0.6) ? 4 : 40),
     'ethernet.cableMetres': random.chance(0.5) ? 2 : random.below(2000),
     'dma.writeIssueCycles': random.chance(0.6) ? 1 + random.below(100) : 1,
@@ -100,17 +99,10 @@ export const retransmittedIn = ({ wire }: Report): string[] =>
     ),
   );
 
-/** Frames that did not come to their receiver, by the counters of both ends. */
 const lossesOf = ({ nodes }: Report): number =>
-  sumOf(
-    nodes.flatMap(({ hca }) => {
-      const { transmitted = {}, received = {}, dropped = {} } = hca.ethernet ?? {};
-      const counts = [transmitted['lostFrames'], received['corruptedFrames'], received['fifoDrops']];
-      return [...counts, ...Object.values(dropped)].map((some = 0) => some);
-    }),
-  );
+  sumOf(nodes.flatMap((node) => Object.values(missingFrames(node))));
 
-/** What was passed by others was missing when it was due, and a NAK that comes twice counts twice. */
+/** A frame that others passed was missing when it was due, and a NAK that arrives twice counts twice. */
 const hasOrderFaults = ({ nodes }: Report): boolean =>
   nodes.some(({ hca }) => {
     const { heldBackFrames = 0, copiedFrames = 0 } = hca.ethernet?.transmitted ?? {};
@@ -118,13 +110,10 @@ const hasOrderFaults = ({ nodes }: Report): boolean =>
   });
 
 export const lostFrames = scene({
-  name: 'lost-frames',
   about:
     'messages over Ethernet to ports that hold a few frames and drop the next, on a cable that loses some',
-  module: import.meta.url,
   cable: 'ethernet',
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = lostFrames.run;

@@ -1,20 +1,19 @@
 /**
- * Reads of translations that are never answered, for QPs that are destroyed meanwhile, and other QPs that use the same region after its tables
- * have been changed and read again: a failure of the one does not affect the other. A request whose own read is lost fails as well, but no
- * sooner than the device has waited for it (PCI Express 3.1, 2.8).
+ * Reads of translations are lost, for QPs that are destroyed meanwhile, while other QPs use the same region after its tables have changed: a
+ * failure of one does not affect another. A request whose own read is lost fails as well, but not before the device's time-out (PCI
+ * Express 3.1, 2.8).
  *
  *     round:  WRITE of a QP ─► destroyed ─► time-out of its read ─► a region comes ─► WRITE of the QP that stays
  */
-import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import { type ArgsOf, connect, type Draft, type Stage, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { connect, present, psPerUs, scene, times, WRITE } from './language/index.ts';
 
-/** What the device waits for an answer, at least. */
+/** Least time that the device waits for an answer. */
 const timeoutUs = 50;
 /** Longer than a read is waited for, however many have to be abandoned one after the other. */
 const pauseUs = 4 * timeoutUs;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const rounds = 3 + random.below(6);
   // From the post to the end of each QP that goes.
   const delaysNs = times(rounds, () => 1000 + random.below(6000));
@@ -28,16 +27,15 @@ function draw(random: Random) {
 
 type Args = ArgsOf<typeof draw>;
 
-const open = (stage: Stage<Args>) => {
-  const { lengthBytes, delaysNs } = stage.args;
-  const attributes = { timeoutCode: 10, retryCount: 1 };
-  return connect(stage, { areaBytes: lengthBytes, qpCount: delaysNs.length + 1, attributes });
-};
+const optionsOf = ({ lengthBytes, delaysNs }: Args) => ({
+  ...{ areaBytes: lengthBytes, qpCount: delaysNs.length + 1 },
+  attributes: { timeoutCode: 10, retryCount: 1 },
+});
 
 /** The last QP stays until one of its requests fails. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { delaysNs, lengthBytes } = stage.args;
-  const side = await open(stage);
+  const side = await connect(stage, optionsOf(stage.args));
   const { device, qps } = side;
   for (const [round, delayNs] of delaysNs.entries()) {
     const before = await device.buffer(1);
@@ -52,7 +50,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
     await device.deregister(before.region);
     await device.deregister(after.region);
     if (end?.status === 'SUCCESS') continue;
-    // What is flushed, or has been waited for, has met the lost read itself.
+    // A request that is flushed, or that waited for the time-out, met the lost read itself.
     const tookUs = end === undefined ? timeoutUs : (end.atPs - postedPs) / psPerUs;
     if (tookUs < timeoutUs && end?.status !== 'WR_FLUSH_ERR')
       stage.accuse(`round ${round}: ${end?.status} after ${tookUs} us, sooner than any read is given up`);
@@ -61,18 +59,10 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await open(stage);
-  await stage.meet('over');
-}
-
 export const lostLookups = scene({
-  name: 'lost-lookups',
   about:
     'reads of translations are lost for QPs that are destroyed, and another QP uses the region afterwards',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
-  programs: [asker, answerer],
+  programs: [asker, present(optionsOf)],
 });
-export const { program0, program1 } = lostLookups.run;

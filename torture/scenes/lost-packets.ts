@@ -1,18 +1,15 @@
 /**
- * A reliable connection that loses some packets, often one, near the wrap of the PSNs: every byte comes where it belongs, atomics are carried
- * out once and in order, a loss that a later packet reveals costs no time-out, and without retries it ends the connection (IBTA 9.7.5.1,
+ * A reliable connection loses some packets, often one, near the wrap of the PSNs: every byte reaches its place, atomics are carried out once and
+ * in order, a loss that a later packet reveals costs no time-out, and without retries it ends the connection (IBTA 9.7.5.1,
  * 9.7.5.2, 9.9.2.1; the rest of a READ: 9.7.3.2).
  */
-import { psPerMs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Ended, Played, Request, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Request, Stage } from './language/index.ts';
 import {
   ADD,
   connect,
   isWell,
   mtuOf,
-  oneOf,
+  psPerMs,
   READ,
   SEND,
   scene,
@@ -34,12 +31,12 @@ interface Args {
 }
 
 const wordBytes = 8;
-/** What the n-th request adds, if it adds. */
+/** Addend of a request by its number. */
 const addOf = (id: number): bigint => BigInt(id + 1) << BigInt(2 * id);
 
 const mixes = [[READ], [READ], [ADD], [WRITE], [SEND], [WRITE, SEND, READ, ADD], [READ, WRITE]] as const;
 
-function drawRequests(random: Random, mtu: number): Request[] {
+function drawRequests(random: Draws, mtu: number): Request[] {
   const of = (opcode: number, packetsMost: number): Request => {
     const lengthBytes = opcode === ADD ? wordBytes : 1 + random.below(mtu * packetsMost);
     return { opcode, lengthBytes };
@@ -56,12 +53,12 @@ function drawRequests(random: Random, mtu: number): Request[] {
       ...many(2 + random.below(3), READ, 64),
       ...many(2 + random.below(6), WRITE, 2),
     ];
-  const mix = oneOf<readonly number[]>(random, mixes);
+  const mix = random.oneOf<readonly number[]>(mixes);
   const packetsMost = random.chance(0.5) ? 3 : 24;
-  return times(1 + random.below(random.chance(0.5) ? 3 : 14), () => of(oneOf(random, mix), packetsMost));
+  return times(1 + random.below(random.chance(0.5) ? 3 : 14), () => of(random.oneOf(mix), packetsMost));
 }
 
-const drawLongReads = (random: Random, mtu: number): Request[] =>
+const drawLongReads = (random: Draws, mtu: number): Request[] =>
   times(1 + random.below(2), () => ({
     opcode: READ,
     lengthBytes: mtu * (24 + random.below(60)) + random.below(mtu),
@@ -83,7 +80,7 @@ interface Course {
   readonly due: Args['due'];
 }
 
-function drawCourse(random: Random, mtu: number): Course {
+function drawCourse(random: Draws, mtu: number): Course {
   const isLong = random.chance(0.15);
   const requests = isLong ? drawLongReads(random, mtu) : drawRequests(random, mtu);
   const packets = requests.map(({ lengthBytes }) => Math.ceil(lengthBytes / mtu));
@@ -94,7 +91,7 @@ function drawCourse(random: Random, mtu: number): Course {
 }
 
 /** The losses, and what else the scene is about with them. */
-function drawFaults(random: Random, { requests, packets, isLong, hasOwnAnswers, due }: Course) {
+function drawFaults(random: Draws, { requests, packets, isLong, hasOwnAnswers, due }: Course) {
   const [asked] = due;
   const isSingle = isLong || random.chance(0.6);
   const count = isSingle ? 1 : 1 + random.below(4);
@@ -130,13 +127,13 @@ function drawFaults(random: Random, { requests, packets, isLong, hasOwnAnswers, 
   return { faults, needsRetries: isTail || isBehind };
 }
 
-function drawRetries(random: Random, { isLong, hasOwnAnswers }: Course, needsRetries: boolean): number {
+function drawRetries(random: Draws, { isLong, hasOwnAnswers }: Course, needsRetries: boolean): number {
   if (needsRetries || (isLong && random.chance(0.5))) return 7;
   if (isLong || random.chance(hasOwnAnswers ? 0.5 : 0.25)) return 0;
   return random.chance(0.3) ? 1 + random.below(3) : 7;
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const mtuCode = 1 + random.below(3);
   const course = drawCourse(random, mtuOf(mtuCode));
   const { requests, packets, isLong, due } = course;
@@ -153,12 +150,12 @@ function draw(random: Random): Draft<Args> {
   return { args, set, hasDrawnHardware: !isLong && random.chance(0.3), faults, climate: 'lossy' };
 }
 
-/** What a program of either side saw; the word that atomics add to follows the traffic. */
+/** Observations of a program; the word that atomics add to follows the traffic in the area. */
 interface Told {
   readonly ended: readonly Ended[];
   /** Of the requests of the asker: whose bytes are not where they belong. */
   readonly wrong: readonly number[];
-  /** What atomics brought, by request; of the answerer, the word. */
+  /** Results of atomics by request; of the answerer, the word. */
   readonly words: readonly string[];
 }
 
@@ -239,7 +236,7 @@ function costOf({ args: { due }, faults }: All): { least: number; most: number }
   return { least: hasCopies ? 0 : needed.length, most };
 }
 
-/** What the faults did, by the report. */
+/** Effects of the faults, by the report. */
 function judgeReport({ report, faults }: All): string[] {
   const found: string[] = [];
   const wireOf = (node: unknown) => report.wire.find(({ from }) => from === node)!;
@@ -293,12 +290,9 @@ function judgeSingle({ args: { due, requests, retryCount }, faults, report, set 
 }
 
 export const lostPackets = scene({
-  name: 'lost-packets',
   about: 'packets are lost near the wrap of the PSNs, often one whose loss a later one shows',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = lostPackets.run;

@@ -1,14 +1,12 @@
 /**
- * Masked atomics of several connections on words of the peer, while packets are lost and come twice: each is carried out once, in the order of
- * its connection, brings what was there before, and changes the bits that its masks say (MLNX_OFED, enhanced atomic operations). The words of a
- * connection are its own; one word more is added to by all, field by field, in any order.
+ * Masked atomics of several connections on words of the peer, while packets are lost and duplicated: each is carried out once, in the order of its
+ * connection, returns the earlier value, and changes the bits of its masks (MLNX_OFED, enhanced atomic operations). Each connection has
+ * words of its own; all add to one more word, field by field, in any order.
  */
-import { psPerMs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Side, Stage } from './language/index.ts';
-import { ADD, connect, maybe, oneOf, scene, times, topic } from './language/index.ts';
+import type { Draft, Draws, FaultEntry, Side, Stage } from './language/index.ts';
+import { ADD, connect, psPerMs, scene, times, topic } from './language/index.ts';
 
 /** One request; numbers of 64 bits in hexadecimal. */
 interface Request {
@@ -24,7 +22,7 @@ interface Request {
 
 interface Args {
   readonly qps: readonly (readonly Request[])[];
-  /** What the peer's words hold at first: one for all, then those of each connection. */
+  /** Initial values of the peer's words: one for all, then those of each connection. */
   readonly words: readonly string[];
   /** Boundaries of the fields of the word of all. */
   readonly boundaries: string;
@@ -37,7 +35,7 @@ const ones = 2n ** 64n - 1n;
 const numberOf = (text: string): bigint => BigInt(`0x${text}`);
 const textOf = (value: bigint): string => value.toString(16);
 
-function drawWord(random: Random): bigint {
+function drawWord(random: Draws): bigint {
   const whole = (BigInt(random.below(2 ** 32)) << 32n) | BigInt(random.below(2 ** 32));
   const forms = [
     whole,
@@ -48,17 +46,17 @@ function drawWord(random: Random): bigint {
     0xffff_ffffn,
     whole & 0xffn,
   ];
-  return oneOf(random, forms);
+  return random.oneOf(forms);
 }
 
-/** A value that a compare may find: often the one that is there by then, seldom by chance. */
-function drawRequest(random: Random, words: readonly bigint[]): Request {
+/** A request that often compares with the value that the word has by then. */
+function drawRequest(random: Draws, words: readonly bigint[]): Request {
   const word = random.below(wordsPerQp);
   const mask = drawWord(random);
   const isMet = random.chance(0.6);
   const other = drawWord(random);
   return {
-    kind: oneOf(random, ['swap', 'swap', 'add', 'add', 'plain add', 'add to all'] as const),
+    kind: random.oneOf(['swap', 'swap', 'add', 'add', 'plain add', 'add to all'] as const),
     word,
     operand: textOf(drawWord(random)),
     compare: textOf(isMet ? (words[word]! & mask) | (other & (ones ^ mask)) : other),
@@ -68,7 +66,7 @@ function drawRequest(random: Random, words: readonly bigint[]): Request {
   };
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const qpCount = 1 + random.below(3);
   const words = times(1 + qpCount * wordsPerQp, () => drawWord(random));
   const boundaries = drawWord(random);
@@ -82,7 +80,7 @@ function draw(random: Random): Draft<Args> {
   });
   const args = { qps, words: words.map(textOf), boundaries: textOf(boundaries) };
   const count = qps.flat().length;
-  // A request is lost and its copy comes, while what is before it is still being answered.
+  // A request is lost and its copy arrives while the request before it is still being answered.
   const first = { nth: 1 + random.below(count), node: 0 };
   const copied: FaultEntry[] = [
     { packet: 'corrupted', ...first },
@@ -94,12 +92,12 @@ function draw(random: Random): Draft<Args> {
     return { packet: 'duplicated', ...which, delay: `${1 + random.below(30_000)}ns` };
   });
   const few = () => ({ 'hca.responderAtomicResults': random.chance(0.7) ? 1 : 4 });
-  const set = maybe(random, 0.5, few);
+  const set = random.maybe(0.5, few);
   const hasDrawnHardware = random.chance(0.3);
   return { args, set, hasDrawnHardware, faults: random.chance(0.3) ? copied : faults, climate: 'lossy' };
 }
 
-/** Adds bit by bit: what a bit with a boundary carries is lost. */
+/** Adds bit by bit: a bit with a boundary loses its carry. */
 function added(value: bigint, addend: bigint, boundaries: bigint): bigint {
   let [sum, carry] = [0n, 0n];
   for (let bit = 0n; bit < 64n; bit++) {
@@ -110,7 +108,7 @@ function added(value: bigint, addend: bigint, boundaries: bigint): bigint {
   return sum;
 }
 
-/** What a word holds after a request. */
+/** Returns the value of a word after a request. */
 function afterOf(request: Request, value: bigint): bigint {
   const [operand, mask] = [numberOf(request.operand), numberOf(request.mask)];
   if (request.kind !== 'swap') return added(value, operand, request.kind === 'plain add' ? 0n : mask);
@@ -162,7 +160,7 @@ function post(side: Side, { words, boundaries }: Args, qp: number, id: number, r
 
 const wordsTopic = topic<readonly string[]>('words');
 
-/** Posts the requests of all connections in turns, and holds what they brought to what the words were. */
+/** Posts the requests of all connections in rounds, and compares their results with the words. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { qps, words } = stage.args;
   const side = await open(stage);
@@ -198,7 +196,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
     stage.accuse(`words are ${there}, the atomics make ${held.map(textOf)}`);
 }
 
-/** Owns the words. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { memory } = stage;
   const { address } = (await open(stage)).area;
@@ -214,11 +211,8 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const maskedAtomics = scene({
-  name: 'masked-atomics',
   about:
     'masked compares, swaps and additions of several connections, of which packets are lost and come twice',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = maskedAtomics.run;

@@ -1,12 +1,11 @@
 /**
- * Requests one after another, each taken when its own time has passed: from microseconds to hours. The report must agree with the program's
- * clock: how many, the shortest, the longest and the quantiles (nearest rank), where their time went, and how many cycles that were.
+ * Requests one after another, each polled after a time of its own, from microseconds to hours. The report must agree with the program's clock:
+ * count, minimum, maximum and quantiles (nearest rank) of latencies, the stages of their time, and the cycles of all blocks.
  */
-import { psPerUs } from '../../base/index.ts';
+
 import type { Report } from '../../machine/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Played, Stage } from './language/index.ts';
-import { connect, oneOf, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Stage } from './language/index.ts';
+import { connect, present, psPerUs, READ, SEND, scene, sumOf, times, WRITE } from './language/index.ts';
 
 const operationNames: Readonly<Record<number, string>> = { [WRITE]: 'WRITE', [READ]: 'READ', [SEND]: 'SEND' };
 const secondUs = 1_000_000;
@@ -14,7 +13,7 @@ const hourUs = 3600 * secondUs;
 /** Of quantiles, as the report promises; numbers beyond 2^53 ps are the nearest ones. */
 const quantileError = 0.004;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const count = 2 + random.below(30);
   const growth = 1.05 + 0.4 * random.unit();
   const waits = times(count, (at) => Math.round(50 * growth ** at));
@@ -27,7 +26,7 @@ function draw(random: Random) {
   if (longest < 0.7)
     for (let left = 1 + random.below(3); left > 0; left--) waits[random.below(count)] = long();
   const args = {
-    opcode: oneOf(random, [WRITE, READ, SEND]),
+    opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(random.chance(0.5) ? 64 : 8192),
     // Of each request, from the post to the first look for its end.
     waitsUs: waits
@@ -41,13 +40,12 @@ function draw(random: Random) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** From after the post to after the poll that took the end; and what the call of the post took. */
+/** Time from after the post to after the poll of its completion, and time of the post call. */
 interface Measured {
   readonly latencyPs: number;
   readonly postPs: number;
 }
 
-/** Asks, waits and takes. */
 async function asker(stage: Stage<Args>): Promise<Measured[]> {
   const { opcode, lengthBytes, waitsUs } = stage.args;
   const side = await connect(stage, { areaBytes: 8192 });
@@ -66,23 +64,15 @@ async function asker(stage: Stage<Args>): Promise<Measured[]> {
   return measured;
 }
 
-/** Has the memory. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  const { opcode, waitsUs } = stage.args;
-  await connect(stage, {
-    ...{ areaBytes: 8192, cap: { maxRecvWr: 64 } },
-    beforeReady: (side) => {
-      for (const id of opcode === SEND ? waitsUs.keys() : []) side.receive(id, { lengthBytes: 8192 });
-    },
-  });
-  await stage.meet('over');
-}
+const answerer = present<Args>(({ opcode, waitsUs }) => ({
+  ...{ areaBytes: 8192, cap: { maxRecvWr: 64 } },
+  beforeReady: (side) => {
+    for (const id of opcode === SEND ? waitsUs.keys() : []) side.receive(id, { lengthBytes: 8192 });
+  },
+}));
 
-function judge({
-  args,
-  told: [measured],
-  report,
-}: Played<Args, readonly [readonly Measured[], unknown]>): string[] {
+function judge({ args, told, report }: Played<Args, readonly [readonly Measured[], unknown]>): string[] {
+  const [measured] = told;
   const row = report.operations[operationNames[args.opcode]!];
   if (row === undefined || row.latencyPs === null) return ['the report has no requests'];
   const sorted = measured.map(({ latencyPs }) => latencyPs).toSorted((left, right) => left - right);
@@ -120,11 +110,8 @@ function wrongCyclesIn({ nodes, elapsedPs, config }: Report): string[] {
 }
 
 export const measuredLatencies = scene({
-  name: 'measured-latencies',
   about: 'requests that are taken after microseconds or hours, and what the report says of their times',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = measuredLatencies.run;

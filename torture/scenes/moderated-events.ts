@@ -1,14 +1,13 @@
 /**
- * A CQ is set to raise one event for so many completions, or after a period (ibv_modify_cq): the event comes with the last of them, or when
- * the period is over since the first, and the report says how many completions it stood for.
+ * A CQ raises one event for a number of completions, or after a period (ibv_modify_cq): the event arrives with the last of them, or a period
+ * after the first, and the report counts the completions that it stands for.
  */
-import { psPerMs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Side, Stage } from './language/index.ts';
-import { connect, scene, sumOf, times, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+import * as ibv from '../../userlib/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Side, Stage } from './language/index.ts';
+import { connect, present, psPerMs, psPerUs, scene, sumOf, times, WRITE } from './language/index.ts';
+
+function draw(random: Draws) {
   const isUsualHardware = random.chance(0.5);
   const rounds = times(2 + random.below(5), () => {
     // 0 and 1 moderate nothing.
@@ -32,7 +31,6 @@ function write(side: Side, count: number): void {
   for (let id = 0; id < count; id++) side.post(id, WRITE, { offset: 64 * id, lengthBytes: 64 });
 }
 
-/** Writes, and is notified by events. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { rounds } = stage.args;
   const side = await connect(stage, { areaBytes: 4096, hasChannel: true, cap: { maxSendWr: 64 } });
@@ -69,11 +67,7 @@ async function playRound(side: Side, what: string, round: Round, slackPs: number
     stage.accuse(`${what}: the event came after ${eventPs} ps, not within ${latestPs}`);
 }
 
-/** Is written to. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await connect(stage, { areaBytes: 4096 });
-  await stage.meet('over');
-}
+const answerer = present<Args>(() => ({ areaBytes: 4096 }));
 
 function judge({ args: { rounds, isUsualHardware }, report }: Played<Args, unknown>): string[] {
   // Completions that waited for others with their event.
@@ -84,11 +78,8 @@ function judge({ args: { rounds, isUsualHardware }, report }: Played<Args, unkno
 }
 
 export const moderatedEvents = scene({
-  name: 'moderated-events',
   about: 'a CQ raises one event for so many completions, or after a period',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = moderatedEvents.run;

@@ -1,8 +1,8 @@
 /**
  * Extended reliable connections: initiators at one host send to the shared receive queues of several owners at the other, each with a protection
- * domain, a CQ and memory of its own, through targets of one XRC domain. Receives come late, and packets are lost. Each message lies in a receive
- * of the queue that it names, in the order of its initiator; WRITEs and READs reach the memory of that queue's owner; and in the end a request for
- * the memory of one by the queue of another is refused (IBTA vol 1, annex A14).
+ * domain, a CQ and memory of its own, through targets of one XRC domain, with late receives and lost packets. Each message arrives in the queue
+ * that it names, in the order of its initiator; WRITEs and READs reach the memory of that queue's owner; and a request for the memory of one
+ * owner by the queue of another is refused (IBTA vol 1, annex A14).
  */
 import {
   announcedOf,
@@ -12,10 +12,9 @@ import {
   type RcAddress,
   type RcBuffer,
 } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
-import { filled, isWell, oneOf, scene, times, topic, usual } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { filled, isWell, scene, series, times, topic, usual } from './language/index.ts';
 
 /** Of a message, and of a receive. */
 const slotBytes = 8192;
@@ -28,14 +27,14 @@ const opcodes = {
 } as const;
 type Kind = keyof typeof opcodes;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const initiators = 1 + random.below(3);
   const owners = 2 + random.below(3);
   const isLong = random.chance(0.4);
   const messages = times(6 + random.below(30), () => ({
     initiator: random.below(initiators),
     owner: random.below(owners),
-    kind: oneOf<Kind>(random, ['send', 'send', 'write', 'writeImm', 'read']),
+    kind: random.oneOf<Kind>(['send', 'send', 'write', 'writeImm', 'read']),
     lengthBytes: random.below(isLong ? slotBytes + 1 : 300),
   }));
   // Of each queue.
@@ -69,7 +68,7 @@ const sourceByte = (owner: number): number => 0xf0 + owner;
 const holds = (bytes: Uint8Array, byte: number, count: number): boolean =>
   bytes.every((one, at) => one === (at < count ? byte : blank));
 
-/** What an owner tells of itself: its queue, where messages are written, and what is read. */
+/** Note of an owner: its queue, where messages are written, and what is read. */
 interface OwnerNote {
   readonly srqn: number;
   readonly written: number;
@@ -82,21 +81,19 @@ const targetsTopic = topic<{ readonly owners: readonly OwnerNote[]; readonly tar
   'targets',
 );
 
-/** Sends. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { args, memory } = stage;
   const { messages, initiators, isLossy } = args;
   const device = await stage.open();
   const { context, pd, endpoint } = device;
   const cq = await device.cq(255);
-  const qps: ibv.IbvQp[] = [];
   const init = () => ({
     pd,
     sendCq: cq,
     qpType: ibv.IBV_QPT_XRC_SEND,
     cap: { maxSendWr: 64, maxSendSge: 1 },
   });
-  for (let at = 0; at < initiators; at++) qps.push(device.own(await ibv.createQpEx(context, init())));
+  const qps = await series(initiators, async () => device.own(await ibv.createQpEx(context, init())));
   const { address, region } = await device.buffer((messages.length + 1) * slotBytes);
   const slotAt = (at: number): number => address + at * slotBytes;
   for (const [at, { kind }] of messages.entries())
@@ -159,7 +156,7 @@ async function openOwner(
   const cq = await device.cq(64);
   const srq = await device.xrcQueue({ pd, attr: { maxWr, maxSge: 1 }, srqType: ibv.IBV_SRQT_XRC, xrcd, cq });
   const receives = await device.buffer(maxWr * slotBytes, undefined, pd);
-  // What is read follows what is written.
+  // The source of READs follows the target of WRITEs.
   const writtenBytes = messages.length * slotBytes;
   const written = await device.buffer(writtenBytes + slotBytes, undefined, pd);
   stage.memory.write(written.address, filled(writtenBytes, blank));
@@ -169,17 +166,16 @@ async function openOwner(
   return { cq, srq, receives, written, note };
 }
 
-/** Receives. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { args } = stage;
   const device = await stage.open();
   const { context, endpoint } = device;
   const xrcd = await device.xrcDomain();
-  const owners: Owner[] = [];
-  for (let at = 0; at < args.owners; at++) owners.push(await openOwner(stage, device, xrcd, at));
-  const targets: ibv.IbvTargetQp[] = [];
-  for (let at = 0; at < args.initiators; at++)
-    targets.push(device.own(await ibv.createQpEx(context, { qpType: ibv.IBV_QPT_XRC_RECV, xrcd })));
+  const owners = await series(args.owners, (at) => openOwner(stage, device, xrcd, at));
+  const target = { qpType: ibv.IBV_QPT_XRC_RECV, xrcd } as const;
+  const targets = await series(args.initiators, async () =>
+    device.own(await ibv.createQpEx(context, target)),
+  );
   await stage.put(targetsTopic, {
     owners: owners.map(({ note }) => note),
     targets: targets.map(({ qpNum }) => ({ ...announcedOf(endpoint.own), qpNum, psn: 0 })),
@@ -265,11 +261,8 @@ class NamedQueues {
 }
 
 export const namedQueues = scene({
-  name: 'named-queues',
   about:
     'initiators of extended reliable connections send to the queues of several owners through shared targets',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = namedQueues.run;

@@ -1,25 +1,16 @@
 /**
- * A CQ is destroyed while its event is in flight, and another one gets its number: the new one raises an event when a completion comes to it,
- * and not for those of the one before (ibv_destroy_cq; IBTA 11.2.8.3).
+ * A CQ is destroyed while its event is in flight, and a new one gets its number: the new CQ raises an event for its own completions, and none for
+ * those of the earlier one (ibv_destroy_cq; IBTA 11.2.8.3).
  *
  *     messages to CQs that stay (their handler has a core for long) ─► one to the CQ that goes ─► destroyed ─► a new CQ, armed
  */
-import { psPerUs } from '../../base/index.ts';
-import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
-import * as ibv from '../../userlib/index.ts';
-import {
-  type ArgsOf,
-  type Device,
-  type Draft,
-  on,
-  SEND,
-  type Stage,
-  scene,
-  times,
-} from './language/index.ts';
 
-function draw(random: Random) {
+import { connectRc } from '../../experiments/workloads/index.ts';
+import * as ibv from '../../userlib/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage } from './language/index.ts';
+import { on, psPerUs, SEND, scene, series, times } from './language/index.ts';
+
+function draw(random: Draws) {
   const vectorCount = 4;
   // CQs that stay.
   const stays = 1 + random.below(12);
@@ -49,7 +40,7 @@ function draw(random: Random) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Has a core of its own from the beginning, as a service would: others run beside its interrupts. */
+/** Occupies the first core, which serves the interrupts, so that other programs run on others. */
 const bystander = (stage: Stage<Args>): Promise<void> => stage.sleepUs(1);
 
 const cap = { maxRecvWr: 16, maxSendWr: 16 };
@@ -71,8 +62,7 @@ async function owner(stage: Stage<Args>): Promise<void> {
   const device = await stage.open();
   const channel = await device.channel();
   const newCq = () => device.cq(63, channel, Math.min(vector, device.context.numCompVectors - 1));
-  const staying: ibv.IbvCq[] = [];
-  for (let at = 0; at < stays; at++) staying.push(await newCq());
+  const staying = await series(stays, newCq);
   const qps = await connected(device, 'stays', staying);
   for (const [number, { delayNs, isUsed }] of rounds.entries()) {
     const goes = await newCq();
@@ -123,7 +113,6 @@ async function expectEvents(
   if (strange > 0) stage.accuse(`${what}: ${strange} events of CQs without a completion`);
 }
 
-/** Sends. */
 async function sender(stage: Stage<Args>): Promise<void> {
   const { rounds, stays } = stage.args;
   const device = await stage.open();
@@ -150,10 +139,7 @@ async function sender(stage: Stage<Args>): Promise<void> {
 }
 
 export const nextQueue = scene({
-  name: 'next-queue',
   about: 'a CQ is destroyed while its event is on its way, and the next one has its number',
-  module: import.meta.url,
   draw,
   programs: [on(0, bystander), on(0, owner), on(1, sender)],
 });
-export const { program0, program1, program2 } = nextQueue.run;

@@ -1,14 +1,12 @@
 /**
- * One message alone on a quiet machine: a small one takes the ports and the cable there and back, and little else; a long one takes the
+ * One message alone on a quiet machine: a small one takes the latencies of ports and cable there and back, and little more; a long one takes the
  * bytes of its packets at the data rate of the link (IBTA volume 2, chapters 5 and 6: 8 bits in 10 up to QDR, 64 in 66 above; IEEE 802.3-2018,
- * clauses 3 and 4, and IBTA vol 1, annexes A16 and A17), whatever a port may take ahead and however slowly packets are formed meanwhile.
+ * clauses 3 and 4, and IBTA vol 1, annexes A16 and A17), however many packets a port takes ahead, and however slowly packets are formed.
  */
 import { psPerNs, psPerUs } from '../../base/index.ts';
 import type { Report } from '../../machine/index.ts';
-import type { ParameterValues } from '../../machine/profile/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
-import { connect, isWell, mtuOf, oneOf, READ, scene, statusesOf, WRITE } from './language/index.ts';
+import type { Draft, Draws, Ended, ParameterValues, Played, Stage } from './language/index.ts';
+import { connect, isWell, mtuOf, present, READ, scene, statusesOf, WRITE } from './language/index.ts';
 
 interface Args {
   readonly opcode: number;
@@ -31,12 +29,12 @@ const laneMbps: Readonly<Record<string, number>> = {
   EDR: 25_000,
 };
 
-const drawOpcode = (random: Random): number => (random.chance(0.7) ? WRITE : READ);
+const drawOpcode = (random: Draws): number => (random.chance(0.7) ? WRITE : READ);
 
-const drawPortLatencyNs = (random: Random, isLong: boolean): number =>
+const drawPortLatencyNs = (random: Draws, isLong: boolean): number =>
   isLong ? 40 : 1 + random.below(random.chance(0.5) ? 100_000 : 5000);
 
-function drawOnInfiniband(random: Random): Draft<Args> {
+function drawOnInfiniband(random: Draws): Draft<Args> {
   const isLong = random.chance(0.75);
   const mtuCode = 1 + random.below(5);
   const opcode = drawOpcode(random);
@@ -46,8 +44,8 @@ function drawOnInfiniband(random: Random): Draft<Args> {
   const isUneven = random.chance(0.4);
   const isFdr = random.chance(0.5);
   const set: ParameterValues = {
-    'wire.speed': isUneven ? (isFdr ? 'FDR' : 'SDR') : oneOf(random, Object.keys(laneMbps)),
-    'wire.lanes': isUneven ? (isFdr ? '1' : '12') : oneOf(random, ['1', '4', '8', '12']),
+    'wire.speed': isUneven ? (isFdr ? 'FDR' : 'SDR') : random.oneOf(Object.keys(laneMbps)),
+    'wire.lanes': isUneven ? (isFdr ? '1' : '12') : random.oneOf(['1', '4', '8', '12']),
     'wire.cableMetres': random.below(40),
     'wire.portLatencyNs': drawPortLatencyNs(random, isLong),
     'wire.transmitAheadBytes': random.chance(0.5) ? 2560 : random.below(2560),
@@ -56,7 +54,7 @@ function drawOnInfiniband(random: Random): Draft<Args> {
   return { args: { opcode, lengthBytes, mtuCode }, set };
 }
 
-function drawOnEthernet(random: Random): Draft<Args> {
+function drawOnEthernet(random: Draws): Draft<Args> {
   const isLong = random.chance(0.75);
   const mtuCode = 1 + random.below(5);
   const mtu = mtuOf(mtuCode);
@@ -66,7 +64,7 @@ function drawOnEthernet(random: Random): Draft<Args> {
     'hca.capability.linkLayer': 'ethernet',
     'hca.capability.roce': random.chance(0.4) ? 'v1' : 'v2',
     'ethernet.mtuBytes': mtu + 96 + random.below(200),
-    'ethernet.gigabitsPerSecond': oneOf(random, [1, 10, 20, 25, 40, 40, 50, 56, 100]),
+    'ethernet.gigabitsPerSecond': random.oneOf([1, 10, 20, 25, 40, 40, 50, 56, 100]),
     'ethernet.cableMetres': random.below(8),
     'ethernet.portLatencyNs': drawPortLatencyNs(random, isLong),
     'ethernet.transmitAheadBytes': random.chance(0.5) ? 128 : random.below(4096),
@@ -90,13 +88,9 @@ async function asker(stage: Stage<Args>): Promise<Told> {
   return { postedPs, ended: [...first, ...ended] };
 }
 
-/** Has the memory. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await connect(stage, { areaBytes: stage.args.lengthBytes, mtuCode: stage.args.mtuCode });
-  await stage.meet('over');
-}
+const answerer = present<Args>(({ lengthBytes: areaBytes, mtuCode }) => ({ areaBytes, mtuCode }));
 
-/** What the link needs for the measured message. */
+/** Needs of the link for the measured message. */
 interface Link {
   readonly bytePs: number;
   /** Of all packets, with gaps, headers and padding. */
@@ -105,7 +99,7 @@ interface Link {
   readonly cablePs: number;
   /** Room for what the model of other stages leaves out: a part of them. */
   readonly slack: number;
-  /** What may pass besides. */
+  /** Time that may pass in addition. */
   readonly restPs: number;
 }
 
@@ -187,7 +181,7 @@ function judgeBusy({ args, report }: Judged, link: Link): string[] {
   });
 }
 
-/** What the slot carries of a long message, in packets of `maxPayload` with 26 bytes around each. */
+/** Time of the slot for a long message, in packets of `maxPayload` with 26 bytes around each. */
 function slotPsOf({ lengthBytes }: Args, { config }: Report): number {
   const { generation, lanes } = config.pcie.link;
   // 8 bits in 10 for the first two generations, 128 in 130 after.
@@ -203,9 +197,7 @@ const hcaPsOf = ({ lengthBytes, mtuCode }: Args): number =>
 const quiescentUntilPs = 5 * psPerUs;
 
 export const oneMessage = scene({
-  name: 'one-message',
   about: 'one message, small or long, alone on a quiet machine with another cable',
-  module: import.meta.url,
   cable: 'infiniband',
   draw: drawOnInfiniband,
   programs: [asker, answerer],
@@ -216,13 +208,9 @@ export const oneMessage = scene({
 });
 
 export const oneMessageInFrames = scene({
-  name: 'one-message-in-frames',
   about: 'one message, small or long, alone on a quiet machine with ports of Ethernet',
-  module: import.meta.url,
   cable: 'ethernet',
   draw: drawOnEthernet,
   programs: [asker, answerer],
   judge: (played) => judge(played, ethernetOf(played.args, played.report.config)),
 });
-
-export const { program0, program1 } = oneMessage.run;

@@ -1,18 +1,18 @@
 /**
- * Memory that is registered on demand changes under its device: pages are discarded, unmapped and mapped anew, moved, protected
- * and taken by reclaim while the peer reads and writes. What a request finds after a change has returned is what is there
- * then, and frames that went to others are not touched (docs/explanation/memory.md; madvise(2), munmap(2), mremap(2)).
+ * Memory that is registered on demand changes under its device: pages are discarded, remapped, protected and shared by a fork while the peer
+ * reads and writes. A request that is posted after a change has returned finds the new contents, and no frame that another owner has
+ * is touched (docs/explanation/memory.md; madvise(2), munmap(2), mremap(2)).
  *
  *     region:  pages that the owner writes and the peer reads ("told") | pages that the peer writes ("sink")
  *
  * Each page of the first kind carries its number and a version, so that a reader can tell how old it is.
  */
-import { psPerNs } from '../../base/index.ts';
+
 import { allAccess } from '../../experiments/workloads/index.ts';
 import { Random } from '../../sim/index.ts';
 import { IBV_ACCESS_ON_DEMAND } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Reach, Stage } from './language/index.ts';
-import { connect, filled, oneOf, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Reach, Stage } from './language/index.ts';
+import { connect, filled, patternOf, psPerNs, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const kinds = ['discard', 'discard', 'discard', 'remap', 'protect', 'fork', 'write', 'populate'] as const;
 const pageBytes = 4096;
@@ -31,7 +31,7 @@ const slow = [
   { 'pcie.rootComplex.readLatencyPs': 10_000_000, ...oneLine },
 ];
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const toldPages = 1 + random.below(30);
   const sinkPages = 1 + random.below(12);
   const args = {
@@ -43,7 +43,7 @@ function draw(random: Random) {
       const page = random.below(isSink ? sinkPages : toldPages);
       const left = (isSink ? sinkPages : toldPages) - page;
       return {
-        kind: oneOf(random, kinds),
+        kind: random.oneOf(kinds),
         page,
         pages: random.chance(0.5) ? left : 1 + random.below(left),
         isSink,
@@ -58,7 +58,7 @@ function draw(random: Random) {
     hasVictims: random.chance(0.5),
   };
   const set = {
-    ...oneOf(random, slow),
+    ...random.oneOf(slow),
     'host.memory.framePlacement': random.chance(0.5) ? 'scattered' : 'contiguous',
   };
   return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
@@ -75,7 +75,7 @@ function toldPage(page: number, version: number): Uint8Array<ArrayBuffer> {
 
 /** When the owner had written a version, by page. */
 type Told = readonly [page: number, version: number, atPs: number];
-/** What a READ found of a page; version 0 is memory that was just mapped. */
+/** Versions that a READ found in a page; 0 is memory that was just mapped. */
 type Found = readonly [page: number, least: number, greatest: number, postedPs: number, endedPs: number];
 
 const regionTopic = topic<Reach>('region');
@@ -208,12 +208,9 @@ function judge({
 }
 
 export const pagesOnDemand = scene({
-  name: 'pages-on-demand',
   about:
     'pages of a region on demand are discarded, mapped again and protected while the peer reads and writes',
-  module: import.meta.url,
   draw,
   programs: [owner, peer],
   judge,
 });
-export const { program0, program1 } = pagesOnDemand.run;

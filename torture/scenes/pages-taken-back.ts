@@ -1,33 +1,31 @@
 /**
- * The kernel changes under the IOMMU what a device may do with pages of a region: takes one from it, makes one read-only, gives one back. What
- * the device has cached of the page does not matter: from the call's return on it keeps to the tables.
+ * Under the IOMMU the kernel changes the device's rights to pages of a region: it unmaps one, makes one read-only, maps one again. From the call's
+ * return on the device follows the tables, whatever it has cached.
  *
  *     asker: WRITE to every page ─► owner: unmap, or read-only, or map again ─► asker: WRITE again ─► owner: which bytes are new?
  */
-import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
-import { connect, filled, maybe, oneOf, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, filled, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
-/** What the device may do with a page. */
+/** Rights of the device to a page. */
 const rightsOfPages = ['write', 'read', 'none'] as const;
 type Rights = (typeof rightsOfPages)[number];
 
 const pageBytes = 4096;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const pageCount = 1 + random.below(6);
   // Each round changes the rights of some pages, and the asker writes to all of them.
   const rounds = times(1 + random.below(4), () =>
-    times(1 + random.below(3), () => [random.below(pageCount), oneOf(random, rightsOfPages)] as const),
+    times(1 + random.below(3), () => [random.below(pageCount), random.oneOf(rightsOfPages)] as const),
   );
   const args = { pageCount, rounds, lengthBytes: 1 + random.below(pageBytes) };
   const set = {
     'pcie.iommu.isEnabled': true,
     'pcie.iommu.iotlbEntries': 2 ** (2 + random.below(8)),
     'pcie.iommu.iotlbWays': 2 ** random.below(3),
-    ...maybe(random, 0.3, () => ({ 'pcie.iommu.walkLevelNs': random.below(2000) })),
-    ...maybe(random, 0.3, () => ({ 'pcie.rootComplex.writeLatencyPs': 0 })),
+    ...random.maybe(0.3, () => ({ 'pcie.iommu.walkLevelNs': random.below(2000) })),
+    ...random.maybe(0.3, () => ({ 'pcie.rootComplex.writeLatencyPs': 0 })),
   };
   const hasDrawnHardware = random.chance(0.2);
   // The linter reports refused accesses, with their instants.
@@ -125,12 +123,9 @@ async function owner(stage: Stage<Args>): Promise<void> {
 }
 
 export const pagesTakenBack = scene({
-  name: 'pages-taken-back',
   about: 'the kernel takes pages from a device under the IOMMU, or makes them read-only, and gives them back',
-  module: import.meta.url,
   breaksRules: ['dma-outside'],
   hasRefusedReads: true,
   draw,
   programs: [asker, owner],
 });
-export const { program0, program1 } = pagesTakenBack.run;

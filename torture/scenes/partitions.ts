@@ -1,27 +1,26 @@
 /**
- * QPs of all transports whose P_Keys are entries of tables of full and limited members, which a subnet manager changes while the QPs live. A
- * packet passes if the low 15 bits of its P_Key are those of the QP's and not 0, and one of the two is a full member's (IBTA volume 1, 9.6.1.1,
- * 10.9.3); any other is dropped and counted at its receiver (10.9.4). On Ethernet the table is fixed.
+ * QPs of all transports use entries of P_Key tables with full and limited members, which a subnet manager changes while the QPs exist. A packet
+ * passes if the low 15 bits of its P_Key equal those of the QP's and are not 0, and one of both is a full member (IBTA volume 1, 9.6.1.1,
+ * 10.9.3); its receiver drops and counts others (10.9.4). On Ethernet the table is fixed.
  *
  *     tables, QPs ─► entries change ─► a message by each QP, one way ─► who has what, who counted what ─► entries change ─► …
  *                                       └► in some steps an entry changes again while requests are repeated
  *
- * The judge keeps tables of its own and computes from them the end of each message, its bytes and the counts of violations.
+ * The judge computes the end of each message, its bytes and the counts of violations from tables of its own.
  */
-import { psPerMs } from '../../base/index.ts';
+
 import { handleTo, qkey } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { ready } from '../connecting.ts';
 import { grhBytes, planOf } from './datagrams.ts';
-import type { ArgsOf, Draft, Ended, Played, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Played, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,
   isSame,
   isWell,
-  oneOf,
   patternOf,
+  psPerMs,
   READ,
   SEND,
   scene,
@@ -55,26 +54,26 @@ const receiveId = 1000;
 const repairAfterMs = 20;
 const timeoutCode = 14;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const partition = 0x4001 + random.below(0x3fff);
-  const neighbour = partition ^ (1 << oneOf(random, differingBits));
+  const neighbour = partition ^ (1 << random.oneOf(differingBits));
   const some = random.chance(0.5) ? [partition] : [partition, neighbour];
   const pkey = (canBeInvalid = true): number => {
     if (canBeInvalid && random.chance(0.1)) return random.chance(0.5) ? 0 : fullMember;
-    return oneOf(random, some) | (random.chance(0.5) ? fullMember : 0);
+    return random.oneOf(some) | (random.chance(0.5) ? fullMember : 0);
   };
-  const used = times(1 + random.below(3), () => oneOf(random, places));
+  const used = times(1 + random.below(3), () => random.oneOf(places));
   const change = (node: number, canBeInvalid = true): Change => {
-    return { node, index: oneOf(random, used), pkey: pkey(canBeInvalid) };
+    return { node, index: random.oneOf(used), pkey: pkey(canBeInvalid) };
   };
   const connections = times(1 + random.below(6), () => ({
-    transport: oneOf(random, transports),
+    transport: random.oneOf(transports),
     // Entry that the QP of each host names.
-    indexes: [oneOf(random, used), oneOf(random, used)],
+    indexes: [random.oneOf(used), random.oneOf(used)],
   }));
   const message = ({ transport }: (typeof connections)[number]) => {
     if (transport === 'UD') return { opcode: SEND, lengthBytes: 1 + random.below(slotBytes - grhBytes) };
-    const opcode = oneOf(random, transport === 'RC' ? [WRITE, SEND, READ] : [WRITE, SEND]);
+    const opcode = random.oneOf(transport === 'RC' ? [WRITE, SEND, READ] : [WRITE, SEND]);
     return { opcode, lengthBytes: 1 + random.below(random.chance(0.6) ? mtuBytes : slotBytes) };
   };
   const steps = times(2 + random.below(4), (step) => {
@@ -185,7 +184,6 @@ const qpnsTopic = topic<readonly number[]>('QPs');
 const sourceAt = (connection: number): number => 2 * connection * slotBytes;
 const destinationAt = (connection: number): number => sourceAt(connection) + slotBytes;
 
-/** Both hosts do the same. */
 async function player(stage: Stage<Args>): Promise<Told> {
   const { node, args } = stage;
   const parts = await open(stage);
@@ -376,11 +374,8 @@ function judge({ args, told, set }: Played<Args, readonly Told[]>): string[] {
 }
 
 export const partitions = scene({
-  name: 'partitions',
   about: 'QPs of all transports by P_Key tables of full and limited members, which change while the QPs live',
-  module: import.meta.url,
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = partitions.run;

@@ -1,33 +1,25 @@
 /**
- * Many queue pairs of one host write to the other, which puts packets away more slowly than its cable of Ethernet brings them: its port has
- * the far one pause, again and again (IEEE 802.3-2018, annex 31B). Nothing is dropped and nothing sent twice, each pause ends as soon as
- * there is room, and no queue pair waits until others have ended.
+ * Many queue pairs of one host write to the other over Ethernet, faster than its memory accepts packets: its port pauses the far one again and
+ * again (IEEE 802.3-2018, annex 31B). No frame is dropped or repeated, each pause ends as soon as there is room, and no queue pair starves.
  *
  *     QPs ──▶ frames ══▶ receive fifo ──(slow)──▶ memory
  *              ▲              └── PAUSE at a share of the fifo, again at half its time; it ends at another share
  */
-import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import { type Outcome, playBothWays } from './both-ways.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
-import { failuresOf, mtuOf, oneOf, scene, times, WRITE } from './language/index.ts';
+
+import { countOf, type Messages, type Outcome, playBothWays } from './both-ways.ts';
+import type { Draft, Draws, Ended, Played, Stage } from './language/index.ts';
+import { failuresOf, mtuOf, psPerMs, psPerNs, psPerUs, scene, times, WRITE } from './language/index.ts';
 import { retransmittedIn } from './lost-frames.ts';
 
-interface Args {
-  readonly qpCount: number;
-  /** Of each QP. */
-  readonly messages: number;
-  readonly lengthBytes: number;
-  readonly mtuCode: number;
-}
-
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Messages> {
   const mtuCode = 1 + random.below(5);
   const mtu = mtuOf(mtuCode);
   const packets = 1 + random.below(8);
   const args = {
     qpCount: 2 + random.below(7),
-    messages: 2 + random.below(10),
+    // One message of each QP after the other; the other side has the memory.
+    opcodes: times(2 + random.below(10), () => WRITE),
+    isTwoWay: false,
     lengthBytes: Math.max(1, packets * mtu - random.below(100)),
     mtuCode,
   };
@@ -37,10 +29,10 @@ function draw(random: Random): Draft<Args> {
     'hca.capability.linkLayer': 'ethernet',
     'hca.capability.roce': random.chance(0.4) ? 'v1' : 'v2',
     'ethernet.mtuBytes': mtu + 96 + random.below(200),
-    'ethernet.gigabitsPerSecond': oneOf(random, [10, 20, 40, 40]),
+    'ethernet.gigabitsPerSecond': random.oneOf([10, 20, 40, 40]),
     'ethernet.receiveFifoFrames': 1 + random.below(random.chance(0.5) ? 8 : 100),
     'ethernet.pauseXoffPercent': xoff,
-    'ethernet.pauseXonPercent': oneOf(random, [0, 0, 50, 99]),
+    'ethernet.pauseXonPercent': random.oneOf([0, 0, 50, 99]),
     // At 40 Gb/s 6.6 µs and more: shorter than many a stop.
     'ethernet.pauseQuanta': random.chance(0.4) ? 65_535 : 512 + random.below(600),
     'ethernet.cableMetres': random.below(8),
@@ -49,25 +41,15 @@ function draw(random: Random): Draft<Args> {
   return { args, set };
 }
 
-/** Posts all at once, one message of each QP after the other; the other side has the memory. */
-function player(stage: Stage<Args>): Promise<Outcome> {
-  const patience = { napPs: 500 * psPerNs, patiencePs: 2000 * psPerMs };
-  const opcodes = times(stage.args.messages, () => WRITE);
-  return playBothWays(stage.withArgs({ ...stage.args, opcodes, isTwoWay: false }), {
-    timeoutCode: 18,
-    settleMs: 20,
-    wait: (side, count) => side.watch(count, patience),
-  });
-}
+const patience = { napPs: 500 * psPerNs, patiencePs: 2000 * psPerMs };
+const player = (stage: Stage<Messages>): Promise<Outcome> =>
+  playBothWays(stage, { timeoutCode: 18, settleMs: 20, wait: (side, count) => side.watch(count, patience) });
 
-function judge({
-  args,
-  told: [asked, answered],
-  report,
-}: Played<Args, readonly [Outcome, Outcome]>): string[] {
-  const { qpCount, messages } = args;
+function judge({ args, told, report }: Played<Messages, readonly [Outcome, Outcome]>): string[] {
+  const [asked, answered] = told;
+  const { qpCount, opcodes } = args;
+  const count = countOf(args);
   const { fromPs, ended } = asked;
-  const count = qpCount * messages;
   const found = failuresOf(ended).slice(0, 3);
   if (answered.missing.length > 0) found.push(`messages ${answered.missing} came with other bytes`);
   if (ended.length !== count) return [...found, `${ended.length} of ${count} messages ended`];
@@ -75,20 +57,17 @@ function judge({
   const [tookPs, mostPs] = [ended.at(-1)!.atPs - fromPs, mostPsOf(args, report)];
   if (tookPs > mostPs)
     found.push(`${count} messages took ${tookPs} ps, with all pauses ${mostPs} ps should do`);
-  return [...found, ...judgeShares(ended, qpCount, messages)];
+  return [...found, ...judgeShares(ended, qpCount, opcodes.length)];
 }
 
 /** Least payload of the TLPs in which the device writes, by the machine's defaults. */
 const tlpBytes = 128;
 
 /** The slower of cable and memory for all bytes, and for each pause what passes until the next frame is there. */
-function mostPsOf(
-  { qpCount, messages, lengthBytes, mtuCode }: Args,
-  { config, nodes }: Played<Args, unknown>['report'],
-): number {
+function mostPsOf(args: Messages, { config, nodes }: Played<Messages, unknown>['report']): number {
   const { ethernet, hca, dma } = config;
-  const mtu = mtuOf(mtuCode);
-  const packets = qpCount * messages * Math.ceil(lengthBytes / mtu);
+  const mtu = mtuOf(args.mtuCode);
+  const packets = countOf(args) * Math.ceil(args.lengthBytes / mtu);
   const bytePs = 8000 / ethernet.gigabitsPerSecond;
   const frameBytes = 20 + 14 + 40 + 12 + 16 + mtu + 4 + 4;
   // A payload that begins within a TLP takes another one, and so do CQEs and what a page's end cuts.
@@ -114,13 +93,10 @@ function judgeShares(ended: readonly Ended[], qpCount: number, messages: number)
 }
 
 export const pausedFrames = scene({
-  name: 'paused-frames',
   about:
     'many queue pairs write over Ethernet to a host that is slower than its cable, and is spared by pauses',
-  module: import.meta.url,
   cable: 'ethernet',
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = pausedFrames.run;

@@ -1,11 +1,11 @@
 /**
- * A program spins on a byte of what the peer WRITEs, somewhere in a message of several pages: when that byte has come, so have all before it,
- * and it is seen at the same instant with any observer attached.
+ * A program spins on a byte somewhere in a WRITE of several pages: when that byte has arrived, so have all before it, and the program sees it at
+ * the same instant with any observer attached.
  *
  *     asker: WRITE ─► … page │ page … ─► answerer spins on one byte, reads all up to it ─► next
  */
-import type { Random } from '../../sim/index.ts';
-import { connect, type Draft, filled, maybe, type Stage, scene, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, Stage } from './language/index.ts';
+import { connect, filled, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   /** Each with the byte of it that is spun on. */
@@ -20,7 +20,7 @@ const areaBytes = 32 * 1024;
 const spinCycles = 30;
 const byteOf = (message: number): number => 1 + (message % 250);
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const messages = times(1 + random.below(8), () => {
     const offset = random.chance(0.6) ? 256 * random.below(16) : random.below(4096);
     const lengthBytes = 1 + random.below(areaBytes - offset);
@@ -28,7 +28,7 @@ function draw(random: Random): Draft<Args> {
   });
   return {
     args: { messages },
-    set: maybe(random, 0.5, () => ({ 'pcie.rootComplex.writeLatencyPs': random.below(170_000) })),
+    set: random.maybe(0.5, () => ({ 'pcie.rootComplex.writeLatencyPs': random.below(170_000) })),
     hasDrawnHardware: random.chance(0.3),
     again: { partition: 'single', shuffleSeed: undefined, isUnwatched: true },
   };
@@ -65,10 +65,7 @@ async function answerer(stage: Stage<Args>): Promise<number[]> {
 }
 
 export const polledBytes = scene({
-  name: 'polled-bytes',
-  about: 'a program spins on a byte of a message of several pages, with and without anybody looking on',
-  module: import.meta.url,
+  about: 'a program spins on a byte of a message of several pages, with and without observers',
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = polledBytes.run;

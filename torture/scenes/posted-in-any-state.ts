@@ -7,15 +7,14 @@
  *
  * Some lives end early: from INIT, RTR, RTS or SQD they go to ERR at once.
  *
- * Every request that was taken ends once, in the order of its queue: SUCCESS as far as messages came or were sent, flushed after that. A request
- * posted in ERR is flushed however long ago the QP failed; Linux's ib_drain_qp waits for it without limit.
+ * Every accepted request ends once, in the order of its queue: in SUCCESS while messages arrive or are sent, flushed after that. A request posted in
+ * ERR is flushed however long ago the QP failed; Linux's ib_drain_qp waits for it without limit.
  */
-import { psPerMs } from '../../base/index.ts';
+
 import { toInit, toRtr, toRts } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage, Taken } from './language/index.ts';
-import { connect, oneOf, SEND, scene, times, topic, usual, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage, Taken } from './language/index.ts';
+import { connect, psPerMs, SEND, scene, times, topic, usual, WRITE } from './language/index.ts';
 
 const states = ['RESET', 'INIT', 'RTR', 'RTS', 'SQD', 'RTS again', 'ERR', 'RESET again'] as const;
 type State = (typeof states)[number] | 'ERR later';
@@ -26,7 +25,7 @@ const messageBytes = 96;
 const cap = { maxSendWr: 40, maxRecvWr: 80 };
 const options = { areaBytes: 4096, cap, cqEntries: 255 };
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const some = (): number => (random.chance(0.5) ? 0 : 1 + random.below(4));
   // A life of the QP.
   const round = () => ({
@@ -40,7 +39,7 @@ function draw(random: Random) {
       restNs: random.below(random.chance(0.5) ? 300 : 20_000),
     })),
     // The state from which it goes to ERR.
-    last: random.chance(0.6) ? ('RTS again' as const) : oneOf(random, ['INIT', 'RTR', 'RTS', 'SQD'] as const),
+    last: random.chance(0.6) ? ('RTS again' as const) : random.oneOf(['INIT', 'RTR', 'RTS', 'SQD'] as const),
     // Posted some time after the QP has failed, perhaps after another 2ERR.
     late: times(1 + random.below(3), () => ({
       sends: some(),
@@ -237,10 +236,7 @@ class Walk {
 }
 
 export const postedInAnyState = scene({
-  name: 'posted-in-any-state',
   about: 'receives and sends are posted in every state of a QP, also long after it has failed',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = postedInAnyState.run;

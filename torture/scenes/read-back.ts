@@ -1,12 +1,11 @@
 /**
- * What is written is read at once: a READ after a WRITE brings what was written (IBTA 10.8.3.3), and a fenced request after READs and
- * atomics sends what they brought (10.8.3.3).
+ * A READ right after a WRITE returns the written bytes (IBTA 10.8.3.3), and a fenced request after READs and atomics sends their results
+ * (10.8.3.3).
  */
-import { psPerMs, psPerNs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import { IBV_SEND_FENCE } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
-import { ADD, connect, oneOf, patternOf, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { ADD, connect, patternOf, psPerMs, psPerNs, READ, scene, times, WRITE } from './language/index.ts';
 
 const slow = [
   {},
@@ -21,18 +20,18 @@ const slow = [
   { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1, 'hca.mptCacheEntries': 1, 'hca.mptCacheWays': 1 },
 ];
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     how: random.chance(0.5) ? 'read behind write' : 'fenced write',
     rounds: 2 + random.below(5),
-    lengthBytes: 1 + random.below(oneOf(random, [64, 600, 5000, 20_000])),
+    lengthBytes: 1 + random.below(random.oneOf([64, 600, 5000, 20_000])),
     // READs of a round.
     reads: 1 + random.below(3),
     // The fenced WRITE of each round follows an atomic as well.
     hasAtomic: random.chance(0.2),
     qpCount: 1 + random.below(3),
   };
-  const set = { ...oneOf(random, slow), ...(random.chance(0.3) ? oneOf(random, slow) : {}) };
+  const set = { ...random.oneOf(slow), ...(random.chance(0.3) ? random.oneOf(slow) : {}) };
   return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
 }
 
@@ -114,10 +113,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const readBack = scene({
-  name: 'read-back',
   about: 'READs right after WRITEs of the same bytes, and fenced WRITEs of what READs bring',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = readBack.run;

@@ -1,13 +1,12 @@
 /**
- * Connections by rdma_cm whose devices are reset between them, at either side or both, several times. The IDs of a device that was reset have
- * DEVICE_REMOVAL, once; a listener at any address outlives it; a peer that still has the old connection may refuse a request as stale (REJ 10,
- * IBTA volume 1, 12.9.8.3.1), at most once for each such connection; and every connection is established and carries its message within a bounded
- * time, which a request that is lost or ignored exceeds.
+ * Devices of either side are reset between connections by rdma_cm, several times. Each ID of a reset device has DEVICE_REMOVAL once; a listener at
+ * any address outlives the reset; a peer with the old connection may refuse a request as stale (REJ 10, IBTA volume 1, 12.9.8.3.1), at most once
+ * for each such connection; and every connection is established and carries its message within a time that a lost request would exceed.
  *
  *     client: connect ─► message ──► reset? ─► barrier ─► connect again ─► …
  *     server: accept, receive ─────► reset? ─► barrier ─► the same listener accepts ─► …
  */
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
 import {
   type CmConnection,
@@ -19,17 +18,17 @@ import {
   nameOf,
   reasonStale,
 } from './cm-connection.ts';
-import type { ArgsOf, Draft, Played, Stage } from './language/index.ts';
-import { oneOf, patternOf, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Stage } from './language/index.ts';
+import { patternOf, scene, sumOf, times } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const choices = [[0], [1], [0, 1], [1, 0], [0, 0], [1, 1], []] as const;
   const args = {
     rounds: times(2 + random.below(4), () => ({
       // Connections that are made one after the other, and stay.
       count: 1 + random.below(3),
       // Nodes whose devices are reset afterwards, in this order.
-      resets: oneOf<readonly number[]>(random, choices),
+      resets: random.oneOf<readonly number[]>(choices),
     })),
     lengthBytes: 1 + random.below(cmBytesMax),
   };
@@ -174,13 +173,10 @@ function judge({ told }: Played<Args, readonly Told[]>): string[] {
 }
 
 export const reconnects = scene({
-  name: 'reconnects',
   about: 'devices of either side are reset between connections by rdma_cm, which are made again and again',
-  module: import.meta.url,
   breaksRules: ['left-at-reset', 'doorbell-unknown-qp'],
   hasResets: true,
   draw,
   programs: [client, server],
   judge,
 });
-export const { program0, program1 } = reconnects.run;

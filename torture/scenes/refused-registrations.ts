@@ -1,24 +1,23 @@
 /**
- * Registrations that fail: after their first pages there is a hole, or memory that may not be written, or they are more than a process may pin.
- * They leave nothing over, those that succeed give back exactly what they took, and memory that is new is zero, whatever owned its frames
- * earlier (ibv_reg_mr; RLIMIT_MEMLOCK; mmap(2): anonymous memory is zero-filled).
+ * Registrations fail because of a hole or of read-only memory after their first pages, or beyond the limit of pinned pages. They leave no pins,
+ * deregistration returns exactly the pins of a registration, and new memory is zero, whatever owned its frames earlier (ibv_reg_mr;
+ * RLIMIT_MEMLOCK; mmap(2): anonymous memory is zero-filled).
  *
  *     how much may be pinned is found once ─► steps ─► after each: what is left may be pinned, a page more may not
  */
 import { allAccess, openEndpoint } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { deregMr, type IbvMr, type IbvPd, regMr } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { oneOf, orCode, patternOf, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { orCode, patternOf, scene, sumOf, times } from './language/index.ts';
 
 const kinds = ['register', 'register', 'deregister', 'hole', 'readOnly', 'unmapped'] as const;
 const pageBytes = 4096;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const steps = times(6 + random.below(20), () => {
     const pages = 2 + random.below(24);
     return {
-      kind: oneOf(random, kinds),
+      kind: random.oneOf(kinds),
       pages,
       // Of the first byte in its page, and of the end before that of the last page.
       offset: random.below(pageBytes),
@@ -52,7 +51,7 @@ interface Kept {
 const lengthOf = ({ pages, offset, short }: Step): number => Math.max(1, pages * pageBytes - offset - short);
 const pinnedBy = (step: Step): number => Math.ceil((step.offset + lengthOf(step)) / pageBytes);
 
-/** What a registration may end in, SUCCESS as an empty word; where two things are wrong, either. */
+/** Codes that a registration may fail with, or an empty word for SUCCESS; of two errors, either. */
 function endsOf(step: Step, isOverLimit: boolean): string[] {
   const { kind, badPage } = step;
   const isBad = kind === 'unmapped' || (kind !== 'register' && badPage < pinnedBy(step));
@@ -158,10 +157,7 @@ async function registrar(stage: Stage<Args>): Promise<void> {
 }
 
 export const refusedRegistrations = scene({
-  name: 'refused-registrations',
   about: 'registrations over holes, over memory not to be written and over the limit, among good ones',
-  module: import.meta.url,
   draw,
   programs: [registrar, registrar],
 });
-export const { program0 } = refusedRegistrations.run;

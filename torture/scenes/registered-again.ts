@@ -1,23 +1,21 @@
 /**
- * A region is registered again and again under the same key, while its peer has requests under way and while not: with other memory, another
- * protection domain, other rights, all of these or what is refused. Once the call has returned, each request is answered by the new registration
- * alone, no access of the old one reaches memory, which its owner fills again at once, and only the new pages are pinned (IBTA volume 1, 11.2.8.8;
- * ibv_rereg_mr(3)). After a failure half-way nothing can be reached until the region is made again.
+ * A region is registered again and again under the same key, with and without requests in flight: with other memory, another protection domain,
+ * other rights, all of these, or arguments that are refused. Once the call has returned, the new registration alone answers requests, no access
+ * of the old one reaches memory, which its owner refills at once, and only the new pages are pinned (IBTA volume 1, 11.2.8.8; ibv_rereg_mr(3)).
+ * After a failure half-way no access succeeds until the region is created again.
  *
  *     owner: fill ─► register again ─► fill what the peer must not write any more ─────────────► all bytes as they must be
  *     user:     └► requests by the key (under way) ──► requests by the key, one by one ─┘
  *
- * Both sides keep tables of what the region is and of all bytes, and compute from them the end of each request.
+ * Both sides compute the end of each request from tables of the region and of all bytes.
  */
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,
   filled,
-  maybe,
-  oneOf,
   patternOf,
   READ,
   scene,
@@ -28,7 +26,7 @@ import {
   WRITE,
 } from './language/index.ts';
 
-/** What the device is to have of the region. */
+/** The region as the device is to have it. */
 interface Registration {
   readonly area: number;
   readonly offset: number;
@@ -40,7 +38,7 @@ interface Registration {
 
 type Change = Partial<Registration>;
 
-/** What is refused before anything has happened, and memory that is not there, which is found half-way. */
+/** Changes that are refused at once, and memory that does not exist, which is found half-way. */
 const flaws = ['nothing', 'unknownRights', 'remoteRightsAlone', 'noMemory'] as const;
 type Flaw = (typeof flaws)[number] | null;
 
@@ -53,7 +51,7 @@ const { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE 
 const rightOf = (opcode: number): number =>
   opcode === READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const areaBytes = pageBytes * (1 + random.below(6));
   const place = () => {
     const isAligned = random.chance(0.4);
@@ -72,11 +70,11 @@ function draw(random: Random) {
   const first: Registration = { ...place(), domain: domain(), access: access() };
   let now = first;
   const rounds = times(1 + random.below(5), () => {
-    const flaw: Flaw = random.chance(0.2) ? oneOf(random, flaws) : null;
+    const flaw: Flaw = random.chance(0.2) ? random.oneOf(flaws) : null;
     const some: Change = {
-      ...maybe(random, 0.6, place),
-      ...maybe(random, 0.4, () => ({ domain: domain() })),
-      ...maybe(random, 0.5, () => ({ access: access() })),
+      ...random.maybe(0.6, place),
+      ...random.maybe(0.4, () => ({ domain: domain() })),
+      ...random.maybe(0.5, () => ({ access: access() })),
     };
     // At least one change: all are to end as they began in any case.
     const change: Change = Object.keys(some).length === 0 ? place() : some;
@@ -87,7 +85,7 @@ function draw(random: Random) {
       const within = random.below(region - lengthBytes + 1);
       const ends = [0, region - lengthBytes, region - lengthBytes + 1, -1];
       // From the first byte of the region; some are not in it.
-      const offset = random.chance(0.6) ? within : oneOf(random, ends);
+      const offset = random.chance(0.6) ? within : random.oneOf(ends);
       return { opcode: opcode(), offset, lengthBytes };
     };
     return {
@@ -114,7 +112,7 @@ function after(region: Registration | undefined, change: Change, flaw: Flaw): Re
   return flaw === null ? { ...region!, ...change } : region;
 }
 
-/** What both sides track: the region as it is to be, undefined where the device has none, and the bytes of all areas. */
+/** The region as it is to be, undefined while the device has none, and the bytes of all areas: both sides track them. */
 class Books {
   areas: Uint8Array<ArrayBuffer>[] = [];
   region: Registration | undefined;
@@ -155,7 +153,7 @@ const open = (stage: Stage<Args>): Promise<Side> =>
     cap: { maxSendWr: underWayMax, maxRecvWr: 1 },
   });
 
-/** What the owner says of its areas and of the key. */
+/** The owner's areas and key. */
 const keyTopic = topic<{ readonly addresses: readonly number[]; readonly rkey: number }>('key');
 
 /** Makes requests by the key, and judges their ends and the bytes of its READs. */
@@ -316,10 +314,7 @@ function pinnedOf(region: Registration | undefined, addresses: readonly number[]
 }
 
 export const registeredAgain = scene({
-  name: 'registered-again',
   about: 'a region is registered again with other memory, domain or rights, also while its peer uses the key',
-  module: import.meta.url,
   draw,
   programs: [user, owner],
 });
-export const { program0, program1 } = registeredAgain.run;

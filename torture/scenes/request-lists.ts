@@ -1,14 +1,13 @@
 /**
- * Requests of every shape: lists of buffers short and long, in work queue entries that held longer lists before, empty buffers between others,
- * inline data, many requests in one post or each by itself so long after the one before, and among them requests whose numbers are none. What was
- * sent lies in the buffers of the receive, piece by piece, and nowhere else; a message that is too long fails there; what is no request is refused
- * before anything is posted (userlib/numbers.ts).
+ * Requests of every shape: short and long lists of buffers, in WQEs that held longer lists before, empty buffers, inline data, many requests in one
+ * post or single ones with pauses, and among them requests with invalid numbers. Sent bytes lie in the buffers of the receive, piece by piece, and
+ * nowhere else; a message that is too long fails there; an invalid request is refused before any of its list is posted
+ * (userlib/numbers.ts).
  */
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Ended, Stage } from './language/index.ts';
-import { filled, maybe, oneOf, SEND, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Stage } from './language/index.ts';
+import { filled, SEND, scene, sumOf, times } from './language/index.ts';
 
 type Piece = readonly [offset: number, lengthBytes: number];
 
@@ -25,13 +24,13 @@ interface Limits {
   readonly maxInlineBytes: number;
 }
 
-function draw(random: Random) {
+function draw(random: Draws) {
   // Each has a QP of its own, since a message that is too long ends it.
   const stages = times(1 + random.below(3), () => {
     const [maxSendSge, maxRecvSge] = [1 + random.below(6), 1 + random.below(6)];
     const maxInlineBytes = random.chance(0.3) ? 0 : random.below(400);
     const limits = { maxSendSge, maxRecvSge, maxInlineBytes };
-    const queueLength = oneOf(random, [1, 2, 4, longestQueue, longestQueue]);
+    const queueLength = random.oneOf([1, 2, 4, longestQueue, longestQueue]);
     const roundCount = 3 + random.below(8);
     const rounds = times(roundCount, (round) => {
       const good = times(1 + random.below(queueLength), (at) => drawMessage(random, limits, at === 0, false));
@@ -46,7 +45,7 @@ function draw(random: Random) {
     'pcie.rootComplex.readLatencyPs': 100_000 * (2 + random.below(10)),
     'hca.wqePrefetchCount': 1,
   });
-  const set = maybe(random, 0.5, slow);
+  const set = random.maybe(0.5, slow);
   return {
     args: { stages },
     set,
@@ -55,7 +54,7 @@ function draw(random: Random) {
   } satisfies Draft<unknown>;
 }
 
-function drawMessage(random: Random, limits: Limits, isFirst: boolean, isTooLong: boolean) {
+function drawMessage(random: Draws, limits: Limits, isFirst: boolean, isTooLong: boolean) {
   const { maxSendSge, maxRecvSge, maxInlineBytes } = limits;
   const isInline = !isTooLong && maxInlineBytes > 0 && random.chance(0.6);
   const into = drawPieces(random, isTooLong ? 1 + random.below(maxRecvSge) : random.below(maxRecvSge + 1));
@@ -80,7 +79,7 @@ type Args = ArgsOf<typeof draw>;
 type Message = ReturnType<typeof drawMessage>;
 
 /** Buffers that do not touch one another, in any order, some of them empty. */
-function drawPieces(random: Random, count: number): Piece[] {
+function drawPieces(random: Draws, count: number): Piece[] {
   const strideBytes = Math.floor(areaBytes / Math.max(1, count));
   const places = times(count, (at): Piece => {
     const length = random.chance(0.2) ? 0 : 1 + random.below(random.chance(0.7) ? 200 : 1200);
@@ -90,7 +89,7 @@ function drawPieces(random: Random, count: number): Piece[] {
 }
 
 /** So many bytes in up to so many pieces. */
-function cut(random: Random, lengthBytes: number, most: number): Piece[] {
+function cut(random: Draws, lengthBytes: number, most: number): Piece[] {
   const pieces: Piece[] = [];
   let rest = lengthBytes;
   for (let left = 1 + random.below(most); left > 0; left--) {
@@ -101,7 +100,7 @@ function cut(random: Random, lengthBytes: number, most: number): Piece[] {
   return pieces;
 }
 
-/** What the sender's memory holds. */
+/** Contents of the sender's memory. */
 const sourceByte = (offset: number): number => (offset * 7 + (offset >>> 8) * 13) % 0xed;
 
 const listOf = ({ address, region }: RcBuffer, pieces: readonly Piece[], base = 0): ibv.IbvSge[] =>
@@ -126,7 +125,6 @@ const brokenRequests: readonly ((good: ibv.IbvSge) => Partial<ibv.IbvSendWr>)[] 
 const isTooLong = ({ from, into }: Message): boolean => lengthOf(from) > lengthOf(into);
 const statusOf = (message: Message, failure: string): string => (isTooLong(message) ? failure : 'SUCCESS');
 
-/** The first sends, the second receives. */
 async function player(stage: Stage<Args>): Promise<void> {
   const device = await stage.open();
   const area = await device.buffer(longestQueue * areaBytes);
@@ -241,10 +239,7 @@ function judgeBytes(stage: Stage<Args>, what: string, address: number, { from, i
 }
 
 export const requestLists = scene({
-  name: 'request-lists',
   about: 'requests of every shape, in lists and one by one, and among them such as are none',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = requestLists.run;

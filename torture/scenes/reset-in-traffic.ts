@@ -1,22 +1,19 @@
 /**
- * A device is reset in the middle of traffic in both directions: its firmware died, it left its slot for a while, or the driver could not take
- * something back from it. Its programs get IBV_EVENT_DEVICE_FATAL; what they had outstanding ends silently or not at all, never twice; nothing of
- * it is used once the device can be opened again, also when a program still rings its doorbells. The other side's requests end in RETRY_EXC_ERR
- * when their time-outs are over (IBTA 9.7.6.1.3). Then both start again.
+ * A device is reset in mid-traffic in both directions: its firmware died, it left its slot for a while, or a command of the driver failed. Its
+ * programs get IBV_EVENT_DEVICE_FATAL; their outstanding requests succeed once or vanish; the device uses no earlier memory once it can be opened
+ * again, even if a program still rings its doorbells. The peer's requests end in RETRY_EXC_ERR after their time-outs (IBTA 9.7.6.1.3). Then both
+ * start again.
  *
  *     traffic ─► fatal event, reset, opened again ─► the other side's retries end ─► again, or work and leave
  */
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { Draft, Ended, Played, Side, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Side, Stage } from './language/index.ts';
 import {
   codeOf,
   connect,
   filled,
   isWell,
-  oneOf,
   patternOf,
   READ,
   scene,
@@ -44,8 +41,8 @@ interface Args {
   readonly closesFirst: boolean;
 }
 
-function draw(random: Random): Draft<Args> {
-  const how = oneOf(random, ['closing', 'catastrophic', 'gone'] as const);
+function draw(random: Draws): Draft<Args> {
+  const how = random.oneOf(['closing', 'catastrophic', 'gone'] as const);
   const deaths = random.chance(0.7) ? 1 : 2 + random.below(3);
   const hasDrawnHardware = random.chance(0.25);
   const args: Args = {
@@ -103,7 +100,7 @@ function post(side: Side, args: Args, qp: number, number: number): void {
   side.post(qp + number * qpCount, isRead ? READ : WRITE, { qp, offset, remoteOffset, lengthBytes });
 }
 
-/** What has come is of the other side, or nothing has. */
+/** Received bytes are the peer's, or 0. */
 function judgeContents({ args, node }: Stage<Args>, side: Side): void {
   const source = sourceOf(args, 1 - node);
   const part = partBytes(args);
@@ -114,7 +111,7 @@ function judgeContents({ args, node }: Stage<Args>, side: Side): void {
   }
 }
 
-/** What a program reports of one generation of the device, which failed. */
+/** One generation of the device, as a program saw it until it failed. */
 interface Life {
   /** Instants of posts, and completions, by QP. */
   readonly posted: readonly (readonly number[])[];
@@ -219,7 +216,7 @@ async function outlive(stage: Stage<Args>): Promise<Life> {
   return { ...seen, fatalPs: 0 };
 }
 
-/** Both ask for everything once, in peace. */
+/** Both make each request once, without a fault. */
 async function workAgain(stage: Stage<Args>): Promise<void> {
   const { args, node } = stage;
   const { window, lengthBytes } = args;
@@ -229,7 +226,7 @@ async function workAgain(stage: Stage<Args>): Promise<void> {
     for (let number = 0; number < window; number++) post(side, args, qp, number);
   await side.expectWell(count);
   await stage.meet('worked');
-  // What was acknowledged may still be on its way to memory.
+  // An acknowledged WRITE may still be in flight to memory.
   await stage.sleepMs(1);
   const part = partBytes(args);
   const due = new Uint8Array(3 * part);
@@ -270,7 +267,7 @@ function judge({ args, told, set }: All): string[] {
   );
 }
 
-/** What is wrong with how a QP ended whose other end died before `fatalPs`. */
+/** Errors in the ends of a QP's requests whose peer died before `fatalPs`. */
 function wrongEndOf(
   args: Args,
   set: All['set'],
@@ -299,15 +296,12 @@ function wrongEndOf(
 }
 
 export const resetInTraffic = scene({
-  name: 'reset-in-traffic',
   about: 'a device is reset in the middle of traffic, or leaves its slot, and its programs start again',
-  module: import.meta.url,
   cable: 'infiniband',
-  // What is reset because it died has not been taken down before, and doorbells are rung of QPs that were.
+  // A device that died is reset with its objects, and programs ring doorbells of QPs that the reset removed.
   breaksRules: ['left-at-reset', 'doorbell-unknown-qp'],
   hasResets: true,
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = resetInTraffic.run;

@@ -1,30 +1,29 @@
 /**
- * A device is reset while a REQ of rdma_cm is under way: the client's, before the answer comes, or the server's, before it answers. The
- * client's ID then ends once, in DEVICE_REMOVAL if its own device was reset, established or refused if the server's was (the REQ is sent again
- * after a CM time-out; IBTA volume 1, 12.9.8). Whatever became of it, the next connection is established and carries its message.
+ * A device is reset while a REQ of rdma_cm is in flight: the client's before the answer arrives, or the server's before it answers. The client's ID
+ * then ends once: in DEVICE_REMOVAL after a reset of its own device, established or refused after one of the server's (the REQ is repeated after
+ * a CM time-out; IBTA volume 1, 12.9.8). The next connection is established and carries its message.
  *
  *     client: REQ ──── rest ──── reset? ── one end of the ID ──► barrier ──► connect again ──► message
  *     server: the same listener accepts ── reset? ───────────────► barrier ──► accept, receive
  */
-import { psPerMs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
 import { type CmConnection, CmParty, cmBytesMax, listen, listening, reasonStale } from './cm-connection.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { oneOf, patternOf, scene, times, topic } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { patternOf, psPerMs, scene, times, topic } from './language/index.ts';
 
 /** All repetitions of a REQ: 16 time-outs of some eight seconds. */
 const endPatiencePs = 200_000 * psPerMs;
 const attemptsMax = 4;
 const restartPs = 200 * psPerMs;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     rounds: times(1 + random.below(3), () => ({
       // Node whose device is reset …
       victim: random.below(2),
       // … that long after the REQ was posted. A REQ and its REP take some tens of microseconds.
-      restNs: random.below(oneOf(random, [100, 5000, 60_000, 400_000])),
+      restNs: random.below(random.oneOf([100, 5000, 60_000, 400_000])),
     })),
     lengthBytes: 1 + random.below(cmBytesMax),
   };
@@ -133,7 +132,7 @@ async function serveUntil(party: Party, over: string): Promise<CmConnection | un
   return found;
 }
 
-/** What a call brings, or that the device has died under it (EIO). */
+/** Returns the result of a call, or `dead` if the device died during it (EIO). */
 async function unlessDead<T>(call: Promise<T>): Promise<T | 'dead'> {
   try {
     return await call;
@@ -144,13 +143,10 @@ async function unlessDead<T>(call: Promise<T>): Promise<T | 'dead'> {
 }
 
 export const resetWhileConnecting = scene({
-  name: 'reset-while-connecting',
   about:
     'the device of either side is reset while a request of rdma_cm is under way, and the next one is answered',
-  module: import.meta.url,
   breaksRules: ['left-at-reset', 'doorbell-unknown-qp'],
   hasResets: true,
   draw,
   programs: [client, server],
 });
-export const { program0, program1 } = resetWhileConnecting.run;

@@ -1,13 +1,13 @@
 /**
- * CQs change their size while completions come to them and to others: every completion comes once and in order, and the memory of the old
- * ring is not needed any more when the call has returned (ibv_resize_cq; IBTA 11.2.8.4).
+ * CQs are resized while completions arrive in them and in others: every completion arrives once and in order, and the device no longer uses the old
+ * ring when the call has returned (ibv_resize_cq; IBTA 11.2.8.4).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { type ArgsOf, type Draft, maybe, SEND, type Stage, scene, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { SEND, scene, series, times } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const cqCount = 1 + random.below(4);
   const args = {
     cqCount,
@@ -21,9 +21,9 @@ function draw(random: Random) {
   };
   const set = {
     'pcie.iommu.isEnabled': random.chance(0.7),
-    ...maybe(random, 0.7, () => ({ 'hca.cqcCacheEntries': 1, 'hca.cqcCacheWays': 1 })),
-    ...maybe(random, 0.7, () => ({ 'pcie.rootComplex.readLatencyPs': 10_000_000 })),
-    ...maybe(random, 0.3, () => ({ 'pcie.link.generation': 1, 'pcie.link.lanes': 1 })),
+    ...random.maybe(0.7, () => ({ 'hca.cqcCacheEntries': 1, 'hca.cqcCacheWays': 1 })),
+    ...random.maybe(0.7, () => ({ 'pcie.rootComplex.readLatencyPs': 10_000_000 })),
+    ...random.maybe(0.3, () => ({ 'pcie.link.generation': 1, 'pcie.link.lanes': 1 })),
   };
   return { args, set, hasDrawnHardware: random.chance(0.3) } satisfies Draft<unknown>;
 }
@@ -32,16 +32,14 @@ const empty = { sgList: [], numSge: 0 };
 /** Number of the first receive; sends begin at 0. */
 const firstReceive = 1000;
 
-/** Both send to each other, and the first one resizes. */
 async function resizer(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
   const { cqCount, requests, rounds } = stage.args;
   const device = await stage.open();
   const cqs: ibv.IbvCq[] = [];
-  const qps: ibv.IbvQp[] = [];
-  for (let at = 0; at < cqCount; at++) {
+  const qps = await series(cqCount, async (at) => {
     cqs.push(await device.cq(63));
-    qps.push(...(await device.rcQps(1, cqs[at]!, { maxSendWr: 32, maxRecvWr: 32 })));
-  }
+    return (await device.rcQps(1, cqs[at]!, { maxSendWr: 32, maxRecvWr: 32 }))[0]!;
+  });
   const receive = (): void => {
     for (const qp of qps)
       for (let id = 0; id < requests; id++) ibv.postRecv(qp, { ...empty, wrId: firstReceive + id });
@@ -70,10 +68,7 @@ async function resizer(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
 }
 
 export const resizedInTraffic = scene({
-  name: 'resized-in-traffic',
   about: 'CQs are resized while completions come to them and to others',
-  module: import.meta.url,
   draw,
   programs: [resizer, resizer],
 });
-export const { program0 } = resizedInTraffic.run;

@@ -1,8 +1,8 @@
 /**
- * Datagrams of several QPs for several QPs that share a receive queue. Each takes one receive while there is one: it comes whole, after the bytes
- * for a GRH, in the order of its sender, and says who sent it. What has a wrong Q_Key, or is for a QP that has failed or gone, is dropped and
- * takes none (IBTA 9.6.1.3, 9.8.3, 10.2.5); what finds none is dropped. The limit event comes when fewer receives are left than that (10.2.9),
- * once for each time that it is armed.
+ * Datagrams of several QPs for several QPs that share a receive queue. Each takes one receive while the queue has any: it arrives whole, after the
+ * bytes for a GRH, in the order of its sender, and names it. A datagram with a wrong Q_Key, or for a failed or destroyed QP, is dropped and takes
+ * none (IBTA 9.6.1.3, 9.8.3, 10.2.5). The limit event arrives when fewer receives than the limit are left (10.2.9), once for each time that it
+ * is armed.
  *
  *     answerer: receives, limit ─► asker: datagrams, all sent ─► answerer: as many have come as there were receives? ─► …
  */
@@ -15,20 +15,19 @@ import {
   qkey,
   type RcBuffer,
 } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { allThatCame, datagramQps, grhBytes, readyDatagrams } from './datagrams.ts';
-import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
-import { isSame, isWell, oneOf, patternOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { isSame, isWell, patternOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
 
 const payloadBytesMax = 4096;
 const slotBytes = grhBytes + payloadBytesMax;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const senders = 1 + random.below(4);
   const receivers = 2 + random.below(5);
-  const maxWr = oneOf(random, [3, 7, 15, 31]);
-  const lengthMax = oneOf(random, [8, 300, payloadBytesMax]);
+  const maxWr = random.oneOf([3, 7, 15, 31]);
+  const lengthMax = random.oneOf([8, 300, payloadBytesMax]);
   // The last QP stays.
   let doomed = 0;
   const rounds = times(3 + random.below(6), () => {
@@ -74,7 +73,6 @@ async function exchange(stage: Stage<Args>, { endpoint }: Device, qps: readonly 
   return there;
 }
 
-/** Sends. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { senders, maxWr, rounds } = stage.args;
   const device = await stage.open();
@@ -104,7 +102,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Receives. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { receivers, maxWr, rounds } = stage.args;
   const device = await stage.open();
@@ -121,7 +118,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
     await stage.meet('receives');
     await stage.meet('datagrams');
     await queue.judge(`round ${round}`, plan, firstOf(rounds, round));
-    // What was armed and has not come does not come later.
+    // A limit event that has not arrived must not arrive later.
     if (plan.limit > 0) await ibv.modifySrq(srq, { srqLimit: 0 }, ibv.IBV_SRQ_LIMIT);
   }
   await stage.meet('over');
@@ -223,10 +220,7 @@ class Queue {
 }
 
 export const sharedDatagrams = scene({
-  name: 'shared-datagrams',
   about: 'datagrams for QPs that share a receive queue, some without a receive, a QP or the right Q_Key',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = sharedDatagrams.run;

@@ -1,15 +1,13 @@
 /**
- * QPs share a receive queue whose receives end in any order, since completions are taken from this CQ and from that one, and QPs go: by an error
- * in the middle of a message, or with receives that were not polled. Each message lies in one receive, in the order of its connection; and in the
- * end every receive of the queue can still be used (IBTA 10.2.9.3: a receive that a message has begun when its QP fails completes in error; the
+ * QPs share a receive queue whose receives end in any order, since several CQs are polled, and QPs vanish: by an error in mid-message, or with
+ * unpolled receives. Each message arrives in one receive, in the order of its connection; and in the end every receive of the queue is usable (IBTA 10.2.9.3: a receive that a message has begun when its QP fails completes in error; the
  * others stay in the queue).
  */
-import { psPerMs } from '../../base/index.ts';
+
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Device, Draft, Stage, Taken } from './language/index.ts';
-import { filled, isWell, oneOf, SEND, scene, sumOf, times, topic } from './language/index.ts';
+import type { ArgsOf, Device, Draft, Draws, Stage, Taken } from './language/index.ts';
+import { filled, isWell, psPerMs, SEND, scene, series, sumOf, times, topic } from './language/index.ts';
 
 type Message = readonly [qp: number, lengthBytes: number];
 
@@ -18,15 +16,15 @@ const slotBytes = 16_384;
 const blank = 0xee;
 const restMs = 100;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const qpCount = 2 + random.below(5);
   const cqCount = 1 + random.below(3);
-  const maxWr = oneOf(random, [3, 7, 15, 31]);
+  const maxWr = random.oneOf([3, 7, 15, 31]);
   const isLong = random.chance(0.3);
   const length = (): number =>
     isLong
       ? random.below(slotBytes + 1)
-      : oneOf(random, [random.below(10), random.below(300), random.below(5000)]);
+      : random.oneOf([random.below(10), random.below(300), random.below(5000)]);
   // The last QP stays to the end.
   const doomed = times(qpCount - 1, (qp) => qp);
   const turns = times(4 + random.below(8), () => {
@@ -67,7 +65,6 @@ const goneTopic = topic<number>('gone');
 /** The byte of which a message is made. */
 const byteOf = (qp: number, number: number): number => (37 * qp + 11 * number + 1) % 0xed;
 
-/** Sends. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const device = await stage.open();
   const cq = await device.cq(255);
@@ -100,16 +97,13 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Receives. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { qpCount, cqCount, maxWr, maxSge, turns } = stage.args;
   const device = await stage.open();
-  const cqs: ibv.IbvCq[] = [];
-  for (let at = 0; at < cqCount; at++) cqs.push(await device.cq(255));
+  const cqs = await series(cqCount, () => device.cq(255));
   const srq = await device.srq({ maxWr, maxSge });
-  const qps: ibv.IbvQp[] = [];
   const init = { srq, qpType: ibv.IBV_QPT_RC, cap: { maxSendWr: 1 } };
-  for (let at = 0; at < qpCount; at++) qps.push(await device.qp(cqs[at % cqCount]!, init));
+  const qps = await series(qpCount, (at) => device.qp(cqs[at % cqCount]!, init));
   const granted = (await ibv.querySrq(srq)).maxWr!;
   const area = await device.buffer(qpCount * granted * slotBytes);
   const queue = new SharedQueue({ stage, device, srq, cqs, qps, area, granted });
@@ -211,7 +205,7 @@ class SharedQueue {
   async #endInError(qp: number): Promise<void> {
     const { stage, device, cqs, qps } = this.#parts;
     for (const cq of cqs) await this.#poll(cq, 255);
-    // What it has not received by now stays in the queue.
+    // Receives that it has not used stay in the queue.
     this.#inQueueCount += this.#due[qp]!.lengths.splice(0).length;
     const events = await stage.asyncEvents(device.context);
     const lastWqe = ibv.IBV_EVENT_QP_LAST_WQE_REACHED;
@@ -281,10 +275,7 @@ class SharedQueue {
 }
 
 export const sharedReceives = scene({
-  name: 'shared-receives',
   about: 'receives of a shared queue end out of order, and QPs that use it fail and go',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = sharedReceives.run;

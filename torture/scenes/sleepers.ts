@@ -1,11 +1,9 @@
 /**
- * A program on every core of a host sleeps, and one of them waits for messages with deadlines that are mostly taken back: each sleep lasts as
- * long as it was asked for, however many others are under way, and wherever the kernel of time keeps it: sleeps that are nearly as long as the
- * near events reach (sim/event-queue.ts), and much longer ones (nanosleep(2)).
+ * A program on every core of a host sleeps, and one waits for messages with deadlines that are mostly cancelled: each sleep has the requested length
+ * with any number of others, in either part of the event queue: sleeps near its border (sim/event-queue.ts), and much longer ones
+ * (nanosleep(2)).
  */
-import { psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import { type Draft, on, oneOf, type Stage, scene, sumOf, times } from './language/index.ts';
+import { type Draft, type Draws, on, psPerUs, type Stage, scene, sumOf, times } from './language/index.ts';
 import { sender, type Waits, waiter } from './timed-waits.ts';
 
 const sleeperCount = 9;
@@ -19,8 +17,8 @@ interface Args extends Waits {
   readonly sleepsPs: readonly (readonly number[])[];
 }
 
-function draw(random: Random): Draft<Args> {
-  const nearShare = oneOf(random, [0, 0.5, 1]);
+function draw(random: Draws): Draft<Args> {
+  const nearShare = random.oneOf([0, 0.5, 1]);
   const sleepPs = (): number =>
     random.chance(nearShare)
       ? nearPs - 60_000 + random.below(80_000)
@@ -55,10 +53,7 @@ async function sleeper(stage: Stage<Args>): Promise<void> {
 }
 
 export const sleepers = scene({
-  name: 'sleepers',
   about: 'a program on every core sleeps, and one waits with deadlines that messages take back',
-  module: import.meta.url,
   draw,
   programs: [waiter, sender, ...times(sleeperCount, () => on(0, sleeper))],
 });
-export const { program0, program1, program2 } = sleepers.run;

@@ -1,13 +1,13 @@
 /**
- * Many small WRITEs and SENDs at once to and from a host that takes writes of its device slowly, and few at a time: completions of both sides
- * pile up in the device, in one fifo after the other, and all of them come, in order, when the host takes them.
+ * Many small WRITEs and SENDs to and from a host whose memory accepts writes slowly, and few at a time: completions of both sides fill one fifo of
+ * the device after the other, and all arrive in order.
  *
  *     posts ══► wire ══► completions ─► fifos, full ──(1 of some microseconds)──► host
  */
-import type { Random } from '../../sim/index.ts';
+
 import { drawLink } from './few-credits.ts';
-import type { Draft, Side, Stage } from './language/index.ts';
-import { connect, oneOf, READ, SEND, scene, times, WRITE } from './language/index.ts';
+import type { Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   readonly qpCount: number;
@@ -20,13 +20,11 @@ const areaBytes = 4096;
 /** Of receives; a completion of a request has its number. */
 const receiveId = -1;
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const qpCount = 1 + random.below(2);
-  const kinds = oneOf(random, [[WRITE], [SEND], [WRITE, SEND]]);
+  const kinds = random.oneOf([[WRITE], [SEND], [WRITE, SEND]]);
   const readShare = random.chance(0.3) ? 0.05 : 0;
-  const opcodes = times(20 + random.below(20), () =>
-    random.chance(readShare) ? READ : oneOf(random, kinds),
-  );
+  const opcodes = times(20 + random.below(20), () => (random.chance(readShare) ? READ : random.oneOf(kinds)));
   const lengthBytes = 1 + random.below(random.chance(0.7) ? 64 : 300);
   const writeLatencyPs = 200_000 + random.below(1_500_000);
   return {
@@ -40,7 +38,6 @@ function draw(random: Random): Draft<Args> {
   };
 }
 
-/** Both do the same. */
 async function player(stage: Stage<Args>): Promise<void> {
   const { qpCount, opcodes, lengthBytes } = stage.args;
   const sends = opcodes.filter((opcode) => opcode === SEND).length;
@@ -68,10 +65,7 @@ async function player(stage: Stage<Args>): Promise<void> {
 }
 
 export const slowHost = scene({
-  name: 'slow-host',
   about: 'completions of many small requests pile up in front of a host that takes writes slowly',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = slowHost.run;

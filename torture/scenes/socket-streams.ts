@@ -1,22 +1,21 @@
 /**
- * The traditional path: connections of sockets over the NIC, by either version of IP, on cables that lose and damage frames. Each carries
- * streams of its own in both directions, in calls of all lengths, half closed by either side first; what arrives is what was sent, once and in
- * order, and then the end (RFC 9293, 3.10.4). A port without a listener refuses (3.10.7.1).
+ * Connections of sockets over the NIC, on cables that lose and damage frames. Each carries a stream in each direction, in calls of all lengths, half
+ * closed by either side first; sent bytes arrive once and in order, and then the end (RFC 9293, 3.10.4). A port without a listener refuses
+ * (3.10.7.1).
  */
 import * as sockets from '../../experiments/workloads/index.ts';
 import { addressOf } from '../../machine/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { oneOf, patternOf, scene, sumOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { patternOf, scene, sumOf, times } from './language/index.ts';
 
 const port = 7000;
 const closedPort = 7999;
 
-function draw(random: Random) {
-  const mtu = oneOf(random, [576, 1500, 1500, 9000]);
+function draw(random: Draws) {
+  const mtu = random.oneOf([576, 1500, 1500, 9000]);
   const perMillion = (): number => (random.chance(0.5) ? 0 : Math.round(100 * 300 ** random.unit()));
   const stream = () => {
-    const most = oneOf(random, [3, 200, 3000, 60_000]);
+    const most = random.oneOf([3, 200, 3000, 60_000]);
     return {
       // Bytes of each call of send(2).
       writes: times(random.below(8), () => 1 + random.below(most)),
@@ -36,7 +35,7 @@ function draw(random: Random) {
     'machine.adapter': 'nic',
     'ethernet.mtuBytes': mtu,
     'net.driver.mtu': mtu,
-    'ethernet.gigabitsPerSecond': oneOf(random, [1, 10, 40]),
+    'ethernet.gigabitsPerSecond': random.oneOf([1, 10, 40]),
     'ethernet.lossPerMillion': perMillion(),
     'ethernet.corruptionPerMillion': perMillion(),
     'ethernet.receiveFifoFrames': 4 + random.below(60),
@@ -126,12 +125,9 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const socketStreams = scene({
-  name: 'socket-streams',
   about:
     'connections of sockets over the NIC carry streams of all lengths, on cables that lose and damage frames',
-  module: import.meta.url,
   cable: 'ethernet',
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = socketStreams.run;

@@ -1,21 +1,20 @@
 /**
- * CQs are armed for any completion, or for solicited ones alone, up to three times in a row, and messages of all kinds arrive, the last of
- * them perhaps too long. A CQ armed for solicited completions reports those that request it and every failure; a later request for solicited
- * ones does not weaken a pending one for any completion (IBTA 11.4.2.2).
+ * CQs are armed for any completion or for solicited ones, up to three times in a row, and messages of all kinds arrive, perhaps one that is too
+ * long. A CQ armed for solicited completions reports those and every failure; a later request for solicited ones does not weaken a pending one
+ * for any completion (IBTA 11.4.2.2).
  */
-import { psPerMs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
-import { connect, SEND, scene, statusesOf, times } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
+import { connect, psPerMs, SEND, scene, statusesOf, times } from './language/index.ts';
 
 type Message = 'plain' | 'solicited' | 'too long';
 
-/** What is waited for an event that ought not to come; one that ought to takes microseconds. */
+/** Wait for an event that must not arrive; a due one takes microseconds. */
 const patienceMs = 50;
 const receiveBytes = 64;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const rounds = times(3 + random.below(6), () => {
     const plain = times(random.below(4), (): Message => (random.chance(0.3) ? 'solicited' : 'plain'));
     const isFlawed = plain.length === 0 || random.chance(0.4);
@@ -84,10 +83,7 @@ async function player(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
 }
 
 export const solicitedEvents = scene({
-  name: 'solicited-events',
   about: 'CQs armed for any or for solicited completions get plain, solicited and failing ones',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = solicitedEvents.run;

@@ -1,17 +1,15 @@
 /**
- * More memory is wanted than there is, while devices work in pinned memory: pages go to swap and come back with their bytes, pinned ones stay
- * where they are, and what a device or a program wrote into pages that had been swapped before is not lost when they are swapped again
- * (mlock(2); pin_user_pages; swap).
+ * A program uses more memory than the host has, while devices work in pinned memory: pages are swapped out and return with their bytes, pinned ones
+ * stay, and writes of a device or a program into pages that were swapped earlier survive the next swap (mlock(2); pin_user_pages; swap).
  *
  *     fill all ─► change some, have the peer write some, read some ─► over and over ─► every byte
  */
 import { allAccess } from '../../experiments/workloads/index.ts';
 import type { Process } from '../../host/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
-import { Random } from '../../sim/index.ts';
 import type { IbvMr } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Played, Reach, Stage } from './language/index.ts';
-import { connect, oneOf, patternOf, scene, times, topic, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Played, Reach, Stage } from './language/index.ts';
+import { connect, patternOf, Random, scene, times, topic, WRITE } from './language/index.ts';
 
 const kinds = ['write', 'write', 'read', 'peer', 'peer', 'peerKept', 'fork'] as const;
 const pageBytes = 4096;
@@ -20,7 +18,7 @@ const reservedMib = 48;
 /** Frames that the driver gives to its device, at least. */
 const donatedPages = 2185;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const chunkPages = 16 + random.below(48);
   const framesMax = (sizeMib - reservedMib) * 256 - donatedPages;
   const chunks = Math.ceil((framesMax + random.below(500)) / chunkPages);
@@ -29,7 +27,7 @@ function draw(random: Random) {
     chunks,
     chunkPages,
     rounds: times(3 + random.below(5), () => ({
-      kind: oneOf(random, kinds),
+      kind: random.oneOf(kinds),
       // It is written to, read, or registered for the peer.
       chunk: random.below(chunks),
       // Chunks that are looked at afterwards, which pushes others out.
@@ -58,7 +56,7 @@ function pageOf(bytes: Uint8Array, page: number, version: number): Uint8Array {
   return bytes;
 }
 
-/** What chunks hold: versions of pages, and rounds in which the peer wrote a whole chunk last; -1 when the program did. */
+/** Contents of chunks: versions of pages, and the round in which the peer wrote a whole chunk last, or -1 if the program did. */
 interface Contents {
   readonly versions: Uint32Array;
   readonly byPeer: Int32Array;
@@ -188,9 +186,7 @@ async function peer(stage: Stage<Args>): Promise<void> {
 }
 
 export const squeezed = scene({
-  name: 'squeezed',
   about: 'a program has more memory than there is, parts of which its peer writes',
-  module: import.meta.url,
   // Rings for long frames would take nearly all of the memory.
   cable: 'infiniband',
   draw,
@@ -198,4 +194,3 @@ export const squeezed = scene({
   judge: ({ told: [swapped] }: Played<Args, readonly [number, unknown]>) =>
     swapped > 0 ? [] : ['nothing was swapped'],
 });
-export const { program0, program1 } = squeezed.run;

@@ -1,12 +1,10 @@
 /**
- * Memory is taken away from the device while it works with it, and used for other things at once: what was there before the call may still
- * arrive, what is written after the call has returned may not, and no other owner writes over it (IBTA 10.6.7.2: a deregistered region is not
- * accessed any more; 10.2.4.4: nor the buffers of a destroyed QP's requests).
+ * Memory is taken away from the device in mid-traffic and reused at once: bytes from before the call may still arrive, bytes that are written after
+ * its return may not, and the device does not overwrite them (IBTA 10.6.7.2: a deregistered region is not accessed any more; 10.2.4.4: nor the
+ * buffers of a destroyed QP's requests).
  */
-import { psPerNs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { Draft, Reach, Stage } from './language/index.ts';
-import { connect, filled, maybe, oneOf, READ, scene, topic, WRITE } from './language/index.ts';
+import type { Draft, Draws, Reach, Stage } from './language/index.ts';
+import { connect, filled, psPerNs, READ, scene, topic, WRITE } from './language/index.ts';
 
 interface Args {
   readonly opcode: number;
@@ -21,7 +19,7 @@ interface Args {
   readonly delayNs: number;
 }
 
-/** What a side's bytes are before, and afterwards: the device may spread the first kind and never the second. */
+/** Bytes of each side before the call and afterwards: the device may send the first kind, never the second. */
 const before: readonly number[] = [0x11, 0x22];
 const after: readonly number[] = [0x33, 0x44];
 
@@ -39,7 +37,7 @@ const slow = [
 ];
 
 /** Regions that take the only MPT entry on chip from each other: the entry of the one that goes is being read most of the time. */
-function drawSlowLookups(random: Random): Draft<Args> {
+function drawSlowLookups(random: Draws): Draft<Args> {
   const count = 14 + random.below(16);
   const isRead = random.chance(0.5);
   const side = isRead === random.chance(0.7) ? 1 : 0;
@@ -47,13 +45,13 @@ function drawSlowLookups(random: Random): Draft<Args> {
   const lengthBytes = 64 << random.below(3);
   // Queues, contexts and requests are read first, each in its turn.
   const delayNs = Math.floor(((6 + random.unit() * (count - 4)) * readLatencyPs) / psPerNs);
-  // What the command writes is in memory when an entry that was read before it is on its way back.
+  // The command's writes are in memory while an entry that was read before them is in flight.
   const share = random.chance(0.85) ? 0.5 + random.unit() / 2 : random.unit();
   const set = {
     'pcie.rootComplex.readLatencyPs': readLatencyPs,
     'pcie.rootComplex.writeLatencyPs': Math.floor(readLatencyPs * share),
     ...oneMpt,
-    ...maybe(random, 0.6, () => oneMtt),
+    ...random.maybe(0.6, () => oneMtt),
   };
   const opcode = isRead ? READ : WRITE;
   const args = { opcode, how: 'deregister', side, count, lengthBytes, alternates: true, delayNs } as const;
@@ -61,7 +59,7 @@ function drawSlowLookups(random: Random): Draft<Args> {
 }
 
 /** Reads by one tag, in small pieces, of long requests: what has been looked up waits for many microseconds to be read. */
-function drawQueuedAccesses(random: Random): Draft<Args> {
+function drawQueuedAccesses(random: Draws): Draft<Args> {
   const isRead = random.chance(0.5);
   // Whose memory the device reads, four times of five.
   const reading = isRead ? 1 : 0;
@@ -78,12 +76,12 @@ function drawQueuedAccesses(random: Random): Draft<Args> {
     'dma.tagCount': 1,
     'pcie.rootComplex.readLatencyPs': 500_000 + random.below(2_500_000),
     'pcie.enumeration.maxReadRequestBytes': 256 << random.below(3),
-    ...maybe(random, 0.3, () => narrow),
+    ...random.maybe(0.3, () => narrow),
   };
   return { args, set, climate: 'flawed' };
 }
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const kind = random.unit();
   if (kind < 0.42) return drawSlowLookups(random);
   if (kind < 0.8) return drawQueuedAccesses(random);
@@ -97,7 +95,7 @@ function draw(random: Random): Draft<Args> {
     alternates,
     delayNs: random.below(30_000),
   };
-  return { args, set: oneOf(random, slow), hasDrawnHardware: random.chance(0.5), climate: 'flawed' };
+  return { args, set: random.oneOf(slow), hasDrawnHardware: random.chance(0.5), climate: 'flawed' };
 }
 
 const otherTopic = topic<Reach>('other');
@@ -134,10 +132,7 @@ async function player(stage: Stage<Args>): Promise<void> {
 }
 
 export const takenAway = scene({
-  name: 'taken-away',
   about: 'a region or a QP goes while requests use its memory, which holds other bytes at once',
-  module: import.meta.url,
   draw,
   programs: [player, player],
 });
-export const { program0 } = takenAway.run;

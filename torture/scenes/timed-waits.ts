@@ -1,11 +1,11 @@
 /**
- * A program that waits for events with deadlines, and sleeps: each wait lasts as long as it was asked for unless what it waits for comes, and
- * nothing of a wait that is over ends a later one (ibv_get_cq_event with a deadline, as poll(2) gives it; nanosleep(2)).
+ * A program waits for events with deadlines, and sleeps: each wait has the requested length unless its event arrives, and an earlier wait does not
+ * end a later one (ibv_get_cq_event with a deadline, as of poll(2); nanosleep(2)).
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import { connect, type Draft, oneOf, SEND, type Stage, scene, times } from './language/index.ts';
+import type { Draft, Draws, Stage } from './language/index.ts';
+import { connect, psPerNs, psPerUs, SEND, scene, times } from './language/index.ts';
 
 const kinds = ['completion', 'completion', 'async', 'sleep', 'sleep', 'command'] as const;
 
@@ -15,13 +15,13 @@ export interface Waits {
   readonly pausesNs: readonly number[];
 }
 
-function draw(random: Random): Draft<Waits> {
+function draw(random: Draws): Draft<Waits> {
   // In half of the stories most waits are cut short, and the next ones last longer than they would have.
   const isBusy = random.chance(0.5);
   const lengthNs = (): number => Math.floor(2 ** (isBusy ? 18 + 4 * random.unit() : 22 * random.unit()));
   const pauseNs = (): number => Math.floor(2 ** (isBusy ? 13 + 6 * random.unit() : 22 * random.unit()));
   const args = {
-    waits: times(4 + random.below(16), () => ({ kind: oneOf(random, kinds), lengthNs: lengthNs() })),
+    waits: times(4 + random.below(16), () => ({ kind: random.oneOf(kinds), lengthNs: lengthNs() })),
     pausesNs: times(1 + random.below(isBusy ? 16 : 12), pauseNs),
   };
   return { args, hasDrawnHardware: random.chance(0.5) };
@@ -82,10 +82,7 @@ export async function sender(stage: Stage<Waits>): Promise<void> {
 }
 
 export const timedWaits = scene({
-  name: 'timed-waits',
   about: 'waits with deadlines, sleeps and commands follow one another while messages come',
-  module: import.meta.url,
   draw,
   programs: [waiter, sender],
 });
-export const { program0, program1 } = timedWaits.run;

@@ -1,14 +1,12 @@
 /**
- * Messages of unreliable services, some of which lose a packet: those that are whole come whole, in order and from the beginning of their
- * receives, the others not at all (IBTA 9.8.2, 9.8.3); those without a receive are dropped as fast as they come; a request with a wrong key
- * stops the send queue and nothing else, until software starts it again (10.3.1, SQE).
+ * Messages of unreliable services, some of which lose a packet: whole messages arrive whole, in order and from the beginning of their receives, the
+ * others not at all (IBTA 9.8.2, 9.8.3); messages without a receive are dropped at full speed; a request with a wrong key stops the send queue
+ * alone, until software restarts it (10.3.1, SQE).
  */
 import { psPerMs, psPerNs, psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { connectUnreliable, grhBytes, type UnreliableSide } from './datagrams.ts';
-import type { Draft, Ended, Played, Stage } from './language/index.ts';
+import type { Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
 import { isSame, isWell, mtuOf, patternOf, scene, statusesOf, sumOf, times } from './language/index.ts';
 
 interface Args {
@@ -31,7 +29,7 @@ const mtuBytes = ({ mtuCode, transport }: Pick<Args, 'mtuCode' | 'transport'>): 
 const answerId = 1000;
 const floodCount = 600;
 
-function draw(random: Random): Draft<Args> {
+function draw(random: Draws): Draft<Args> {
   const transport = random.chance(0.6) ? 'UC' : 'UD';
   if (random.chance(0.2)) return drawFlood(transport);
   const mtuCode = 1 + random.below(3);
@@ -97,7 +95,7 @@ async function sender(stage: Stage<Args>): Promise<Sent> {
   const back: Ended[] = [];
   if (flawed >= 0) {
     state = (await ibv.queryQp(side.qp)).qpState;
-    // What comes in is not concerned.
+    // Incoming messages are not affected.
     side.receive(answerId, { offset: flawed * slot, lengthBytes: slot });
     await stage.meet('answer');
     back.push(...(await side.watch(1, patience)));
@@ -153,12 +151,8 @@ function wholeOf({ lengths, flawed, ...rest }: Args, faults: readonly FaultEntry
   });
 }
 
-function judge({
-  args,
-  faults,
-  told: [sent, { ended, came }],
-  set,
-}: Played<Args, readonly [Sent, Came]>): string[] {
+function judge({ args, faults, told, set }: Played<Args, readonly [Sent, Came]>): string[] {
+  const [sent, { ended, came }] = told;
   const { lengths, receives, flawed } = args;
   const found: string[] = [];
   const due = lengths.map((_, id) => {
@@ -191,12 +185,9 @@ function judge({
 const excerpt = (values: readonly unknown[]): string => JSON.stringify(values).slice(0, 100);
 
 export const tornMessages = scene({
-  name: 'torn-messages',
   about: 'messages of unreliable services that lose packets, have no receive, or stop the send queue',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [sender, receiver],
   judge,
 });
-export const { program0, program1 } = tornMessages.run;

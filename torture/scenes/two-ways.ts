@@ -1,17 +1,15 @@
 /**
- * Several QPs share a slow link: READs that are answered meet WRITEs of the same side, and long messages of one QP short ones
- * of another. No direction and no QP starves, and what the parameters say of turns is kept: so many responses, then a request
- * (`hca.responseBurstPackets`), and so many packets of one message in a row (`hca.burstPackets`; docs/reference/timing.md).
+ * Several QPs share a slow link: READ responses compete with WRITEs of the same side, and long messages of one QP with short ones of another. No
+ * direction and no QP starves, and the link alternates by the parameters: responses before a request (`hca.responseBurstPackets`), and packets of
+ * one message in a row (`hca.burstPackets`; docs/reference/timing.md).
  */
-import { psPerNs, psPerUs } from '../../base/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Stage } from './language/index.ts';
-import { connect, isWell, mtuOf, oneOf, READ, scene, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, Played, Stage } from './language/index.ts';
+import { connect, isWell, mtuOf, psPerNs, psPerUs, READ, scene, times, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const isTwoWay = random.chance(0.65);
   const args = {
-    // What node 0 asks for, and whether node 1 writes to it meanwhile.
+    // Requests of node 0, and whether node 1 writes to it at the same time.
     opcode: isTwoWay ? READ : WRITE,
     isTwoWay,
     qpCount: isTwoWay ? 2 + random.below(2) : 2,
@@ -31,7 +29,7 @@ function draw(random: Random) {
   const turns = isTwoWay
     ? { 'hca.responseBurstPackets': 1 + random.below(4) }
     : { 'hca.burstPackets': 6 + random.below(11) };
-  const [speed, lanes] = oneOf(random, links);
+  const [speed, lanes] = random.oneOf(links);
   return { args, set: { 'wire.speed': speed, 'wire.lanes': lanes, ...turns } } satisfies Draft<unknown>;
 }
 
@@ -51,7 +49,7 @@ async function player(stage: Stage<Args>): Promise<readonly Ended[]> {
   await stage.meet('begin');
   const isAsking = stage.node === 0 || isTwoWay;
   const opcode = stage.node === 0 ? asked : WRITE;
-  // What is read lies elsewhere than what is written.
+  // READs and WRITEs use separate parts.
   const offset = opcode === WRITE ? lengthBytes : 0;
   for (let at = 0; at < most && isAsking; at++)
     for (let qp = 0; qp < qpCount; qp++) {
@@ -95,10 +93,7 @@ function judgeQps(ended: readonly Ended[], { count, qpCount }: Args, node: numbe
 /** As long as both directions have work, each has its part; some messages are under way at the edges. */
 function judgeWays(told: Both, { qpCount, count }: Args, burst: number): string[] {
   const endPs = Math.min(...told.map((ended) => ended.at(-1)!.atPs));
-  const [read, written] = told.map((ended) => ended.filter(({ atPs }) => atPs <= endPs).length) as [
-    number,
-    number,
-  ];
+  const [read = 0, written = 0] = told.map((ended) => ended.filter(({ atPs }) => atPs <= endPs).length);
   const edge = 4 * qpCount;
   const what = `${written} messages were written while ${read} were read, of ${count * qpCount}`;
   return [
@@ -112,18 +107,15 @@ function judgeTurns(ended: readonly Ended[], { count, packets }: Args, burst: nu
   const end = ended.findLastIndex(({ id }) => id === 0);
   const short = ended.slice(0, end).filter(({ id }) => id === 1).length;
   const due = (count * packets) / burst;
-  // What stands in the queue before the wire counts for either.
+  // Packets that wait in front of the wire count for either.
   const isRight = short <= 2 * due + 32 && short >= due / 2 - 32;
   const what = `${short} short messages of one QP went beside ${count * packets} packets of another`;
   return isRight ? [] : [`${what} in bursts of ${burst}`];
 }
 
 export const twoWays = scene({
-  name: 'two-ways',
   about: 'READs and WRITEs of several QPs share a slow link in both directions',
-  module: import.meta.url,
   draw,
   programs: [player, player],
   judge,
 });
-export const { program0 } = twoWays.run;

@@ -1,15 +1,22 @@
 /**
- * Requests whose answers get lost again and again, some time after one that was answered: each attempt waits for the whole of the ACK
- * time-out, from its own sending on, and there are as many as the retry count says (IBTA 9.7.6.1.3, 9.9.2.1.1). An answer gives all retries
- * back, so that later requests that lose as many attempts end well, too.
+ * Answers of requests are lost again and again, some time after an answered one: each attempt waits for the whole ACK time-out from its own sending
+ * on, and the retry count limits the attempts (IBTA 9.7.6.1.3, 9.9.2.1.1). An answer restores all retries, so that later requests with as many
+ * losses succeed, too.
  */
-import { psPerUs } from '../../base/index.ts';
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { ArgsOf, Draft, Ended, Played, Stage } from './language/index.ts';
-import { connect, READ, scene, sumOf, timeOutPsOf, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Ended, FaultEntry, Played, Stage } from './language/index.ts';
+import {
+  connect,
+  present,
+  psPerUs,
+  READ,
+  scene,
+  sumOf,
+  timeOutPsOf,
+  times,
+  WRITE,
+} from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const hasDrawnHardware = random.chance(0.4);
   const retryCount = random.below(8);
   const pause = (): number => (random.chance(0.3) ? 0 : random.unit() * 1.3);
@@ -81,18 +88,9 @@ async function asker(stage: Stage<Args>): Promise<Told[]> {
   return told;
 }
 
-/** Has what is asked for, and nothing else to do. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await connect(stage, { areaBytes: areaBytesOf(stage.args) });
-  await stage.meet('over');
-}
+const answerer = present<Args>((args) => ({ areaBytes: areaBytesOf(args) }));
 
-function judge({
-  args,
-  told: [told],
-  report,
-  set,
-}: Played<Args, readonly [readonly Told[], unknown]>): string[] {
+function judge({ args, told, report, set }: Played<Args, readonly [readonly Told[], unknown]>): string[] {
   const { retryCount, rounds } = args;
   const timeOutPs = timeOutPsOf(args.timeoutCode);
   const isDefault = Object.keys(set).every((path) => path === 'host.memory.sizeMib');
@@ -107,7 +105,7 @@ function judge({
     timeOutsDue += timeOuts;
     repeatedDue += count * attempts;
     repeatedLeast += attempts;
-    const { postedPs, sentPs, ended } = told[number]!;
+    const { postedPs, sentPs, ended } = told[0][number]!;
     const status = (at: number): string =>
       isOver ? (at === 0 ? 'RETRY_EXC_ERR' : 'WR_FLUSH_ERR') : 'SUCCESS';
     const due = times(count, (at) => `${firstId + at} ${status(at)}`);
@@ -137,13 +135,10 @@ function judge({
 }
 
 export const unanswered = scene({
-  name: 'unanswered',
   about:
     'answers are lost until retries are used up or nearly, once and again after requests that were answered',
-  module: import.meta.url,
   cable: 'infiniband',
   draw,
   programs: [asker, answerer],
   judge,
 });
-export const { program0, program1 } = unanswered.run;

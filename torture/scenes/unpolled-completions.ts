@@ -1,12 +1,12 @@
 /**
- * Completions wait in a CQ while it is resized, larger and smaller, over the end of its ring, with others on their way, and while QPs go whose
- * completions are among them. Those of the QPs that are left all come, once each and in their order (IBTA 11.2.8.3: a resize loses none);
- * those of a QP that is gone do not.
+ * Completions wait in a CQ while it is resized, larger and smaller, over the end of its ring, with others in flight, and while QPs vanish whose
+ * completions are among them. Those of the remaining QPs arrive once each and in order (IBTA 11.2.8.3: a resize loses none); those of a QP that
+ * is gone do not.
  */
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Side, Stage } from './language/index.ts';
-import { connect, isWell, scene, sumOf, times, WRITE } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
+import { connect, isWell, present, scene, sumOf, times, WRITE } from './language/index.ts';
 
 type Step =
   | { readonly kind: 'write'; readonly qp: number; readonly count: number }
@@ -22,7 +22,7 @@ const idsPerQp = 10_000;
 const restMs = 100;
 const slotBytes = 64;
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const qpCount = 1 + random.below(12);
   const isSlow = random.chance(0.4);
   const steps = times(30 + random.below(60), (): Step => {
@@ -38,7 +38,7 @@ function draw(random: Random) {
     'hca.mttCacheLines': 1,
     'hca.mttCacheWays': 1,
     'pcie.rootComplex.readLatencyPs': 1_000_000 * (1 + random.below(20)),
-    // What the device still writes when its pages are taken back does not arrive.
+    // Writes that are in flight when their pages are taken back do not arrive.
     'pcie.iommu.isEnabled': true,
   });
   return { args, set: isSlow ? slow() : {}, hasDrawnHardware: random.chance(0.5) } satisfies Draft<unknown>;
@@ -109,7 +109,6 @@ class Waiting {
   }
 }
 
-/** Writes. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { qpCount, entries, steps } = stage.args;
   const sizes = { areaBytes: 4096, qpCount, cqEntries: entries, cap: { maxSendWr: 128 } };
@@ -121,17 +120,10 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Is written to. */
-async function answerer(stage: Stage<Args>): Promise<void> {
-  await connect(stage, { areaBytes: 4096, qpCount: stage.args.qpCount });
-  await stage.meet('over');
-}
+const answerer = present<Args>(({ qpCount }) => ({ areaBytes: 4096, qpCount }));
 
 export const unpolledCompletions = scene({
-  name: 'unpolled-completions',
   about: 'a CQ with completions in it is resized, and QPs go whose completions are among them',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = unpolledCompletions.run;

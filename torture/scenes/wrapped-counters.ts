@@ -1,21 +1,11 @@
 /**
- * A queue that has worked for so long that its 16-bit WQE counters wrap, often with a packet lost at that place: every request is carried
- * out once and completes in its turn (interface sheet 6.2, 6.6; IBTA 10.8.3).
+ * The 16-bit WQE counters of a queue wrap, often with a packet lost at that place: every request is carried out once and completes in order
+ * (interface sheet 6.2, 6.6; IBTA 10.8.3).
  */
-import type { FaultEntry } from '../../machine/faults/index.ts';
-import type { Random } from '../../sim/index.ts';
+
 import * as ibv from '../../userlib/index.ts';
-import {
-  type ArgsOf,
-  connect,
-  type Draft,
-  SEND,
-  type Side,
-  type Stage,
-  scene,
-  times,
-  WRITE,
-} from './language/index.ts';
+import type { ArgsOf, Draft, Draws, FaultEntry, Side, Stage } from './language/index.ts';
+import { connect, SEND, scene, times, WRITE } from './language/index.ts';
 
 const wrap = 65_536;
 const slotCount = 512;
@@ -25,7 +15,7 @@ const areaBytes = slotCount * slotBytes;
 const receiveCount = 128;
 const attributes = { timeoutCode: 8, rnrTimerCode: 1 };
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     opcode: random.chance(0.5) ? SEND : WRITE,
     // Requests posted at once; the last of them is signalled.
@@ -104,11 +94,8 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const wrappedCounters = scene({
-  name: 'wrapped-counters',
   about: 'queues work for so long that their 16-bit counters wrap, with a packet lost there',
-  module: import.meta.url,
   isSlow: true,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = wrappedCounters.run;

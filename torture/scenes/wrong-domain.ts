@@ -1,14 +1,13 @@
 /**
- * Connections of two protection domains use one region by turns: those of its domain may, the others may not, whatever was looked up just
- * before, and of theirs nothing is written or read (IBTA 10.2.3, 10.6.3.1).
+ * Connections of two protection domains use one region alternately: those of its domain succeed, the others are refused, whatever the device looked
+ * up just before, and move no byte (IBTA 10.2.3, 10.6.3.1).
  */
 import { connectRc } from '../../experiments/workloads/index.ts';
-import type { Random } from '../../sim/index.ts';
 import { postSend } from '../../userlib/index.ts';
-import type { ArgsOf, Draft, Stage } from './language/index.ts';
+import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
 import { connect, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
-function draw(random: Random) {
+function draw(random: Draws) {
   const args = {
     // Host whose QPs are of another domain than the area, which is the answerer's, or the asker's own.
     strangeAt: random.chance(0.6) ? 'answerer' : 'asker',
@@ -71,7 +70,6 @@ async function asker(stage: Stage<Args>): Promise<void> {
   judgeBytes();
 }
 
-/** Answers. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { judgeBytes } = await begin(stage);
   await stage.meet('over');
@@ -80,10 +78,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
 }
 
 export const wrongDomain = scene({
-  name: 'wrong-domain',
   about: 'connections of the right and of a wrong protection domain use one region by turns',
-  module: import.meta.url,
   draw,
   programs: [asker, answerer],
 });
-export const { program0, program1 } = wrongDomain.run;

@@ -15,7 +15,7 @@ const honestCount = 3;
 
 type Write = (address: number, bytes: Uint8Array) => void;
 
-/** What becomes of the completions that the device writes into the bystander's CQ. */
+/** Alters the completions that the device writes into the bystander's CQ. */
 const falsified =
   (falsify: (address: number, cqe: Uint8Array, write: Write) => void) =>
   ({ emulation }: ServedDevice): void => {

@@ -11,37 +11,12 @@
  * twice or before its turn, and bytes that change where nothing was to be written.
  */
 
-import {
-  type CommandName,
-  CommandStatus,
-  CqeOpcode,
-  completionRequested,
-  controlSegment,
-  cqc,
-  cqe,
-  cqeBytes,
-  dataPointer,
-  indexFormOfKey,
-  mapEntry,
-  mpt,
-  mttEntry,
-  mttEntryBytes,
-  PathMigration,
-  PathMtu,
-  QpState,
-  qpMailbox,
-  queryDevCap,
-  ReceiveOpcode,
-  remoteAddressSegment,
-  ServiceType,
-  sendDoorbellOffset,
-  WqeOpcode,
-} from '../../abi/index.ts';
+import * as abi from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
-import { type GuestLife, REGION_BAR2, ramBytes } from './guest-life.ts';
+import { type GuestLife, REGION_BAR2, ramBytes, word32 } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
-import { eqn, icmBase, uarPage } from './well-behaved-guest.ts';
+import { contextsToRts, eqn, icmBase, logQueue, pathTo, uarPage } from './well-behaved-guest.ts';
 
 /** Where the device finds its memory, and where that lies in the guest's file. */
 const farAddress = 0x1a5c_3b96_e000;
@@ -62,7 +37,6 @@ const mptIndex = 0x3a1b;
 const key = mptIndex << 8;
 const firstMtt = 0x1_62e4;
 const pd = 0x4d93;
-const logQueue = 5;
 const entries = 2 ** logQueue;
 const wqeBytes = 64;
 const receivesBegin = wqeBytes * entries;
@@ -91,7 +65,7 @@ const noQueue = (): Queue => ({ posted: [], completed: 0, hasFailed: false });
 const noPair = (): Pair => ({ send: noQueue(), receive: noQueue(), filled: 0, sentMessages: 0 });
 
 export class Bystander {
-  /** What must not have been, in words. */
+  /** Words for contradictions. */
   readonly findings: string[] = [];
   /** Completions that came for what was asked. */
   completionCount = 0;
@@ -127,27 +101,27 @@ export class Bystander {
   /** Creates its objects at a device that a driver has just brought up, as far as a CQ at least. */
   create(lid: number): void {
     this.judge();
-    const sizes = queryDevCap.decode(this.#life.command('QUERY_DEV_CAP', { outBytes: 256 }).outBox);
+    const sizes = abi.queryDevCap.decode(this.#life.command('QUERY_DEV_CAP', { outBytes: 256 }).outBox);
     const places = [
       icmBase('qpc') + firstQpn * sizes.qpcEntryBytes,
       icmBase('cqc') + cqn * sizes.cqcEntryBytes,
       icmBase('dmpt') + mptIndex * sizes.dmptEntryBytes,
-      icmBase('mtt') + firstMtt * mttEntryBytes,
+      icmBase('mtt') + firstMtt * abi.mttEntryBytes,
     ];
     const maps = places.map((place, at) =>
-      mapEntry.encode({
+      abi.mapEntry.encode({
         icmAddress: BigInt(place - (place % pageBytes)),
         physicalAddress: BigInt(farAddress + (page.icm + at) * pageBytes),
         logSize4k: 0,
       }),
     );
-    // Where the pages are mapped already, the device has not forgotten what was there before: that goes on.
+    // If the pages are mapped already, the device still has the earlier objects: they stay in use.
     if (!this.#does('MAP_ICM', maps.length, Buffer.concat(maps))) return;
     this.#begin();
-    const mttPage = (page.icm + 3) * pageBytes + ((firstMtt * mttEntryBytes) % pageBytes);
+    const mttPage = (page.icm + 3) * pageBytes + ((firstMtt * abi.mttEntryBytes) % pageBytes);
     for (let at = 0; at < 3; at++) {
       const pageAddress = BigInt(bystandersCq + at * pageBytes);
-      this.#put(mttPage + at * mttEntryBytes, mttEntry.encode({ pageAddress, present: 1 }));
+      this.#put(mttPage + at * abi.mttEntryBytes, abi.mttEntry.encode({ pageAddress, present: 1 }));
     }
     this.#isThere = this.#createCq() && this.#createRegion() && [0, 1].every((qp) => this.#connect(qp, lid));
   }
@@ -167,8 +141,8 @@ export class Bystander {
       const qp = random.below(2);
       if (random.chance(0.5)) {
         this.#postReceive(peerOf(qp));
-        this.#send(qp, WqeOpcode.SEND);
-      } else this.#send(qp, WqeOpcode.RDMA_WRITE);
+        this.#send(qp, abi.WqeOpcode.SEND);
+      } else this.#send(qp, abi.WqeOpcode.RDMA_WRITE);
     }
   }
 
@@ -176,13 +150,13 @@ export class Bystander {
   judge(): void {
     if (!this.#hasCq || this.findings.length > 0) return;
     const found = this.#readCq();
-    // A write is lost while the guest has taken bus mastering or its memory from the device: what is behind it comes.
+    // Without bus mastering or memory the device loses a write: later entries arrive all the same.
     for (let ahead = 0; ahead < entries && this.findings.length === 0; ahead++) {
       const position = this.#consumed + ahead;
-      const at = (position % entries) * cqeBytes;
-      const entry = found.subarray(at, at + cqeBytes);
-      if (Buffer.compare(entry, this.#cqImage.subarray(at, at + cqeBytes)) === 0) continue;
-      if (cqe.fields.owner.get(viewOf(entry), 0) !== ((position / entries) & 1)) continue;
+      const at = (position % entries) * abi.cqeBytes;
+      const entry = found.subarray(at, at + abi.cqeBytes);
+      if (Buffer.compare(entry, this.#cqImage.subarray(at, at + abi.cqeBytes)) === 0) continue;
+      if (abi.cqe.fields.owner.get(viewOf(entry), 0) !== ((position / entries) & 1)) continue;
       this.#take(entry);
       this.#cqImage.set(entry, at);
       this.#consumed = position + 1;
@@ -207,7 +181,7 @@ export class Bystander {
   }
 
   #take(entry: Uint8Array): void {
-    const { qpn, isSend, opcode, wqeCounter } = cqe.decode(entry);
+    const { qpn, isSend, opcode, wqeCounter } = abi.cqe.decode(entry);
     const text = `completion ${Buffer.from(entry).toString('hex')}`;
     const pair = this.#qps[qpn - firstQpn];
     if (pair === undefined) {
@@ -215,7 +189,7 @@ export class Bystander {
       return;
     }
     const queue = isSend === 1 ? pair.send : pair.receive;
-    const isError = opcode === CqeOpcode.ERROR;
+    const isError = opcode === abi.CqeOpcode.ERROR;
     const number = queue.completed + ((wqeCounter - queue.completed) & 0xffff);
     if (queue.completed >= queue.posted.length) this.#find(`${text} of nothing that was posted`);
     else if (number >= queue.posted.length)
@@ -224,7 +198,7 @@ export class Bystander {
       );
     else if (!isError && opcode !== queue.posted[number])
       this.#find(`${text} of another operation than the one that was posted`);
-    else if (!isError && queue.hasFailed) this.#find(`${text}: success behind an error`);
+    else if (!isError && queue.hasFailed) this.#find(`${text}: success after an error`);
     if (isError) queue.hasFailed = true;
     else if (isSend === 0 && ++pair.filled > this.#qps[1 - (qpn - firstQpn)]!.sentMessages)
       this.#find(`${text} of a message that was never sent`);
@@ -256,11 +230,11 @@ export class Bystander {
   }
 
   #createCq(): boolean {
-    const context = cqc.encode({
+    const context = abi.cqc.encode({
       logEntries: logQueue,
       uarPage,
       eqn,
-      mttAddress: firstMtt * mttEntryBytes,
+      mttAddress: firstMtt * abi.mttEntryBytes,
       doorbellRecordAddress: BigInt(farAddress + page.records * pageBytes),
     });
     // The device makes all entries its own. Where it was not seen to end with that, nothing is known of them.
@@ -272,13 +246,13 @@ export class Bystander {
   }
 
   #createRegion(): boolean {
-    const context = mpt.encode({
+    const context = abi.mpt.encode({
       isRegion: 1,
       isPhysical: 1,
       remoteWriteEnabled: 1,
       localWriteEnabled: 1,
       localReadEnabled: 1,
-      keyIndexForm: indexFormOfKey(key),
+      keyIndexForm: abi.indexFormOfKey(key),
       pd,
       startAddress: BigInt(farAddress + page.source * pageBytes),
       lengthBytes: BigInt(2 * pageBytes),
@@ -287,46 +261,28 @@ export class Bystander {
   }
 
   #connect(qp: number, lid: number): boolean {
-    const initial = {
-      serviceType: ServiceType.RC,
-      pathMigration: PathMigration.MIGRATED,
-      pd,
-      sqLogCount: logQueue,
-      sqLogStride16: 2,
-      rqLogCount: logQueue,
-      rqLogStride16: 0,
-      uarPage,
-      localQpn: firstQpn + qp,
-      sendCqn: cqn,
-      receiveCqn: cqn,
-      remoteWriteEnabled: 1,
-      minRnrNak: 12,
-      doorbellRecordAddress: BigInt(recordOf(qp)),
-      mttAddress: (firstMtt + 1 + qp) * mttEntryBytes,
-    } as const;
-    const connected = {
-      ...initial,
-      pathMtu: PathMtu.MTU_1024,
-      logMaxMessage: 20,
-      remoteQpn: firstQpn + peerOf(qp),
-      nextReceivePsn: 0x5_2a00 + qp,
-      primaryPath: { remoteLid: lid, scheduleQueue: 0x83, ackTimeout: 14 },
-    } as const;
-    const sending = { ...connected, nextSendPsn: 0x5_2a00 + peerOf(qp), retryCount: 7, rnrRetryCount: 7 };
-    return (
-      [
-        ['RST2INIT_QP', { ...initial, state: QpState.INIT }],
-        ['INIT2RTR_QP', { ...connected, state: QpState.RTR }],
-        ['RTR2RTS_QP', { ...sending, state: QpState.RTS }],
-      ] as const
-    ).every(([name, context]) => this.#does(name, firstQpn + qp, qpMailbox.encode({ context })));
+    const contexts = contextsToRts(
+      {
+        ...{ localQpn: firstQpn + qp, pd, sendCqn: cqn, receiveCqn: cqn, remoteWriteEnabled: 1 },
+        doorbellRecordAddress: BigInt(recordOf(qp)),
+        mttAddress: (firstMtt + 1 + qp) * abi.mttEntryBytes,
+      },
+      {
+        ...{ logMaxMessage: 20, remoteQpn: firstQpn + peerOf(qp), nextReceivePsn: 0x5_2a00 + qp },
+        primaryPath: pathTo(lid),
+      },
+      { nextSendPsn: 0x5_2a00 + peerOf(qp) },
+    );
+    return contexts.every(([name, context]) =>
+      this.#does(name, firstQpn + qp, abi.qpMailbox.encode({ context })),
+    );
   }
 
   /** A command whose mailbox lies in its own memory; whether it succeeded. */
-  #does(name: CommandName, inputModifier: number, inBox: Uint8Array): boolean {
+  #does(name: abi.CommandName, inputModifier: number, inBox: Uint8Array): boolean {
     this.#put(page.mailbox * pageBytes, inBox);
     const inParam = farAddress + page.mailbox * pageBytes;
-    return this.#life.statusOf(name, { inputModifier, inParam }) === CommandStatus.OK;
+    return this.#life.statusOf(name, { inputModifier, inParam }) === abi.CommandStatus.OK;
   }
 
   // ---- its work ----
@@ -334,43 +290,39 @@ export class Bystander {
   #postReceive(qp: number): void {
     const { receive } = this.#qps[qp]!;
     const at = receive.posted.length % entries;
-    const pointer = dataPointer.encode({ byteCount: messageBytes, lkey: key, address: this.#target() });
+    const pointer = abi.dataPointer.encode({ byteCount: messageBytes, lkey: key, address: this.#target() });
     this.#put((page.queues + qp) * pageBytes + receivesBegin + 16 * at, pointer);
-    receive.posted.push(ReceiveOpcode.SEND);
-    const record = new Uint8Array(4);
-    viewOf(record).setUint32(0, receive.posted.length & 0xffff);
-    this.#put(recordOf(qp) - farAddress, record);
+    receive.posted.push(abi.ReceiveOpcode.SEND);
+    this.#put(recordOf(qp) - farAddress, word32(receive.posted.length & 0xffff));
   }
 
-  #send(qp: number, opcode: typeof WqeOpcode.SEND | typeof WqeOpcode.RDMA_WRITE): void {
+  #send(qp: number, opcode: typeof abi.WqeOpcode.SEND | typeof abi.WqeOpcode.RDMA_WRITE): void {
     const pair = this.#qps[qp]!;
     const index = pair.send.posted.length;
     const source = farAddress + page.source * pageBytes + this.#random.below(pageBytes - messageBytes);
     const segments = [
-      ...(opcode === WqeOpcode.SEND
+      ...(opcode === abi.WqeOpcode.SEND
         ? []
-        : [remoteAddressSegment.encode({ address: this.#target(), rkey: key })]),
-      dataPointer.encode({
+        : [abi.remoteAddressSegment.encode({ address: this.#target(), rkey: key })]),
+      abi.dataPointer.encode({
         byteCount: this.#random.between(1, messageBytes),
         lkey: key,
         address: BigInt(source),
       }),
     ];
-    const control = controlSegment.encode({
+    const control = abi.controlSegment.encode({
       owner: (index / entries) & 1,
       opcode,
       ds: 1 + segments.length,
-      completion: completionRequested,
+      completion: abi.completionRequested,
     });
     this.#put(
       (page.queues + qp) * pageBytes + (index % entries) * wqeBytes,
       Buffer.concat([control, ...segments]),
     );
     pair.send.posted.push(opcode);
-    if (opcode === WqeOpcode.SEND) pair.sentMessages++;
-    const doorbell = new Uint8Array(4);
-    viewOf(doorbell).setUint32(0, (firstQpn + qp) << 8);
-    this.#life.client.postLater(REGION_BAR2, sendDoorbellOffset(uarPage), doorbell);
+    if (opcode === abi.WqeOpcode.SEND) pair.sentMessages++;
+    this.#life.client.postLater(REGION_BAR2, abi.sendDoorbellOffset(uarPage), word32((firstQpn + qp) << 8));
   }
 
   #target(): bigint {
@@ -378,9 +330,7 @@ export class Bystander {
   }
 
   #tellConsumed(): void {
-    const record = new Uint8Array(4);
-    viewOf(record).setUint32(0, this.#consumed & 0xff_ffff);
-    this.#put(page.records * pageBytes, record);
+    this.#put(page.records * pageBytes, word32(this.#consumed & 0xff_ffff));
   }
 
   /** Into its memory, at so many bytes from its beginning. */

@@ -1,4 +1,4 @@
-/** What rough guests draw: bytes, choices, and numbers that are odd in the ways that addresses and lengths can be. */
+/** Draws of rough guests: bytes, choices, and odd addresses and lengths. */
 import { viewOf } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
 import { ramBytes } from './guest-life.ts';
@@ -33,21 +33,21 @@ export class Draw {
     return entries[0]![0];
   }
 
+  /** Goes one of several ways, each equally likely. */
+  any<T>(...ways: readonly (() => T)[]): T {
+    return this.pick(ways)();
+  }
+
   /** An address or length: nothing, a page, something large, something odd. */
   oddNumber(): number {
     const { random } = this;
-    switch (random.below(5)) {
-      case 0:
-        return 0;
-      case 1:
-        return random.below(ramBytes / pageBytes) * pageBytes;
-      case 2:
-        return random.below(ramBytes);
-      case 3:
-        return random.uint32();
-      default:
-        return random.uint32() * 2 ** random.below(21);
-    }
+    return this.any(
+      () => 0,
+      () => random.below(ramBytes / pageBytes) * pageBytes,
+      () => random.below(ramBytes),
+      () => random.uint32(),
+      () => random.uint32() * 2 ** random.below(21),
+    );
   }
 
   /** Inverts so many bits. */

@@ -3,15 +3,7 @@
  * driver reaches them. Both the well-behaved and the rough guests act through it.
  */
 import { closeSync } from 'node:fs';
-import {
-  bar0,
-  type CommandName,
-  hcr,
-  hcrGoOffset,
-  mailboxBytes,
-  Opcode,
-  pollingToken,
-} from '../../abi/index.ts';
+import * as abi from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import {
   createEventfd,
@@ -27,7 +19,7 @@ import type { ServedDevice } from './served-device.ts';
 export const REGION_BAR2 = REGION_BAR0 + 2;
 const bar0Address = 0xfe00_0000;
 const bar2Address = 0xe000_0000;
-/** Of the file; the guest's memory begins at address 0 and is shorter, so that there is something behind it. */
+/** Of the file, which is longer than the guest's memory from address 0 on: the rest is a bystander's. */
 const ramFileBytes = 8 << 20;
 export const ramBytes = 7 << 20;
 const vectorCount = 4;
@@ -49,7 +41,7 @@ export interface CommandOptions {
   readonly opcodeModifier?: number;
   readonly inBox?: Uint8Array;
   readonly inParam?: number;
-  /** Bytes of the out box to read; without them there is none. */
+  /** Bytes of the out box to read; left out: the command has no out box. */
   readonly outBytes?: number;
 }
 
@@ -63,23 +55,30 @@ export interface CommandOutcome {
 export const NOT_ENDED = -1;
 /** The register reads all ones: no device answers. */
 export const UNREACHABLE = -2;
-const hcrImage = new Uint8Array(hcr.sizeBytes);
+const hcrImage = new Uint8Array(abi.hcr.sizeBytes);
 const hcrView = viewOf(hcrImage);
-const noBox = new Uint8Array(mailboxBytes);
+const noBox = new Uint8Array(abi.mailboxBytes);
 /** Looks at the register while a command runs, a millisecond apart: the longest takes one. */
 const usualPatience = 20;
 const pollMs = 1;
+
+/** A number as doorbells and records have it. */
+export function word32(value: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  viewOf(bytes).setUint32(0, value);
+  return bytes;
+}
 
 export class GuestLife {
   readonly device: ServedDevice;
   readonly client: VfioUserClient;
   readonly ram = new GuestRam(ramFileBytes, ramFill);
   readonly eventfds: readonly number[] = Array.from({ length: vectorCount }, createEventfd);
-  /** What the next command writes to the HCR's toggle bit; undefined: the register is to be asked. */
+  /** Toggle bit of the next command in the HCR; undefined: read the register. */
   #nextToggle: number | undefined;
   /** How often the register of commands is looked at before a command is abandoned. */
   patience = usualPatience;
-  /** What each store carries instead of its value, and what is written into memory instead: for guests that go mad. */
+  /** Replaces the bytes of each store and of each write to memory, for guests that go mad. */
   distort: (bytes: Uint8Array) => Uint8Array = (bytes) => bytes;
 
   constructor(device: ServedDevice) {
@@ -140,9 +139,7 @@ export class GuestLife {
   }
 
   write32(offset: number, value: number): void {
-    const bytes = Buffer.alloc(4);
-    bytes.writeUInt32BE(value >>> 0);
-    this.store(REGION_BAR0, offset, bytes);
+    this.store(REGION_BAR0, offset, word32(value));
   }
 
   /** Posted, as a guest's stores are. */
@@ -161,31 +158,31 @@ export class GuestLife {
   }
 
   /** Posts a command. */
-  post(name: CommandName | number, options: CommandOptions = {}): void {
+  post(name: abi.CommandName | number, options: CommandOptions = {}): void {
     const { inputModifier = 0, opcodeModifier = 0, inBox, outBytes } = options;
     if (inBox !== undefined) this.put(inBoxAddress, inBox);
-    const base = bar0.registers.hcr.offset;
-    const toggle = this.#nextToggle ?? 1 - ((this.read32(base + hcrGoOffset) >>> 21) & 1);
+    const base = abi.bar0.registers.hcr.offset;
+    const toggle = this.#nextToggle ?? 1 - ((this.read32(base + abi.hcrGoOffset) >>> 21) & 1);
     this.#nextToggle = 1 - toggle;
-    const { fields } = hcr;
+    const { fields } = abi.hcr;
     fields.inParam.setNumber(hcrView, 0, options.inParam ?? (inBox === undefined ? 0 : inBoxAddress));
     fields.inputModifier.set(hcrView, 0, inputModifier);
     fields.outParam.setNumber(hcrView, 0, outBytes === undefined ? 0 : outBoxAddress);
-    fields.token.set(hcrView, 0, pollingToken);
+    fields.token.set(hcrView, 0, abi.pollingToken);
     fields.go.set(hcrView, 0, 1);
     fields.toggle.set(hcrView, 0, toggle);
     fields.opcodeModifier.set(hcrView, 0, opcodeModifier);
-    fields.opcode.set(hcrView, 0, typeof name === 'number' ? name : Opcode[name]);
-    for (let at = 0; at < hcr.sizeBytes; at += 4)
+    fields.opcode.set(hcrView, 0, typeof name === 'number' ? name : abi.Opcode[name]);
+    for (let at = 0; at < abi.hcr.sizeBytes; at += 4)
       this.client.postLater(REGION_BAR0, base + at, this.distort(hcrImage.subarray(at, at + 4)));
     this.client.flush();
   }
 
   /** Posts a command and waits for its end. */
-  command(name: CommandName | number, options: CommandOptions = {}): CommandOutcome {
+  command(name: abi.CommandName | number, options: CommandOptions = {}): CommandOutcome {
     if (options.outBytes !== undefined) this.ram.write(outBoxAddress, noBox);
     const status = this.statusOf(name, options);
-    const base = bar0.registers.hcr.offset;
+    const base = abi.bar0.registers.hcr.offset;
     return {
       status,
       out: (BigInt(this.read32(base + 12)) << 32n) | BigInt(this.read32(base + 16)),
@@ -194,10 +191,10 @@ export class GuestLife {
   }
 
   /** Posts a command and waits for its end; its status alone, {@link NOT_ENDED} or {@link UNREACHABLE}. */
-  statusOf(name: CommandName | number, options: CommandOptions = {}): number {
+  statusOf(name: abi.CommandName | number, options: CommandOptions = {}): number {
     this.post(name, options);
     this.device.turn();
-    const goAddress = bar0.registers.hcr.offset + hcrGoOffset;
+    const goAddress = abi.bar0.registers.hcr.offset + abi.hcrGoOffset;
     let last = this.read32(goAddress);
     for (let look = 0; (last & (1 << 23)) !== 0 && last !== 0xffff_ffff && look < this.patience; look++) {
       this.device.pass(pollMs);

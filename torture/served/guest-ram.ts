@@ -84,7 +84,7 @@ export class GuestRam {
     this.#mappedCount.fill(0);
   }
 
-  /** What was written to pages that were not mapped, in words. */
+  /** Words for writes to pages that were not mapped. */
   damages(): string[] {
     const damages: string[] = [];
     for (let page = 0; page < this.#mappedCount.length; page++)

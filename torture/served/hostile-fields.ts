@@ -8,7 +8,7 @@
 import { type BitRange, type FieldTable, viewOf } from '../../base/index.ts';
 import type { Draw } from './draw.ts';
 
-/** What is needed of a layout: all of the interface are big-endian. */
+/** A layout of the interface; all are big-endian. */
 export interface ContextLayout {
   readonly name: string;
   readonly table: FieldTable;
@@ -109,20 +109,16 @@ export function spoil(draw: Draw, layout: ContextLayout, box: Uint8Array): strin
 }
 
 /** Nothing, all ones, one bit, something small, anything. */
-function oddValue({ random }: Draw, bits: number): bigint {
+function oddValue(draw: Draw, bits: number): bigint {
+  const { random } = draw;
   const all = (1n << BigInt(bits)) - 1n;
-  switch (random.below(5)) {
-    case 0:
-      return 0n;
-    case 1:
-      return all;
-    case 2:
-      return 1n << BigInt(random.below(bits));
-    case 3:
-      return BigInt(random.below(40)) & all;
-    default:
-      return ((BigInt(random.uint32()) << 32n) | BigInt(random.uint32())) & all;
-  }
+  return draw.any(
+    () => 0n,
+    () => all,
+    () => 1n << BigInt(random.below(bits)),
+    () => BigInt(random.below(40)) & all,
+    () => ((BigInt(random.uint32()) << 32n) | BigInt(random.uint32())) & all,
+  );
 }
 
 export function noteFields(coverage: FieldCoverage, names: readonly string[], isAccepted: boolean): void {

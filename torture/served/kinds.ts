@@ -1,4 +1,4 @@
-/** What rough guests do, how often, and what is counted of it. */
+/** Kinds of actions of rough guests, their weights and counts. */
 import type { FieldCoverage } from './hostile-fields.ts';
 
 interface KindRow {
@@ -12,7 +12,7 @@ interface KindRow {
 
 const row = (weight: number, meaning: string): KindRow => ({ meaning, weight });
 
-/** What it does; each is counted. */
+/** Actions; each is counted. */
 export const kindTable = {
   message: row(2.7, 'vfio-user messages of any form'),
   configuration: row(2.2, 'accesses of configuration space'),
@@ -40,7 +40,7 @@ export const noCounts = (): KindCounts => Object.fromEntries(kinds.map((kind) =>
 /** How often each command ended with each status; -1: it had not ended. */
 export type CommandCoverage = Map<string, Map<number, number>>;
 
-/** What rough guests have met. */
+/** Coverage of rough guests. */
 export interface RoughCoverage {
   readonly commands: CommandCoverage;
   readonly fields: FieldCoverage;

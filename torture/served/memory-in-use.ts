@@ -7,7 +7,7 @@ let collect: (() => void) | undefined;
 /** Bytes of the heap and of array buffers, after a collection. */
 export function memoryInUseBytes(): number {
   collect ??= collector();
-  // What lies outside the heap is given back by the second.
+  // The second collection frees memory outside the heap.
   collect();
   collect();
   const { heapUsed, arrayBuffers } = process.memoryUsage();

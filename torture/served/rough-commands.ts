@@ -2,32 +2,7 @@
  * Commands of a rough guest: any opcode with a mailbox that is legal, nearly legal, or nothing of the kind; half of them
  * for objects that are there.
  */
-import {
-  type CommandName,
-  commands,
-  cqc,
-  eqc,
-  indexFormOfKey,
-  initHca,
-  MadClass,
-  mad,
-  mapEntry,
-  mcgEntry,
-  mpt,
-  mttEntry,
-  mttEntryBytes,
-  Opcode,
-  PerformanceAttribute,
-  portInfo,
-  qpMailbox,
-  ServiceType,
-  SmpAttribute,
-  setNode,
-  setPortInfiniband,
-  smpDataOffset,
-  srqc,
-  writeMttHeader,
-} from '../../abi/index.ts';
+import * as abi from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
 import type { Draw } from './draw.ts';
@@ -47,7 +22,7 @@ import {
 
 /** One command, ready to be posted. */
 export interface RoughCommand {
-  readonly name: CommandName | undefined;
+  readonly name: abi.CommandName | undefined;
   readonly opcode: number;
   readonly inputModifier: number;
   readonly opcodeModifier: number;
@@ -64,7 +39,7 @@ interface Form {
   readonly inputModifier?: number;
   readonly opcodeModifier?: number;
   readonly inBox?: Uint8Array;
-  /** What the mailbox is a case of. */
+  /** Layout of the mailbox. */
   readonly layout?: ContextLayout;
   readonly inParam?: number;
 }
@@ -76,7 +51,13 @@ export const pagesOfQueue = 4;
 export const recordArea = { begin: 0x3000, bytes: 256 } as const;
 const outBoxBytes = 64;
 
-const everyName = Object.keys(commands) as CommandName[];
+const commandsOf = {
+  eq: { create: 'SW2HW_EQ', destroy: 'HW2SW_EQ', change: 'MAP_EQ' },
+  cq: { create: 'SW2HW_CQ', destroy: 'HW2SW_CQ', change: 'MODIFY_CQ' },
+  srq: { create: 'SW2HW_SRQ', destroy: 'HW2SW_SRQ', change: 'ARM_SRQ' },
+  mpt: { create: 'SW2HW_MPT', destroy: 'HW2SW_MPT', change: 'QUERY_MPT' },
+} as const;
+const everyName = Object.keys(abi.commands) as abi.CommandName[];
 
 export class RoughCommands {
   readonly #draw: Draw;
@@ -93,7 +74,7 @@ export class RoughCommands {
   any(): RoughCommand {
     const random = this.#random;
     if (random.chance(0.03)) return this.#nonsense(random.below(4096));
-    if (random.chance(0.05)) return this.#nonsense(Opcode[this.#draw.pick(everyName)]);
+    if (random.chance(0.05)) return this.#nonsense(abi.Opcode[this.#draw.pick(everyName)]);
     const name = this.#draw.weighted(commandWeights);
     return this.#made(name, this.#forms[name]?.() ?? {});
   }
@@ -105,42 +86,22 @@ export class RoughCommands {
 
   /** One that creates or changes an object by its context. */
   withContext(): RoughCommand {
-    switch (this.#draw.weighted({ eq: 1, cq: 2, srq: 1, mpt: 2, qp: 5 })) {
-      case 'eq':
-        return this.#objectCommand('eq', 'SW2HW_EQ', 'HW2SW_EQ', 'MAP_EQ');
-      case 'cq':
-        return this.#objectCommand('cq', 'SW2HW_CQ', 'HW2SW_CQ', 'MODIFY_CQ');
-      case 'srq':
-        return this.#objectCommand('srq', 'SW2HW_SRQ', 'HW2SW_SRQ', 'ARM_SRQ');
-      case 'mpt':
-        return this.#objectCommand('mpt', 'SW2HW_MPT', 'HW2SW_MPT', 'QUERY_MPT');
-      default: {
-        const { name, qp } = this.#objects.transition();
-        return this.#made(name, this.#transitionForm(name, qp));
-      }
+    const kind = this.#draw.weighted({ eq: 1, cq: 2, srq: 1, mpt: 2, qp: 5 });
+    if (kind === 'qp') {
+      const { name, qp } = this.#objects.transition();
+      return this.#made(name, this.#transitionForm(name, qp));
     }
-  }
-
-  #objectCommand(
-    kind: 'eq' | 'cq' | 'srq' | 'mpt',
-    create: CommandName,
-    destroy: CommandName,
-    change: CommandName,
-  ): RoughCommand {
+    const { create, destroy, change } = commandsOf[kind];
     const chance = this.#random.unit();
-    if (chance < 0.2) {
-      const inputModifier = this.#objects.number(kind, true);
-      return this.#made(destroy, { inputModifier, opcodeModifier: this.#random.below(2) });
-    }
-    if (chance < 0.4) return this.#made(change, this.#forms[change]!());
-    return this.#made(create, this.#forms[create]!());
+    const name = chance < 0.2 ? destroy : chance < 0.4 ? change : create;
+    return this.#made(name, this.#forms[name]!());
   }
 
   /** Random bytes, which fit only by chance. */
   #nonsense(opcode: number): RoughCommand {
     const random = this.#random;
     return {
-      name: everyName.find((name) => Opcode[name] === opcode),
+      name: everyName.find((name) => abi.Opcode[name] === opcode),
       opcode,
       inputModifier: random.chance(0.5) ? random.below(300) : random.uint32(),
       opcodeModifier: random.below(16),
@@ -151,7 +112,7 @@ export class RoughCommands {
     };
   }
 
-  #made(name: CommandName, form: Form): RoughCommand {
+  #made(name: abi.CommandName, form: Form): RoughCommand {
     const random = this.#random;
     const { inputModifier = 0, opcodeModifier = 0, inBox, layout } = form;
     const odd = layout === undefined || inBox === undefined ? [] : spoil(this.#draw, layout, inBox);
@@ -160,7 +121,7 @@ export class RoughCommands {
     const oddPart = isOdd ? random.below(3) : -1;
     return {
       name,
-      opcode: Opcode[name],
+      opcode: abi.Opcode[name],
       inputModifier: oddPart === 0 ? this.#oddModifier(inputModifier) : inputModifier,
       opcodeModifier: oddPart === 1 ? random.below(16) : opcodeModifier,
       inParam:
@@ -173,21 +134,17 @@ export class RoughCommands {
 
   #oddModifier(legal: number): number {
     const random = this.#random;
-    switch (random.below(4)) {
-      case 0:
-        return (legal ^ (1 << random.below(32))) >>> 0;
-      case 1:
-        return random.below(1024);
-      case 2:
-        return 0;
-      default:
-        return random.uint32();
-    }
+    return this.#draw.any(
+      () => (legal ^ (1 << random.below(32))) >>> 0,
+      () => random.below(1024),
+      () => 0,
+      () => random.uint32(),
+    );
   }
 
   // ---- forms: of those that are not here, all is 0 ----
 
-  readonly #forms: Readonly<Partial<Record<CommandName, () => Form>>> = {
+  readonly #forms: Readonly<Partial<Record<abi.CommandName, () => Form>>> = {
     MAP_FA: () => this.#mapForm(() => 0),
     QUERY_PORT: () => ({ inputModifier: 1 }),
     SENSE_PORT: () => ({ inputModifier: 1 }),
@@ -201,32 +158,32 @@ export class RoughCommands {
       inParam: icmBase(this.#draw.pick(icmTables)) + this.#random.below(64) * pageBytes,
       inputModifier: 2 ** this.#random.below(4),
     }),
-    INIT_HCA: () => ({ inBox: initHca.encode(initialProfile()), layout: initHca }),
+    INIT_HCA: () => ({ inBox: abi.initHca.encode(initialProfile()), layout: abi.initHca }),
     INIT_PORT: () => ({ inputModifier: 1 }),
     CLOSE_PORT: () => ({ inputModifier: 1 }),
     SET_PORT: () => ({
       inputModifier: 1,
-      inBox: setPortInfiniband.encode({ changeMtuCap: 1, mtuCap: 5, changeVlCap: 1, vlCount: 4 }),
-      layout: setPortInfiniband,
+      inBox: abi.setPortInfiniband.encode({ changeMtuCap: 1, mtuCap: 5, changeVlCap: 1, vlCount: 4 }),
+      layout: abi.setPortInfiniband,
     }),
     MAD_IFC: () => this.#madForm(),
     SET_NODE: () => ({
       inputModifier: 1,
-      inBox: setNode.encode({ description: this.#draw.bytes(64) }),
-      layout: setNode,
+      inBox: abi.setNode.encode({ description: this.#draw.bytes(64) }),
+      layout: abi.setNode,
     }),
     MGID_HASH: () => ({ inBox: this.#draw.bytes(16) }),
     READ_MCG: () => ({ inputModifier: this.#random.below(8192) }),
     WRITE_MCG: () => {
       const memberCount = this.#random.below(4);
       const members = Array.from({ length: 248 }, () => ({ qpn: qpn(this.#random.below(8)) }));
-      const inBox = mcgEntry.encode({ memberCount, mgid: this.#draw.bytes(16), members });
+      const inBox = abi.mcgEntry.encode({ memberCount, mgid: this.#draw.bytes(16), members });
       const isDefault = this.#random.chance(0.2);
       return {
         inputModifier: isDefault ? 0x1_0000 | (this.#random.below(2) << 1) : this.#random.below(8192),
         opcodeModifier: isDefault ? 1 : 0,
         inBox,
-        layout: mcgEntry,
+        layout: abi.mcgEntry,
       };
     },
     DIAG_RPRT: () => ({ inputModifier: this.#random.below(2), opcodeModifier: 2 }),
@@ -249,13 +206,13 @@ export class RoughCommands {
     CONF_SPECIAL_QP: () => ({ inputModifier: 64 + 8 * this.#random.below(4) }),
     SW2HW_EQ: () => ({
       inputModifier: this.#objects.number('eq', false),
-      inBox: eqc.encode({
+      inBox: abi.eqc.encode({
         armState: 9,
         logEntries: this.#random.between(3, 8),
         mttAddress: this.#mttAddress(),
         interruptNumber: this.#random.below(5),
       }),
-      layout: eqc,
+      layout: abi.eqc,
     }),
     SW2HW_CQ: () => ({
       inputModifier: this.#objects.number('cq', false),
@@ -269,14 +226,14 @@ export class RoughCommands {
     }),
     SW2HW_SRQ: () => ({
       inputModifier: this.#objects.number('srq', false),
-      inBox: srqc.encode({
+      inBox: abi.srqc.encode({
         logWqes: this.#random.between(1, 8),
         logStride16: this.#random.between(1, 3),
         mttAddress: this.#mttAddress(),
         pd,
         doorbellRecordAddress: this.#record(),
       }),
-      layout: srqc,
+      layout: abi.srqc,
     }),
     SW2HW_MPT: () => this.#regionForm(),
     HW2SW_EQ: () => this.#destroyForm('eq'),
@@ -294,7 +251,7 @@ export class RoughCommands {
     const entries = Array.from({ length: count }, () => {
       const logSize4k = this.#random.below(7);
       const pages = 2 ** logSize4k;
-      return mapEntry.encode({
+      return abi.mapEntry.encode({
         icmAddress: BigInt(Math.floor(icmAddress() / (pages * pageBytes)) * pages * pageBytes),
         physicalAddress: BigInt(
           this.#random.below(Math.floor(ramBytes / pageBytes / pages)) * pages * pageBytes,
@@ -302,31 +259,33 @@ export class RoughCommands {
         logSize4k,
       });
     });
-    return { inputModifier: count, inBox: Buffer.concat(entries), layout: mapEntry };
+    return { inputModifier: count, inBox: Buffer.concat(entries), layout: abi.mapEntry };
   }
 
   #madForm(): Form {
     const random = this.#random;
     const isPerformance = random.chance(0.4);
-    const attributes: readonly number[] = Object.values(isPerformance ? PerformanceAttribute : SmpAttribute);
-    const inBox = mad.encode({
+    const attributes: readonly number[] = Object.values(
+      isPerformance ? abi.PerformanceAttribute : abi.SmpAttribute,
+    );
+    const inBox = abi.mad.encode({
       baseVersion: 1,
-      managementClass: isPerformance ? MadClass.PERF_MGMT : MadClass.SUBN_LID_ROUTED,
+      managementClass: isPerformance ? abi.MadClass.PERF_MGMT : abi.MadClass.SUBN_LID_ROUTED,
       classVersion: 1,
       method: random.between(1, 2),
       attributeId: (random.chance(0.9) ? this.#draw.pick(attributes) : random.below(0x20)) as never,
       attributeModifier: random.chance(0.8) ? random.below(8) : random.uint32(),
     });
-    inBox.set(this.#draw.bytes(192), smpDataOffset);
+    inBox.set(this.#draw.bytes(192), abi.smpDataOffset);
     // A port that is there, or nothing is set: PortSelect of counters, PortInfo that can be.
-    if (random.chance(0.7)) inBox[smpDataOffset + 1] = 1;
-    if (random.chance(0.3)) inBox.set(this.#portInfo(), smpDataOffset);
-    return { inputModifier: 1, opcodeModifier: random.below(4), inBox, layout: mad };
+    if (random.chance(0.7)) inBox[abi.smpDataOffset + 1] = 1;
+    if (random.chance(0.3)) inBox.set(this.#portInfo(), abi.smpDataOffset);
+    return { inputModifier: 1, opcodeModifier: random.below(4), inBox, layout: abi.mad };
   }
 
   #portInfo(): Uint8Array {
     const random = this.#random;
-    return portInfo.encode({
+    return abi.portInfo.encode({
       mkey: random.chance(0.3) ? BigInt(random.uint32()) : 0n,
       gidPrefix: BigInt(random.uint32()),
       lid: random.below(8),
@@ -343,11 +302,15 @@ export class RoughCommands {
 
   #writeMttForm(): Form {
     const count = this.#random.between(1, 8);
-    const inBox = new Uint8Array(writeMttHeader.sizeBytes + count * mttEntryBytes);
-    writeMttHeader.encodeInto({ mttAddress: BigInt(this.#mttAddress()) }, inBox);
+    const inBox = new Uint8Array(abi.writeMttHeader.sizeBytes + count * abi.mttEntryBytes);
+    abi.writeMttHeader.encodeInto({ mttAddress: BigInt(this.#mttAddress()) }, inBox);
     for (let at = 0; at < count; at++) {
       const pageAddress = BigInt(roughMtt.begin + this.#random.below(roughMtt.count) * pageBytes);
-      mttEntry.encodeInto({ pageAddress, present: 1 }, inBox, writeMttHeader.sizeBytes + at * mttEntryBytes);
+      abi.mttEntry.encodeInto(
+        { pageAddress, present: 1 },
+        inBox,
+        abi.writeMttHeader.sizeBytes + at * abi.mttEntryBytes,
+      );
     }
     return { inputModifier: count, inBox };
   }
@@ -358,7 +321,7 @@ export class RoughCommands {
     const isPhysical = random.below(2);
     return {
       inputModifier: index,
-      inBox: mpt.encode({
+      inBox: abi.mpt.encode({
         status: random.chance(0.2) ? 3 : 0,
         isRegion: 1,
         isPhysical,
@@ -369,7 +332,7 @@ export class RoughCommands {
         remoteWriteEnabled: random.chance(0.9) ? 1 : 0,
         atomicEnabled: random.chance(0.9) ? 1 : 0,
         bindEnabled: random.below(2),
-        keyIndexForm: indexFormOfKey(((index & 0xff_ffff) << 8) >>> 0),
+        keyIndexForm: abi.indexFormOfKey(((index & 0xff_ffff) << 8) >>> 0),
         pd,
         startAddress: 0n,
         lengthBytes: BigInt(random.chance(0.5) ? roughMtt.count * pageBytes : random.below(2 ** 31)),
@@ -377,13 +340,13 @@ export class RoughCommands {
         mttEntries: random.below(64),
         logPageSize: 12,
       }),
-      layout: mpt,
+      layout: abi.mpt,
     };
   }
 
   #cqContext(): Form {
     return {
-      inBox: cqc.encode({
+      inBox: abi.cqc.encode({
         logEntries: this.#random.between(1, 8),
         uarPage,
         eqn: this.#objects.number('eq', true) & 0x1ff,
@@ -392,31 +355,31 @@ export class RoughCommands {
         moderationCount: this.#random.chance(0.3) ? this.#random.below(8) : 0,
         moderationPeriodUs: this.#random.chance(0.3) ? this.#random.below(8) : 0,
       }),
-      layout: cqc,
+      layout: abi.cqc,
     };
   }
 
-  #transitionForm(name: CommandName, qp: number): Form {
+  #transitionForm(name: abi.CommandName, qp: number): Form {
     const inputModifier = qpn(qp) + (name === 'RTS2SQD_QP' && this.#random.chance(0.5) ? 0x8000_0000 : 0);
     const isWithout = name === '2RST_QP' || name === '2ERR_QP' || name === 'RTS2SQD_QP';
     if (isWithout && this.#random.chance(0.8)) return { inputModifier };
-    return { inputModifier, inBox: this.#qpContext(name, qp), layout: qpMailbox };
+    return { inputModifier, inBox: this.#qpContext(name, qp), layout: abi.qpMailbox };
   }
 
-  #qpContext(name: CommandName, qp: number): Uint8Array {
+  #qpContext(name: abi.CommandName, qp: number): Uint8Array {
     const random = this.#random;
     const sqLogCount = random.between(1, 6);
     if (isTransition(name) && name === 'RST2INIT_QP') this.#objects.sendLog[qp] = sqLogCount;
-    return qpMailbox.encode({
+    return abi.qpMailbox.encode({
       optionalParameterMask: random.chance(0.3) ? random.uint32() : 0,
       context: {
         serviceType: this.#draw.pick([
-          ServiceType.RC,
-          ServiceType.RC,
-          ServiceType.RC,
-          ServiceType.UC,
-          ServiceType.UD,
-          ServiceType.MLX,
+          abi.ServiceType.RC,
+          abi.ServiceType.RC,
+          abi.ServiceType.RC,
+          abi.ServiceType.UC,
+          abi.ServiceType.UD,
+          abi.ServiceType.MLX,
         ]),
         pathMigration: 3,
         pd,
@@ -466,16 +429,16 @@ export const recordOfQueuePair = (qp: number): number => recordArea.begin + 16 +
 
 /** MTT entries for all its queues, as they lie in the table. */
 export function roughTranslations(): Uint8Array {
-  const bytes = new Uint8Array(roughMtt.count * mttEntryBytes);
+  const bytes = new Uint8Array(roughMtt.count * abi.mttEntryBytes);
   const view = viewOf(bytes);
   for (let at = 0; at < roughMtt.count; at++) {
-    mttEntry.fields.pageAddress.setNumber(view, at * mttEntryBytes, roughMtt.begin + at * pageBytes);
-    mttEntry.fields.present.set(view, at * mttEntryBytes, 1);
+    abi.mttEntry.fields.pageAddress.setNumber(view, at * abi.mttEntryBytes, roughMtt.begin + at * pageBytes);
+    abi.mttEntry.fields.present.set(view, at * abi.mttEntryBytes, 1);
   }
   return bytes;
 }
 
-/** What ends a driver's life is rare, or little else would be met. */
+/** Weights. Commands that end a driver's life are rare, or few others would succeed. */
 const commandWeights = {
   QUERY_FW: 1,
   MAP_FA: 0.5,
@@ -518,4 +481,4 @@ const commandWeights = {
   PAGE_FAULT_RESUME: 1,
   INVALIDATE_PAGES: 1,
   CONF_SPECIAL_QP: 1,
-} as const satisfies Partial<Record<CommandName, number>>;
+} as const satisfies Partial<Record<abi.CommandName, number>>;

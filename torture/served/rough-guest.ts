@@ -51,7 +51,7 @@ interface Mapping {
 export class RoughGuest {
   readonly counts = noCounts();
   readonly coverage = noRoughCoverage();
-  /** What it did last, oldest first. */
+  /** Its last actions, oldest first. */
   readonly actions: string[] = [];
   /** The program in it that keeps to the rules. */
   readonly bystander: Bystander;
@@ -151,7 +151,7 @@ export class RoughGuest {
     if (this.#random.chance(0.3) && stages.indexOf(last) > stages.indexOf('memory')) {
       driver.run('memory');
       this.#objects.forget();
-      // Refused, it is given again as it should be; accepted, the driver goes on with a device that is odd.
+      // If the device refuses it, the driver repeats it correctly; otherwise it continues with an odd device.
       const status = this.#carryOut('command', this.#commands.initialise());
       isOdd = status === CommandStatus.OK;
       driver.run(last, isOdd ? 'event queue' : 'initialise');
@@ -181,7 +181,7 @@ export class RoughGuest {
         device.settle();
         throw new LifeOver();
       }
-      // What it was answered is not looked at; only what is mapped like this, or all, can have gone.
+      // Its answer is not read; only this mapping, or all, can have been removed.
       const { address = -1, isAll = false } = unmaps ?? {};
       if (isAll || this.#mappings.some((mapping) => mapping.address === address)) {
         this.#life.synchronise();

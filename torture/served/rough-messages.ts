@@ -22,7 +22,7 @@ export interface RoughMessage {
   /** Its size is not what it says: whatever comes next is taken for a part of it, or the server drops the client. */
   readonly isBroken: boolean;
   readonly text: string;
-  /** What it takes back of the memory map, if the server grants it. */
+  /** The mapping that it removes, if the server grants it. */
   readonly unmaps: { readonly address: number; readonly isAll: boolean } | undefined;
 }
 
@@ -119,16 +119,12 @@ function payloadFor(draw: Draw, command: number): Uint8Array {
   }
 }
 
-/** Of everything a descriptor may be. */
-function drawDescriptors(draw: Draw, count: number): number[] {
-  return Array.from({ length: count }, () => {
-    switch (draw.random.below(3)) {
-      case 0:
-        return createEventfd();
-      case 1:
-        return openSync('/dev/null', 'r');
-      default:
-        return openSync('/proc/self/stat', 'r');
-    }
-  });
-}
+/** Descriptors of any kind. */
+const drawDescriptors = (draw: Draw, count: number): number[] =>
+  Array.from({ length: count }, () =>
+    draw.any(
+      createEventfd,
+      () => openSync('/dev/null', 'r'),
+      () => openSync('/proc/self/stat', 'r'),
+    ),
+  );

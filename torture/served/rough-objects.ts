@@ -1,15 +1,8 @@
 /**
- * What a rough guest believes to have created: a command is legal more often when it is for an object in the right state.
- * The device may see it otherwise; nothing depends on it but what is drawn.
+ * Objects that a rough guest believes to have created, so that commands are for objects in the right state more often. The device may
+ * disagree; only draws depend on it.
  */
-import {
-  type CommandName,
-  mapEqUnmap,
-  QpState,
-  type QpTransition,
-  type QpTransitionName,
-  qpTransitions,
-} from '../../abi/index.ts';
+import * as abi from '../../abi/index.ts';
 import type { Draw } from './draw.ts';
 import { cqn, eqn, mptIndex, qpn, type Stage, srqn, stages } from './well-behaved-guest.ts';
 
@@ -20,16 +13,16 @@ export type ObjectKind = (typeof objectKinds)[number];
 const objectCount = 8;
 const firstNumber: Readonly<Record<ObjectKind, number>> = { eq: eqn, cq: cqn, srq: srqn, mpt: mptIndex };
 
-const transitionNames = Object.keys(qpTransitions) as QpTransitionName[];
-export const isTransition = (name: string): name is QpTransitionName => name in qpTransitions;
+const transitionNames = Object.keys(abi.qpTransitions) as abi.QpTransitionName[];
+export const isTransition = (name: string): name is abi.QpTransitionName => name in abi.qpTransitions;
 
-const createdBy: Readonly<Partial<Record<CommandName, ObjectKind>>> = {
+const createdBy: Readonly<Partial<Record<abi.CommandName, ObjectKind>>> = {
   SW2HW_EQ: 'eq',
   SW2HW_CQ: 'cq',
   SW2HW_SRQ: 'srq',
   SW2HW_MPT: 'mpt',
 };
-const destroyedBy: Readonly<Partial<Record<CommandName, ObjectKind>>> = {
+const destroyedBy: Readonly<Partial<Record<abi.CommandName, ObjectKind>>> = {
   HW2SW_EQ: 'eq',
   HW2SW_CQ: 'cq',
   HW2SW_SRQ: 'srq',
@@ -59,7 +52,7 @@ export class RoughObjects {
   /** Nothing is there: after power-on, a reset, CLOSE_HCA. */
   forget(): void {
     for (const kind of objectKinds) this.#live[kind].clear();
-    this.qpState.fill(QpState.RST);
+    this.qpState.fill(abi.QpState.RST);
     this.sent.fill(0);
     this.received.fill(0);
   }
@@ -72,7 +65,7 @@ export class RoughObjects {
     if (reached('regions')) this.#live.mpt.add(mptIndex);
     if (reached('completion queue')) this.#live.cq.add(cqn);
     if (reached('completion queue')) this.#live.srq.add(srqn);
-    if (reached('queue pairs')) this.qpState.fill(QpState.RTS, 0, 2);
+    if (reached('queue pairs')) this.qpState.fill(abi.QpState.RTS, 0, 2);
     this.sendLog.fill(5, 0, 2);
   }
 
@@ -85,7 +78,7 @@ export class RoughObjects {
     return this.#draw.pick(fit.length > 0 && random.chance(0.92) ? fit : all);
   }
 
-  /** A QP in one of some states, counted from 0; any where there is none. */
+  /** A QP in one of some states, counted from 0; any QP if none is in such a state. */
   queuePair(states?: readonly number[]): number {
     const all = Array.from({ length: objectCount }, (_, qp) => qp);
     const fit = states === undefined ? all : all.filter((qp) => states.includes(this.qpState[qp]!));
@@ -93,12 +86,12 @@ export class RoughObjects {
   }
 
   /** The transition to try, and the QP: mostly one that leads towards RTS. */
-  transition(): { readonly name: QpTransitionName; readonly qp: number } {
+  transition(): { readonly name: abi.QpTransitionName; readonly qp: number } {
     const { random } = this.#draw;
     if (random.chance(0.15)) return { name: this.#draw.pick(transitionNames), qp: this.queuePair() };
     const qp = this.queuePair();
     const legal = transitionNames.filter((name) => {
-      const { from }: QpTransition = qpTransitions[name];
+      const { from }: abi.QpTransition = abi.qpTransitions[name];
       return (from as readonly number[]).includes(this.qpState[qp]!);
     });
     const forward = legal.filter((name) => !name.startsWith('2'));
@@ -106,15 +99,15 @@ export class RoughObjects {
   }
 
   /** A command has succeeded. */
-  succeeded(name: CommandName, inputModifier: number): void {
+  succeeded(name: abi.CommandName, inputModifier: number): void {
     const created = createdBy[name];
     const destroyed = destroyedBy[name];
     if (created !== undefined) this.#live[created].add(inputModifier);
     if (destroyed !== undefined) this.#live[destroyed].delete(inputModifier);
     if (name === 'CLOSE_HCA') this.forget();
-    const qp = (inputModifier % mapEqUnmap) - qpn(0);
+    const qp = (inputModifier % abi.mapEqUnmap) - qpn(0);
     if (!isTransition(name) || qp < 0 || qp >= objectCount) return;
-    this.qpState[qp] = qpTransitions[name].to;
+    this.qpState[qp] = abi.qpTransitions[name].to;
     if (name !== '2RST_QP') return;
     this.sent[qp] = 0;
     this.received[qp] = 0;

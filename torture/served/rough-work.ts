@@ -2,7 +2,7 @@
 import { QpState, WqeOpcode } from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Draw } from './draw.ts';
-import { type GuestLife, REGION_BAR2 } from './guest-life.ts';
+import { type GuestLife, REGION_BAR2, word32 } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
 import { pagesOfQueue, recordArea, recordOfQueuePair, roughMtt } from './rough-commands.ts';
 import type { RoughObjects } from './rough-objects.ts';
@@ -10,7 +10,7 @@ import { cqn, key, qpn, uarPage, workQueueAddress } from './well-behaved-guest.t
 
 const wqeBytes = 64;
 const wqeOpcodes = Object.values(WqeOpcode);
-/** What they read and write: their own pages, and those of the well-behaved guest's data. */
+/** Memory that they read and write: their own pages, and those of the well-behaved guest's data. */
 const dataArea = { begin: 0x10_0000, bytes: 0x8_0000 } as const;
 const remoteOpcodes: readonly number[] = [
   WqeOpcode.RDMA_WRITE,
@@ -91,9 +91,7 @@ export class RoughWork {
   }
 
   #ringFor(qp: number): void {
-    const value = new Uint8Array(4);
-    viewOf(value).setUint32(0, (qpn(qp) << 8) >>> 0);
-    this.#life.client.postLater(REGION_BAR2, uarPage * pageBytes + 0x14, value);
+    this.#life.client.postLater(REGION_BAR2, uarPage * pageBytes + 0x14, word32(qpn(qp) << 8));
   }
 
   #writeRequest(qp: number): void {
@@ -160,7 +158,7 @@ export class RoughWork {
     return random.chance(0.7) ? key + 256 * random.below(8) : random.uint32();
   }
 
-  /** Receives behind the send queue, and the counter in the doorbell record, which may be anything. */
+  /** Writes receives after the send queue, and a counter, perhaps a wrong one, into the doorbell record. */
   #postReceives(qp: number, count: number): void {
     const objects = this.#objects;
     const { random } = this.#draw;
@@ -171,9 +169,7 @@ export class RoughWork {
       const index = objects.received[qp]!++;
       this.#life.put(begin + 16 * (index % 32), pointer);
     }
-    const counter = new Uint8Array(4);
-    const isHonest = random.chance(0.9);
-    viewOf(counter).setUint32(0, isHonest ? objects.received[qp]! & 0xffff : random.uint32());
+    const counter = word32(random.chance(0.9) ? objects.received[qp]! & 0xffff : random.uint32());
     const record = random.chance(0.95)
       ? recordOfQueuePair(qp)
       : recordArea.begin + 4 * random.below(recordArea.bytes / 4);

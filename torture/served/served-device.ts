@@ -68,7 +68,7 @@ export class ServedDevice implements Disposable {
     return new VfioUserClient(this.#path, () => this.turn());
   }
 
-  /** What the clients have sent is carried out, a part at least, and the model works until it rests, for a slice at most. */
+  /** Carries out messages of the clients, and runs the model until it rests, for a slice at most. */
   readonly turn = (): void => {
     const beganMs = performance.now();
     if (beganMs - this.#cpuAskedMs > CPU_ASKED_MS) {
@@ -97,7 +97,7 @@ export class ServedDevice implements Disposable {
     this.turn();
   }
 
-  /** As the serving loop does behind a defect: the guest is dropped, the device built anew. */
+  /** Drops the guest and rebuilds the device, as the serving loop does after a defect. */
   recover(): void {
     this.#server.dropClient('the device failed');
     this.emulation.rebuild();

@@ -43,7 +43,7 @@ export interface ServedStoryOptions {
   readonly sabotage?: (device: ServedDevice) => void;
 }
 
-/** What is wrong, by what was watched. */
+/** Kinds of findings, by what was watched. */
 export type ServedFindingKind =
   | 'thrown'
   | 'changed'
@@ -61,7 +61,7 @@ interface ServedFinding {
   readonly text: string;
   /** Rough guest that was there, or had been there last; from 0. */
   readonly life: number;
-  /** What that guest did last. */
+  /** Last actions of that guest. */
   readonly actions: readonly string[];
 }
 
@@ -70,7 +70,7 @@ export interface ServedStory {
   readonly findings: readonly ServedFinding[];
   readonly counts: KindCounts;
   readonly coverage: RoughCoverage;
-  /** What the process uses more at the end of the last life than at the end of the first, after a collection; 0 when not watched. */
+  /** Memory that the process uses after the last life in addition to that after the first, after a collection; 0 when not watched. */
   readonly grownBytes: number;
   /** Longest time of this thread that a turn of the serving loop took. */
   readonly longestTurnMs: number;
@@ -193,7 +193,7 @@ class StoryRun {
     }
   }
 
-  /** What device and server themselves tell. */
+  /** Findings of the device and the server themselves. */
   #findInDevice(): void {
     const { emulation, slot, longestTurnMs } = this.#device;
     for (const { access, message, causes } of emulation.defects)
@@ -226,7 +226,7 @@ export function shrinkServedStory(
     return true;
   };
   for (let lives = 1; lives < (options.lives ?? usualLives); lives++) if (attempt({ lives })) break;
-  // What a guest does first does not depend on how much it does in all.
+  // A guest's first actions do not depend on their number.
   let [enough, tooFew] = [options.actions ?? usualActions, -1];
   while (enough - tooFew > 1) {
     const middle = (enough + tooFew) >> 1;

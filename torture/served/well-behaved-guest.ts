@@ -8,45 +8,9 @@
  * goes mad. Sources of the steps: interface sheet 8.1 to 8.4.
  */
 import { createHash } from 'node:crypto';
-import {
-  atomicSegment,
-  bar0,
-  completionRequested,
-  controlSegment,
-  cqc,
-  cqe,
-  cqeBytes,
-  dataPointer,
-  EqArmState,
-  EventType,
-  eqc,
-  indexFormOfKey,
-  initHca,
-  invalidLkey,
-  MadClass,
-  MadMethod,
-  mad,
-  mapEntry,
-  mpt,
-  mttEntry,
-  PathMigration,
-  PathMtu,
-  PerformanceAttribute,
-  PortState,
-  performanceDataOffset,
-  portInfo,
-  QpState,
-  qpMailbox,
-  remoteAddressSegment,
-  ServiceType,
-  SmpAttribute,
-  sendDoorbellOffset,
-  smpDataOffset,
-  srqc,
-  WqeOpcode,
-} from '../../abi/index.ts';
+import * as abi from '../../abi/index.ts';
 import { type Initial, viewOf } from '../../base/index.ts';
-import { type CommandOptions, type GuestLife, REGION_BAR2 } from './guest-life.ts';
+import { type CommandOptions, type GuestLife, REGION_BAR2, word32 } from './guest-life.ts';
 
 /** ICM tables, a MiB of addresses each, of which 64 pages are backed. */
 export const icmTables = ['qpc', 'cqc', 'srqc', 'eqc', 'dmpt', 'mtt', 'mcg', 'rdmarc'] as const;
@@ -80,14 +44,14 @@ const farKey = farIndex << 8;
 const farStart = (0xfedn << 52n) - 4096n;
 const farBytes = 2 * 4096;
 const farPlace = 0xa000;
-const logQueue = 5;
+export const logQueue = 5;
 /** Of its only port, once the device's own subnet manager has been there. */
 export const wellBehavedLid = 1;
 const sendStrideBytes = 64;
 const allOnes64 = 0xffff_ffff_ffff_ffffn;
 
-/** What INIT_HCA is given. */
-export const initialProfile = (): Initial<typeof initHca> => ({
+/** Mailbox of INIT_HCA. */
+export const initialProfile = (): Initial<typeof abi.initHca> => ({
   version: 2,
   qpcBase: BigInt(icmBase('qpc')),
   logQps: 16,
@@ -127,9 +91,9 @@ export const stages = [
 
 export class WellBehavedGuest {
   readonly life: GuestLife;
-  /** What it found. */
+  /** Answers of the device. */
   readonly lines: string[] = [];
-  /** What is not as the standard has it, whatever another guest finds. */
+  /** Contradictions of the standard, whatever another guest finds. */
   readonly wrong: string[] = [];
   readonly #looksAround: boolean;
   #lid = 0;
@@ -156,7 +120,7 @@ export class WellBehavedGuest {
     return this.lines;
   }
 
-  /** What is to be said at the very end: memory and interrupts. */
+  /** Notes memory and interrupts at the very end. */
   conclude(): readonly string[] {
     this.life.device.pass(5);
     this.#say('interrupts', this.life.raised().join(' '));
@@ -189,7 +153,7 @@ export class WellBehavedGuest {
     this.#say('configuration space', hexOf(life.readConfig(0, 4096)));
     life.enable();
     this.#say('configuration space, enabled', hexOf(life.readConfig(0, 256)));
-    const { owner, semaphore, catastrophicBuffer, hcr } = bar0.registers;
+    const { owner, semaphore, catastrophicBuffer, hcr } = abi.bar0.registers;
     for (const offset of [owner.offset, semaphore.offset, semaphore.offset, catastrophicBuffer.offset])
       this.#say(`register ${offset.toString(16)}`, life.read32(offset).toString(16));
     for (let at = 0; at < 28; at += 4) this.#say(`HCR ${at}`, life.read32(hcr.offset + at).toString(16));
@@ -217,7 +181,7 @@ export class WellBehavedGuest {
   }
 
   #initialise(): void {
-    this.#command('INIT_HCA', { inBox: initHca.encode(initialProfile()) });
+    this.#command('INIT_HCA', { inBox: abi.initHca.encode(initialProfile()) });
     if (!this.#looksAround) return;
     this.#command('QUERY_HCA', { outBytes: 512 });
     for (const index of [0, 1, 4096]) this.#command('READ_MCG', { inputModifier: index, outBytes: 1024 });
@@ -228,14 +192,14 @@ export class WellBehavedGuest {
     const entries = 2 ** logQueue * 4;
     const bytes = new Uint8Array(entries * 32);
     this.life.put(eqAddress, bytes);
-    const context = eqc.encode({
-      armState: EqArmState.ARMED,
+    const context = abi.eqc.encode({
+      armState: abi.EqArmState.ARMED,
       logEntries: logQueue + 2,
       mttAddress: this.#translate(0, eqAddress, 1),
       interruptNumber: 1,
     });
     this.#command('SW2HW_EQ', { inBox: context, inputModifier: eqn });
-    const events = [EventType.PORT_CHANGE, EventType.PORT_MNG_CHG_EVENT, EventType.COMP];
+    const events = [abi.EventType.PORT_CHANGE, abi.EventType.PORT_MNG_CHG_EVENT, abi.EventType.COMP];
     this.#command('MAP_EQ', {
       inParam: events.reduce((sum: number, type) => sum + 2 ** type, 0),
       inputModifier: eqn,
@@ -244,35 +208,36 @@ export class WellBehavedGuest {
 
   #openPort(): void {
     this.#command('INIT_PORT', { inputModifier: 1 });
-    const attribute = (): Uint8Array => this.#mad(MadClass.SUBN_LID_ROUTED, SmpAttribute.PORT_INFO, 1);
+    const attribute = (): Uint8Array =>
+      this.#mad(abi.MadClass.SUBN_LID_ROUTED, abi.SmpAttribute.PORT_INFO, 1);
     for (let look = 0; look < (this.#looksAround ? 100 : 4); look++) {
-      const info = portInfo.decode(attribute().slice(smpDataOffset, smpDataOffset + 64));
+      const info = abi.portInfo.decode(attribute().slice(abi.smpDataOffset, abi.smpDataOffset + 64));
       this.#lid = info.lid;
-      if (info.portState === PortState.ACTIVE) break;
+      if (info.portState === abi.PortState.ACTIVE) break;
       this.life.device.pass(1);
     }
     this.#say('LID', String(this.#lid));
     if (!this.#looksAround) return;
     const { NODE_DESC, NODE_INFO, PORT_INFO, SL_TO_VL_TABLE, GUID_INFO, PKEY_TABLE, VL_ARB_TABLE } =
-      SmpAttribute;
+      abi.SmpAttribute;
     for (const id of [NODE_DESC, NODE_INFO, PORT_INFO, SL_TO_VL_TABLE])
-      this.#say(`MAD ${id}`, hexOf(this.#mad(MadClass.SUBN_LID_ROUTED, id, 1)));
+      this.#say(`MAD ${id}`, hexOf(this.#mad(abi.MadClass.SUBN_LID_ROUTED, id, 1)));
     for (let block = 0; block < 4; block++) {
-      this.#say(`GUIDs ${block}`, hexOf(this.#mad(MadClass.SUBN_LID_ROUTED, GUID_INFO, block)));
-      this.#say(`P_Keys ${block}`, hexOf(this.#mad(MadClass.SUBN_LID_ROUTED, PKEY_TABLE, block)));
+      this.#say(`GUIDs ${block}`, hexOf(this.#mad(abi.MadClass.SUBN_LID_ROUTED, GUID_INFO, block)));
+      this.#say(`P_Keys ${block}`, hexOf(this.#mad(abi.MadClass.SUBN_LID_ROUTED, PKEY_TABLE, block)));
       const modifier = ((block + 1) << 16) | 1;
       this.#say(
         `VL arbitration ${block}`,
-        hexOf(this.#mad(MadClass.SUBN_LID_ROUTED, VL_ARB_TABLE, modifier)),
+        hexOf(this.#mad(abi.MadClass.SUBN_LID_ROUTED, VL_ARB_TABLE, modifier)),
       );
     }
-    for (const id of Object.values(PerformanceAttribute))
-      this.#say(`counters ${id}`, hexOf(this.#mad(MadClass.PERF_MGMT, id, 0)));
+    for (const id of Object.values(abi.PerformanceAttribute))
+      this.#say(`counters ${id}`, hexOf(this.#mad(abi.MadClass.PERF_MGMT, id, 0)));
     this.#command('QUERY_PORT', { inputModifier: 1, outBytes: 256 });
   }
 
   #createRegions(): void {
-    const context = mpt.encode({
+    const context = abi.mpt.encode({
       isRegion: 1,
       isPhysical: 1,
       atomicEnabled: 1,
@@ -280,19 +245,19 @@ export class WellBehavedGuest {
       remoteReadEnabled: 1,
       localWriteEnabled: 1,
       localReadEnabled: 1,
-      keyIndexForm: indexFormOfKey(key),
+      keyIndexForm: abi.indexFormOfKey(key),
       pd,
       lengthBytes: allOnes64,
     });
     this.#command('SW2HW_MPT', { inBox: context, inputModifier: mptIndex });
     if (!this.#looksAround) return;
     this.#command('QUERY_MPT', { inputModifier: mptIndex, outBytes: 64 });
-    const far = mpt.encode({
+    const far = abi.mpt.encode({
       isRegion: 1,
       remoteWriteEnabled: 1,
       localWriteEnabled: 1,
       localReadEnabled: 1,
-      keyIndexForm: indexFormOfKey(farKey),
+      keyIndexForm: abi.indexFormOfKey(farKey),
       pd,
       startAddress: farStart,
       lengthBytes: BigInt(farBytes),
@@ -304,9 +269,9 @@ export class WellBehavedGuest {
   }
 
   #createCompletionQueue(): void {
-    this.life.put(cqAddress, new Uint8Array(cqeBytes << logQueue).fill(0xff));
+    this.life.put(cqAddress, new Uint8Array(abi.cqeBytes << logQueue).fill(0xff));
     this.life.put(recordAddress, new Uint8Array(64));
-    const context = cqc.encode({
+    const context = abi.cqc.encode({
       logEntries: logQueue,
       uarPage,
       eqn,
@@ -314,7 +279,7 @@ export class WellBehavedGuest {
       doorbellRecordAddress: BigInt(recordAddress),
     });
     this.#command('SW2HW_CQ', { inBox: context, inputModifier: cqn });
-    const shared = srqc.encode({
+    const shared = abi.srqc.encode({
       logWqes: logQueue,
       logStride16: 1,
       srqn,
@@ -329,47 +294,19 @@ export class WellBehavedGuest {
     for (const qp of [0, 1]) {
       const address = workQueueAddress(qp);
       this.life.put(address, new Uint8Array(0x2000).fill(0xff));
-      const peer = qpn(1 - qp);
-      const path = { remoteLid: this.#lid, scheduleQueue: 0x83, ackTimeout: 14 };
-      const context = {
-        serviceType: ServiceType.RC,
-        pathMigration: PathMigration.MIGRATED,
-        pd,
-        sqLogCount: logQueue,
-        sqLogStride16: 2,
-        rqLogCount: logQueue,
-        rqLogStride16: 0,
-        uarPage,
-        localQpn: qpn(qp),
-        sendCqn: cqn,
-        receiveCqn: cqn,
-        remoteReadEnabled: 1,
-        remoteWriteEnabled: 1,
-        remoteAtomicEnabled: 1,
-        minRnrNak: 12,
+      const initial = {
+        ...{ localQpn: qpn(qp), pd, sendCqn: cqn, receiveCqn: cqn },
+        ...{ remoteReadEnabled: 1, remoteWriteEnabled: 1, remoteAtomicEnabled: 1 },
         doorbellRecordAddress: BigInt(recordAddress + 16 + 8 * qp),
         mttAddress: this.#translate(24 + 8 * qp, address, 2),
-      } as const;
+      };
       const connected = {
-        ...context,
-        pathMtu: PathMtu.MTU_1024,
-        logMaxMessage: 30,
-        remoteQpn: peer,
-        nextReceivePsn: 0xffff0 + qp,
-        logMaxResponderReads: 2,
-        primaryPath: path,
-      } as const;
-      const sending = {
-        ...connected,
-        nextSendPsn: 0xffff0 + (1 - qp),
-        logMaxRequesterReads: 2,
-        retryCount: 7,
-        rnrRetryCount: 7,
-        ackRequestFrequency: 0,
-      } as const;
-      this.#transition('RST2INIT_QP', qp, { ...context, state: QpState.INIT });
-      this.#transition('INIT2RTR_QP', qp, { ...connected, state: QpState.RTR });
-      this.#transition('RTR2RTS_QP', qp, { ...sending, state: QpState.RTS });
+        ...{ logMaxMessage: 30, remoteQpn: qpn(1 - qp), nextReceivePsn: 0xffff0 + qp },
+        ...{ logMaxResponderReads: 2, primaryPath: pathTo(this.#lid) },
+      };
+      const sending = { nextSendPsn: 0xffff0 + (1 - qp), logMaxRequesterReads: 2 };
+      for (const [name, context] of contextsToRts(initial, connected, sending))
+        this.#command(name, { inBox: abi.qpMailbox.encode({ context }), inputModifier: qpn(qp) });
     }
   }
 
@@ -378,18 +315,26 @@ export class WellBehavedGuest {
     const text = Uint8Array.from({ length: 8192 }, (_, at) => (at * 7 + (at >>> 8)) & 0xff);
     life.put(dataAddress, text);
     // A receive of QP 1: one data pointer, and its doorbell record.
-    const receive = dataPointer.encode({ byteCount: 4096, lkey: key, address: BigInt(dataAddress + 0x8000) });
+    const receive = abi.dataPointer.encode({
+      byteCount: 4096,
+      lkey: key,
+      address: BigInt(dataAddress + 0x8000),
+    });
     life.put(workQueueAddress(1) + (sendStrideBytes << logQueue), receive);
     life.put(recordAddress + 16 + 8, Uint8Array.of(0, 0, 0, 1));
-    this.#send(0, WqeOpcode.SEND, [pointer(dataAddress, 100)]);
-    this.#send(0, WqeOpcode.RDMA_WRITE, [remote(dataAddress + 0x4000), pointer(dataAddress, 5000)]);
-    this.#send(1, WqeOpcode.RDMA_READ, [remote(dataAddress + 1), pointer(dataAddress + 0x6000, 3001)]);
-    const add = atomicSegment.encode({ swapOrAdd: 5n });
-    this.#send(1, WqeOpcode.ATOMIC_FA, [remote(dataAddress + 0x100), add, pointer(dataAddress + 0x7000, 8)]);
-    this.#send(0, WqeOpcode.RDMA_WRITE, [remote(dataAddress + 0x9000), pointer(dataAddress, 0)]);
+    this.#send(0, abi.WqeOpcode.SEND, [pointer(dataAddress, 100)]);
+    this.#send(0, abi.WqeOpcode.RDMA_WRITE, [remote(dataAddress + 0x4000), pointer(dataAddress, 5000)]);
+    this.#send(1, abi.WqeOpcode.RDMA_READ, [remote(dataAddress + 1), pointer(dataAddress + 0x6000, 3001)]);
+    const add = abi.atomicSegment.encode({ swapOrAdd: 5n });
+    this.#send(1, abi.WqeOpcode.ATOMIC_FA, [
+      remote(dataAddress + 0x100),
+      add,
+      pointer(dataAddress + 0x7000, 8),
+    ]);
+    this.#send(0, abi.WqeOpcode.RDMA_WRITE, [remote(dataAddress + 0x9000), pointer(dataAddress, 0)]);
     if (this.#looksAround) this.#moveFarData(text);
     // A key that is not there: the connection ends in error.
-    this.#send(0, WqeOpcode.RDMA_WRITE, [remote(dataAddress, key + 1), pointer(dataAddress, 64)]);
+    this.#send(0, abi.WqeOpcode.RDMA_WRITE, [remote(dataAddress, key + 1), pointer(dataAddress, 64)]);
   }
 
   /** By a region of high addresses, from one page of it to the next: to it, and from it. */
@@ -398,14 +343,14 @@ export class WellBehavedGuest {
     const within = 4000;
     const lengthBytes = 200;
     const target = dataAddress + farPlace + farBytes;
-    const local = dataPointer.encode({
+    const local = abi.dataPointer.encode({
       byteCount: lengthBytes,
       lkey: farKey,
       address: farStart + BigInt(within),
     });
-    const reach = remoteAddressSegment.encode({ address: farStart + BigInt(within), rkey: farKey });
-    this.#send(0, WqeOpcode.RDMA_WRITE, [reach, pointer(dataAddress, lengthBytes)]);
-    this.#send(0, WqeOpcode.RDMA_WRITE, [remote(target), local]);
+    const reach = abi.remoteAddressSegment.encode({ address: farStart + BigInt(within), rkey: farKey });
+    this.#send(0, abi.WqeOpcode.RDMA_WRITE, [reach, pointer(dataAddress, lengthBytes)]);
+    this.#send(0, abi.WqeOpcode.RDMA_WRITE, [remote(target), local]);
     for (const address of [dataAddress + farPlace + within, target])
       if (Buffer.compare(life.ram.read(address, lengthBytes), text.subarray(0, lengthBytes)) !== 0)
         this.wrong.push(
@@ -426,28 +371,27 @@ export class WellBehavedGuest {
     const { life } = this;
     const index = this.#sent[qp]!++;
     const address = workQueueAddress(qp) + (index % 2 ** logQueue) * sendStrideBytes;
-    const control = controlSegment.encode({ opcode: opcode as never, completion: completionRequested });
+    const control = abi.controlSegment.encode({
+      opcode: opcode as never,
+      completion: abi.completionRequested,
+    });
     const ds = (16 + segments.reduce((sum, { length }) => sum + length, 0)) / 16;
-    controlSegment.fields.ds.set(viewOf(control), 0, ds);
+    abi.controlSegment.fields.ds.set(viewOf(control), 0, ds);
     life.put(address + 16, Buffer.concat(segments));
     life.put(address, control);
-    const doorbell = new Uint8Array(4);
-    viewOf(doorbell).setUint32(0, qpn(qp) << 8);
-    life.store(REGION_BAR2, sendDoorbellOffset(uarPage), doorbell);
-    for (let wanted = opcode === WqeOpcode.SEND ? 2 : 1; wanted > 0; wanted--) this.#poll();
+    life.store(REGION_BAR2, abi.sendDoorbellOffset(uarPage), word32(qpn(qp) << 8));
+    for (let wanted = opcode === abi.WqeOpcode.SEND ? 2 : 1; wanted > 0; wanted--) this.#poll();
   }
 
   /** The next completion, of whichever queue. */
   #poll(): void {
     const { life } = this;
-    const address = cqAddress + (this.#consumed % 2 ** logQueue) * cqeBytes;
+    const address = cqAddress + (this.#consumed % 2 ** logQueue) * abi.cqeBytes;
     for (let look = 0; look < 50; look++) {
-      const entry = life.ram.read(address, cqeBytes);
-      if (cqe.fields.owner.get(viewOf(entry), 0) === 0) {
+      const entry = life.ram.read(address, abi.cqeBytes);
+      if (abi.cqe.fields.owner.get(viewOf(entry), 0) === 0) {
         this.#consumed++;
-        const record = new Uint8Array(4);
-        viewOf(record).setUint32(0, this.#consumed);
-        life.put(recordAddress, record);
+        life.put(recordAddress, word32(this.#consumed));
         this.#say('completion', hexOf(entry));
         return;
       }
@@ -456,14 +400,10 @@ export class WellBehavedGuest {
     this.#say('completion', 'none');
   }
 
-  #transition(name: 'RST2INIT_QP' | 'INIT2RTR_QP' | 'RTR2RTS_QP', qp: number, context: QpFields): void {
-    this.#command(name, { inBox: qpMailbox.encode({ context }), inputModifier: qpn(qp) });
-  }
-
   /** Writes MTT entries for a buffer's pages; their MTT address. */
   #translate(entry: number, address: number, pages: number): number {
     for (let page = 0; page < pages; page++) {
-      const bytes = mttEntry.encode({ pageAddress: BigInt(address + page * 4096), present: 1 });
+      const bytes = abi.mttEntry.encode({ pageAddress: BigInt(address + page * 4096), present: 1 });
       this.life.put(icmAddress('mtt') + (entry + page) * 8, bytes);
     }
     return entry * 8;
@@ -474,22 +414,22 @@ export class WellBehavedGuest {
     chunks: readonly (readonly [icm: number, host: number, logPages: number])[],
   ): void {
     const entries = chunks.map(([icm, host, logSize4k]) =>
-      mapEntry.encode({ icmAddress: BigInt(icm), physicalAddress: BigInt(host), logSize4k }),
+      abi.mapEntry.encode({ icmAddress: BigInt(icm), physicalAddress: BigInt(host), logSize4k }),
     );
     this.#command(name, { inBox: Buffer.concat(entries), inputModifier: entries.length });
   }
 
   /** The answer to a Get. */
   #mad(managementClass: number, attributeId: number, attributeModifier: number): Uint8Array {
-    const request = mad.encode({
+    const request = abi.mad.encode({
       baseVersion: 1,
-      managementClass: managementClass as MadClass,
+      managementClass: managementClass as abi.MadClass,
       classVersion: 1,
-      method: MadMethod.GET,
-      attributeId: attributeId as SmpAttribute,
+      method: abi.MadMethod.GET,
+      attributeId: attributeId as abi.SmpAttribute,
       attributeModifier,
     });
-    if (managementClass === MadClass.PERF_MGMT) request[performanceDataOffset + 1] = 1;
+    if (managementClass === abi.MadClass.PERF_MGMT) request[abi.performanceDataOffset + 1] = 1;
     const options = { inBox: request, inputModifier: 1, opcodeModifier: 3, outBytes: 256 };
     return this.life.command('MAD_IFC', options).outBox;
   }
@@ -505,14 +445,33 @@ export class WellBehavedGuest {
   }
 }
 
-type QpFields = NonNullable<Initial<typeof qpMailbox>['context']>;
+type QpFields = NonNullable<Initial<typeof abi.qpMailbox>['context']>;
+type ToRts = readonly [command: 'RST2INIT_QP' | 'INIT2RTR_QP' | 'RTR2RTS_QP', context: QpFields];
+
+/** Contexts of a reliable connection's QP on its way to RTS; each has the fields of those before it. */
+export function contextsToRts(initial: QpFields, connected: QpFields, sending: QpFields): readonly ToRts[] {
+  const init = {
+    ...{ serviceType: abi.ServiceType.RC, pathMigration: abi.PathMigration.MIGRATED, uarPage, minRnrNak: 12 },
+    ...{ sqLogCount: logQueue, sqLogStride16: 2, rqLogCount: logQueue, rqLogStride16: 0 },
+    ...initial,
+  };
+  const rtr = { ...init, pathMtu: abi.PathMtu.MTU_1024, ...connected };
+  const rts = { ...rtr, retryCount: 7, rnrRetryCount: 7, ...sending };
+  return [
+    ['RST2INIT_QP', { ...init, state: abi.QpState.INIT }],
+    ['INIT2RTR_QP', { ...rtr, state: abi.QpState.RTR }],
+    ['RTR2RTS_QP', { ...rts, state: abi.QpState.RTS }],
+  ];
+}
+
+export const pathTo = (remoteLid: number) => ({ remoteLid, scheduleQueue: 0x83, ackTimeout: 14 });
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
 const pointer = (address: number, byteCount: number): Uint8Array =>
   byteCount === 0
-    ? dataPointer.encode({ byteCount: 0, lkey: invalidLkey, address: 0n })
-    : dataPointer.encode({ byteCount, lkey: key, address: BigInt(address) });
+    ? abi.dataPointer.encode({ byteCount: 0, lkey: abi.invalidLkey, address: 0n })
+    : abi.dataPointer.encode({ byteCount, lkey: key, address: BigInt(address) });
 
 const remote = (address: number, rkey = key): Uint8Array =>
-  remoteAddressSegment.encode({ address: BigInt(address), rkey });
+  abi.remoteAddressSegment.encode({ address: BigInt(address), rkey });

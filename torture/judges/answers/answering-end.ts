@@ -3,7 +3,7 @@
  * most that the end can have accepted: it may have refused a request that arrived. One that refuses it, or puts it off, says that nothing
  * from its PSN on had been accepted when it came.
  *
- *     requests ──▶ in order: accepted at most · behind a gap: nothing · before that: repeated
+ *     requests ──▶ in order: accepted at most · after a gap: nothing · before that: repeated
  *     answers  ──▶ each rule of 9.7.5.1 and 9.7.7.1 that it breaks, in words
  *
  * Places are PSNs counted from the first of the connection on, without end.
@@ -19,7 +19,7 @@ import {
 
 const { readRequest, readLast, readOnly, acknowledge, atomicAcknowledge } = operations;
 
-/** What a story's faults leave to judge. */
+/** Rules that the story's faults suspend. */
 export interface AnswerRules {
   /** Answers may pass each other on the cable: then their order is not that in which they were given. */
   readonly isDisordered: boolean;
@@ -68,7 +68,7 @@ export class AnsweringEnd {
   readonly #firstPsn: number;
   readonly #mtuBytes: number;
   readonly #rules: AnswerRules;
-  /** The place behind the last one that can have been accepted. */
+  /** The place after the last one that can have been accepted. */
   #expected = 0;
   /** All that came since the last NAK, and all in order before. */
   #requests: Request[] = [];
@@ -81,7 +81,7 @@ export class AnsweringEnd {
   readonly #repeated: number[] = [];
   /** The repetition that is being answered, and the place at which its answer ends. */
   #again: { readonly repeated: number; readonly to: number } | undefined;
-  /** What has been acknowledged; what the last answer acknowledged. */
+  /** The highest place that was acknowledged, and that of the last answer. */
   #highest = -1;
   #last = -1;
   #msn = 0;
@@ -125,7 +125,7 @@ export class AnsweringEnd {
     if (operation === acknowledge) return [];
     const asked = this.#askedAt(place);
     if (asked === undefined || asked.isAtomic !== (operation === atomicAcknowledge))
-      return [`answers PSN ${this.#psnAt(place)} with what nobody asked for`];
+      return [`answers PSN ${this.#psnAt(place)} without a request for it`];
     return [];
   }
 
@@ -203,7 +203,7 @@ export class AnsweringEnd {
     this.#expected = to + 1;
   }
 
-  /** Nothing from this place on had been accepted when it was refused: what came later is taken anew. */
+  /** The end had accepted nothing from this place on when it refused: later requests count as new ones. */
   #refused(place: number): void {
     const at = this.#requests.findIndex((request) => request.place === place);
     if (at < 0) return;

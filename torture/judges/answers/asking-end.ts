@@ -20,7 +20,7 @@ export class AskingEnd {
   /** A request has left. @returns what is wrong with it */
   requested(packet: TransportPacket): string[] {
     this.#firstPsn ??= packet.psn;
-    // What is no new request is a repeated one.
+    // Any other PSN is that of a repeated request.
     if (packet.psn !== (this.#firstPsn + this.#next) % psnCount) return [];
     this.#next += packetsOf(packet, this.#mtuBytes);
     const outstanding = this.#next - 1 - this.#acknowledged;

@@ -1,4 +1,4 @@
-/** What passed one end of a cable of Ethernet, as a capture has it. */
+/** Frames at one end of a cable of Ethernet, as a capture has them. */
 import { readCapture } from '../../../analyser/capture/index.ts';
 
 /** A frame without its FCS. */
@@ -6,7 +6,7 @@ export interface SeenFrame {
   /** When its last bit passed this end. */
   readonly atPs: bigint;
   readonly bytes: Uint8Array;
-  /** What the capture says of its fate, apart by semicolons; empty: nothing happened to it. */
+  /** Notes of the capture on its fate, separated by semicolons; empty for an ordinary frame. */
   readonly note: string;
 }
 

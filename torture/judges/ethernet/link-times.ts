@@ -1,4 +1,4 @@
-/** What the MAC of a port takes for its bytes (IEEE 802.3-2018, clauses 3 and 4), by the machine's parameters, in whole picoseconds. */
+/** Times of a port's MAC by the machine's parameters, in whole picoseconds (IEEE 802.3-2018, clauses 3 and 4). */
 import type { MachineConfig } from '../../../machine/profile/index.ts';
 
 const frameBytesMin = 60;
@@ -16,7 +16,7 @@ export class LinkTimes {
   readonly latencyPs: bigint;
   /** Between the end of a frame and the preamble of the next. */
   readonly gapPs: bigint;
-  /** How long a port may go on with what it had taken when it was to stop: of that, the last begins within this time. */
+  /** Time within which the last frame begins that a port had taken before it was paused. */
   readonly takenPs: bigint;
   /** Of the longest frame, with preamble and gap. */
   readonly longestPs: bigint;

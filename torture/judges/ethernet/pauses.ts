@@ -1,7 +1,7 @@
 /**
- * PAUSE frames at one end of the cable (IEEE 802.3-2018, annex 31B): what they are; that an end which has been stopped sends nothing but
- * such until the time is over or it may go on, but for what it had taken before; and that one which stops the other asks again in time,
- * and lets it go on at last.
+ * PAUSE frames at one end of the cable (IEEE 802.3-2018, annex 31B): their form; a paused end sends nothing but PAUSE frames, and frames that
+ * its port had taken before, until the time is over or the pause is lifted; an end that pauses its peer repeats the request in time, and
+ * lifts the pause at last.
  */
 import type { CableEnd, SeenFrame } from './cable-end.ts';
 import { destinationOf, isControl, sourceOf } from './frame.ts';
@@ -51,10 +51,10 @@ function judgeForm({ bytes, atPs }: SeenFrame, { mac, quanta }: PauseRules): str
   return isRight ? [] : [`what it sent at ${atPs} ps is no PAUSE frame of ${quanta} quanta or none`];
 }
 
-/** An end that stops the other asks again after half of the time, as soon as the link is free, until it lets it go on. */
+/** An end that pauses its peer repeats the request after half of the time, as soon as the link is free, until it lifts the pause. */
 function judgeStopping(own: readonly SeenFrame[], { times, quanta, endPs }: PauseRules): string[] {
   const halfPs = times.quantaPs(quanta / 2);
-  // What has been taken, the longest frame, and the PAUSE frame itself.
+  // Frames that the port had taken, the longest frame, and the PAUSE frame itself.
   const waitPs = times.takenPs + 2n * times.longestPs + times.onLinkPs(controlBytes) + 2n;
   let isStopping = false;
   let sincePs = 0n;

@@ -1,5 +1,5 @@
 /**
- * What the standard and the parameters say of a PCIe link, written down apart from the model: sizes of packets, their time on
+ * Facts of a PCIe link by the standard and the parameters, independent of the model: sizes of packets, their time on
  * the lanes, credits. Sections are those of the PCI Express Base Specification 3.1.
  */
 import type { LinkPacket, LinkPackets } from '../../../machine/index.ts';

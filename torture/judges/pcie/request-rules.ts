@@ -44,7 +44,7 @@ export class SizeRule implements LinkRule {
 
   #take({ data, lengthBytes }: LinkPacket): void {
     if (lengthBytes < 2) return;
-    // What is on its way was sent under the setting before: a larger one holds at once, a smaller one never in our stories.
+    // TLPs in flight follow the earlier setting: a larger one holds at once, a smaller one does not occur in stories.
     this.#maxPayloadBytes = 128 << ((data >>> 5) & 7);
     this.#maxReadBytes = 128 << ((data >>> 12) & 7);
   }

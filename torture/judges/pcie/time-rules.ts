@@ -56,7 +56,7 @@ export class LaneRule implements LinkRule {
     const gapPs = packet.atPs - previous.atPs;
     const bytes = linkBytesOf(packet);
     if (gapPs < bytes * this.#psPerByte - roundingPsAt(packet.atPs))
-      this.#accuse(`only ${gapPs} ps behind the packet before, for ${bytes} bytes: ${textOf(packet)}`);
+      this.#accuse(`only ${gapPs} ps after the packet before, for ${bytes} bytes: ${textOf(packet)}`);
     const isAdjoining =
       packet.kind === 'CplD' && previous.kind === 'CplD' && previous.byteCount > previous.lengthBytes;
     if (!isAdjoining || previous.tag !== packet.tag) return;
@@ -74,90 +74,84 @@ export class LaneRule implements LinkRule {
     if (!this.#isPrompt || this.#adjoiningCount < adjoiningMin) return;
     if (this.#leastExcessPs > this.#leastPs * 0.02 + this.#roundingPs)
       this.#accuse(
-        `of ${this.#adjoiningCount} completions behind another of the same read each came ${Math.round(this.#leastExcessPs)} ps later than the ${Math.round(this.#leastPs)} ps of its bytes`,
+        `of ${this.#adjoiningCount} completions after another of the same read each came ${Math.round(this.#leastExcessPs)} ps later than the ${Math.round(this.#leastPs)} ps of its bytes`,
       );
   }
 }
 
-/** The root complex answers `readLatencyPs` after it has begun with a read, and works on so many at a time. */
-export class ReadLatencyRule implements LinkRule {
+/** No end answers a request sooner than its parameters allow. */
+abstract class LatencyRule implements LinkRule {
   readonly #accuse: Accuse;
+  readonly #who: string;
   readonly #latencyPs: number;
-  readonly #readLatencyPs: number;
   readonly #psPerByte: number;
-  /** When each place is free at the earliest. */
-  readonly #freePs: number[];
-  readonly #readyPs = new Map<number, number>();
+  /** When the end can answer at the earliest, by tag. */
+  protected readonly readyPs = new Map<number, number>();
 
-  constructor(config: MachineConfig, accuse: Accuse) {
-    const { link, rootComplex } = config.pcie;
+  constructor(config: MachineConfig, who: string, accuse: Accuse) {
     this.#accuse = accuse;
-    this.#latencyPs = link.latencyPs;
-    this.#readLatencyPs = rootComplex.readLatencyPs;
+    this.#who = who;
+    this.#latencyPs = config.pcie.link.latencyPs;
     this.#psPerByte = psPerByteOf(config);
-    this.#freePs = Array.from({ length: rootComplex.outstandingReadCount }, () => Number.NEGATIVE_INFINITY);
   }
 
-  see(packet: LinkPacket, direction: Direction): void {
+  abstract see(packet: LinkPacket, direction: Direction): void;
+
+  protected answer(packet: LinkPacket): void {
+    const readyPs = this.readyPs.get(packet.tag);
+    if (readyPs === undefined) return;
+    this.readyPs.delete(packet.tag);
+    const soonestPs = readyPs + this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
+    const earlyPs = Math.round(soonestPs - packet.atPs);
+    if (packet.atPs < soonestPs - roundingPsAt(packet.atPs))
+      this.#accuse(`${earlyPs} ps before the ${this.#who} can answer: ${textOf(packet)}`);
+  }
+}
+
+/** The root complex answers `readLatencyPs` after it has begun with a read, and works on a limited number of reads at a time. */
+export class ReadLatencyRule extends LatencyRule {
+  readonly #readLatencyPs: number;
+  /** When each place is free at the earliest. */
+  readonly #freePs: number[];
+
+  constructor(config: MachineConfig, accuse: Accuse) {
+    super(config, 'root complex', accuse);
+    const { readLatencyPs, outstandingReadCount } = config.pcie.rootComplex;
+    this.#readLatencyPs = readLatencyPs;
+    this.#freePs = Array.from({ length: outstandingReadCount }, () => Number.NEGATIVE_INFINITY);
+  }
+
+  override see(packet: LinkPacket, direction: Direction): void {
     if (packet.kind === 'MRd' && direction === 'toHost') {
       let place = 0;
       for (const [index, freePs] of this.#freePs.entries()) if (freePs < this.#freePs[place]!) place = index;
       const readyPs = Math.max(packet.atPs, this.#freePs[place]!) + this.#readLatencyPs;
       this.#freePs[place] = readyPs;
-      this.#readyPs.set(packet.tag, readyPs);
-    } else if ((packet.kind === 'CplD' || packet.kind === 'Cpl') && direction === 'toDevice')
-      this.#answer(packet);
-  }
-
-  #answer(packet: LinkPacket): void {
-    const readyPs = this.#readyPs.get(packet.tag);
-    if (readyPs === undefined) return;
-    this.#readyPs.delete(packet.tag);
-    const soonestPs = readyPs + this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
-    if (packet.atPs < soonestPs - roundingPsAt(packet.atPs))
-      this.#accuse(
-        `${Math.round(soonestPs - packet.atPs)} ps before the root complex can answer: ${textOf(packet)}`,
-      );
+      this.readyPs.set(packet.tag, readyPs);
+    } else if (packet.kind.startsWith('Cpl') && direction === 'toDevice') this.answer(packet);
   }
 }
 
-/** The device answers a read of its registers, and configuration requests, after the cycles that these take. */
-export class RegisterLatencyRule implements LinkRule {
-  readonly #accuse: Accuse;
-  readonly #latencyPs: number;
+/** The device answers reads of its registers and configuration requests no sooner than the cycles that these take. */
+export class RegisterLatencyRule extends LatencyRule {
   readonly #memoryPs: number;
   readonly #configPs: number;
-  readonly #psPerByte: number;
-  readonly #readyPs = new Map<number, number>();
 
   constructor(config: MachineConfig, accuse: Accuse) {
+    super(config, 'device', accuse);
     const { machine, pcie, nic, hca } = config;
     const isNic = machine.adapter === 'nic';
     const { mmioReadCycles, configCycles } = isNic ? nic.function : pcie.function;
     const cyclePs = 1_000_000 / (isNic ? nic.coreClockMHz : hca.coreClockMHz);
-    this.#accuse = accuse;
-    this.#latencyPs = pcie.link.latencyPs;
     this.#memoryPs = mmioReadCycles * cyclePs;
     this.#configPs = configCycles * cyclePs;
-    this.#psPerByte = psPerByteOf(config);
   }
 
-  see(packet: LinkPacket, direction: Direction): void {
+  override see(packet: LinkPacket, direction: Direction): void {
     const { kind, tag, atPs } = packet;
-    if (direction === 'toDevice' && kind === 'MRd') this.#readyPs.set(tag, atPs + this.#memoryPs);
-    else if (direction === 'toDevice' && kind.startsWith('Cfg'))
-      this.#readyPs.set(tag, atPs + this.#configPs);
-    else if (direction === 'toHost' && kind.startsWith('Cpl')) this.#answer(packet);
-  }
-
-  #answer(packet: LinkPacket): void {
-    const readyPs = this.#readyPs.get(packet.tag);
-    if (readyPs === undefined) return;
-    this.#readyPs.delete(packet.tag);
-    const soonestPs = readyPs + this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
-    if (packet.atPs < soonestPs - roundingPsAt(packet.atPs))
-      this.#accuse(
-        `${Math.round(soonestPs - packet.atPs)} ps before the device can answer: ${textOf(packet)}`,
-      );
+    if (direction === 'toHost') {
+      if (kind.startsWith('Cpl')) this.answer(packet);
+    } else if (kind === 'MRd') this.readyPs.set(tag, atPs + this.#memoryPs);
+    else if (kind.startsWith('Cfg')) this.readyPs.set(tag, atPs + this.#configPs);
   }
 }

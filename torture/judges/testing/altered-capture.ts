@@ -1,4 +1,4 @@
-/** What was played, with another capture of the cable than was made: for specs of judges that read it. */
+/** A played story with an altered capture of the cable, for specs of judges that read it. */
 import { readCapture, writeCapture } from '../../../analyser/capture/index.ts';
 import type { Played } from '../../run-story.ts';
 

@@ -1,6 +1,6 @@
-/** Bytes that identify their message, and the comparison with those that came. */
+/** Bytes that identify their message, and comparisons. */
 
-/** Bytes of a message by its number, so that no two of a scene are alike; none of them is 0. */
+/** Bytes of a message by its number, different for each message of a scene; none is 0. */
 export function patternOf(number: number, lengthBytes: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(lengthBytes);
   let word = Math.imul(number + 1, 0x9e37_79b1) | 1;
@@ -11,7 +11,7 @@ export function patternOf(number: number, lengthBytes: number): Uint8Array<Array
   return bytes;
 }
 
-/** @returns words for the first byte that is not as expected; empty when all are */
+/** Returns words for the first byte that differs; empty if none does. */
 export function differencesOf(what: string, seen: Uint8Array, expected: Uint8Array): string[] {
   if (seen.length !== expected.length) return [`${what}: ${seen.length} bytes instead of ${expected.length}`];
   if (isSame(seen, expected)) return [];
@@ -21,6 +21,6 @@ export function differencesOf(what: string, seen: Uint8Array, expected: Uint8Arr
 
 export const isSame = (left: Uint8Array, right: Uint8Array): boolean => Buffer.compare(left, right) === 0;
 
-/** A number of bytes of one value. */
+/** Equal bytes. */
 export const filled = (lengthBytes: number, value: number): Uint8Array<ArrayBuffer> =>
   new Uint8Array(lengthBytes).fill(value);

@@ -1,18 +1,18 @@
 /** Completions as programs of scenes see them, with statuses by name. */
 import { IBV_WC_RECV, type IbvCq, IbvWc, pollCq, wcStatusStr } from '../../../userlib/index.ts';
 
-/** What a program saw of a completion. */
+/** A completion as a program saw it. */
 export interface Ended {
   readonly id: number;
   /** Name of the status without its prefix: SUCCESS, RETRY_EXC_ERR and so on (IBTA 11.6.2). */
   readonly status: string;
   readonly byteLen: number;
-  /** The core's own time after the poll that took it. */
+  /** The core's own time after the poll that returned it. */
   readonly atPs: number;
   readonly qpNum: number;
 }
 
-/** A completion of a receive or of a send, with all that receives say. */
+/** A completion of a receive or of a send, with all fields of receives. */
 export interface Taken extends Ended {
   readonly isReceive: boolean;
   readonly srcQp: number;
@@ -20,7 +20,7 @@ export interface Taken extends Ended {
   readonly wcFlags: number;
 }
 
-/** Takes up to `count` completions by one poll. */
+/** Polls once for up to `count` completions. */
 export async function takenFrom(cq: IbvCq, count: number, nowPs: () => number): Promise<Taken[]> {
   const wcs = Array.from({ length: count }, () => new IbvWc());
   const taken = await pollCq(cq, count, wcs);
@@ -35,6 +35,6 @@ export const statusesOf = (ended: readonly Ended[]): string[] => ended.map(({ st
 
 export const isWell = ({ status }: Ended): boolean => status === 'SUCCESS';
 
-/** Words for completions that are no successes. */
+/** Words for completions other than SUCCESS. */
 export const failuresOf = (ended: readonly Ended[]): string[] =>
   ended.flatMap((one) => (isWell(one) ? [] : [`request ${one.id} ended in ${one.status}`]));

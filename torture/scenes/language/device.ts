@@ -1,4 +1,4 @@
-/** An open device of a program, and the objects made by it: what is still there goes when the program ends. */
+/** An open device of a program, with its objects, which it destroys when the program ends. */
 import {
   createBuffer,
   createRcQps,
@@ -15,7 +15,7 @@ export class Device {
   readonly #cqs = new Set<ibv.IbvCq>();
   readonly #channels: ibv.IbvCompChannel[] = [];
   readonly #srqs: ibv.IbvSrq[] = [];
-  /** They go before their CQs. */
+  /** Destroyed before their CQs. */
   readonly #xrcQueues: ibv.IbvSrq[] = [];
   readonly #regions = new Set<ibv.IbvMr>();
   readonly #domains: ibv.IbvPd[] = [];
@@ -66,7 +66,7 @@ export class Device {
     return this.own(await ibv.createQp(this.pd, { sendCq: cq, recvCq: cq, ...init, cap: { ...init.cap } }));
   }
 
-  /** Takes a QP over that was made otherwise. */
+  /** Destroys a QP that was created elsewhere when the program ends. */
   own<Q extends ibv.IbvQp | ibv.IbvTargetQp>(qp: Q): Q {
     this.#qps.add(qp);
     return qp;
@@ -91,7 +91,7 @@ export class Device {
     return xrcd;
   }
 
-  /** Takes an address handle over. */
+  /** Destroys an address handle when the program ends. */
   handle(handle: ibv.IbvAh): ibv.IbvAh {
     this.#handles.push(handle);
     return handle;
@@ -131,7 +131,7 @@ export class Device {
     await ibv.deregMr(region);
   }
 
-  /** Takes down everything that is still there: nothing of it is left afterwards. */
+  /** Destroys all objects that are left, and closes the device. */
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;

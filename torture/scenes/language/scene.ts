@@ -1,28 +1,28 @@
 /**
- * A scene is a story made on purpose: programs of its own around one situation that hardly ever arises by chance, drawn with other numbers and
- * on other hardware each time, and judged by what it expects to see itself.
+ * A scene is a story about one situation that rarely arises by chance: programs of its own, with other numbers and hardware each time, and its
+ * own judge.
  *
- *     seed ─► draw: arguments, hardware, faults ─► its programs on a machine ─► what they accuse, what they return ─► judge
+ *     seed ─► draw: arguments, hardware, faults ─► its programs on a machine ─► accusations, return values ─► judge
  *
- * Stories of players (draw-story.ts) find what no author thought of; scenes vary one known situation in every way.
+ * Stories of players (draw-story.ts) find unexpected errors; scenes vary one known situation in every way.
  */
 import type { FaultEntry } from '../../../machine/faults/index.ts';
-import type { ProgramContext, ProgramFunction, Report } from '../../../machine/index.ts';
+import type { ProgramContext, Report } from '../../../machine/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
-import type { Random } from '../../../sim/index.ts';
 import type { Again, Climate } from '../../story.ts';
+import type { Draws } from './draws.ts';
 import { Stage } from './stage.ts';
 
-/** How a story says which scene it is: plain data, like all of a story. */
+/** The scene of a story, as plain data. */
 export interface ScenePlan {
   readonly name: string;
-  /** Given to each of its programs. */
+  /** Arguments of each of its programs. */
   readonly args: unknown;
-  /** Simulated time that it may take beyond that of other stories. */
+  /** Simulated time that it may take in addition to that of other stories. */
   readonly sleepsSeconds?: number;
 }
 
-/** What a scene draws. */
+/** Result of a scene's `draw`. */
 export interface Draft<Args = unknown> {
   readonly args: Args;
   /** Parameters that the scene needs; they win over those of the drawn hardware. */
@@ -30,52 +30,48 @@ export interface Draft<Args = unknown> {
   /** Whether the rest of the hardware is drawn as for other stories; left out: it is the default machine's. */
   readonly hasDrawnHardware?: boolean;
   readonly faults?: readonly FaultEntry[];
-  /** Left out: calm. What `broken` may leave is not held against it. */
+  /** Left out: calm. Judges accept more of a `broken` one. */
   readonly climate?: Climate;
-  /** Simulated time that its programs sleep, where that is minutes and more. */
+  /** Simulated time that its programs sleep, if it is minutes or more. */
   readonly sleepsSeconds?: number;
-  /** How it is played once more, with the same report; left out: some are, in any way. */
+  /** Second play, with the same report; left out: drawn as for other stories. */
   readonly again?: Again;
 }
 
-/** Arguments that a function draws: its literals are their declaration. */
-export type ArgsOf<D extends (random: Random) => Draft<unknown>> = ReturnType<D>['args'];
+/** Arguments that a function draws; its literals declare them. */
+export type ArgsOf<D extends (random: Draws) => Draft<unknown>> = ReturnType<D>['args'];
 
-/** What a scene's judge sees. */
+/** Input of a scene's judge. */
 export interface Played<Args, Told> {
   readonly args: Args;
-  /** What each program returned. */
+  /** Return value of each program. */
   readonly told: Told;
   readonly set: ParameterValues;
   readonly faults: readonly FaultEntry[];
   readonly report: Report;
 }
 
-/** What a scene needs, and what judges of any story do not hold against it. */
+/** Needs of a scene, and rules that judges do not apply to it. */
 interface Traits {
-  /** Words with hyphens; names the scene in stories and tables. */
-  readonly name: string;
-  /** What happens, in one sentence. */
+  /** The situation, in one sentence. */
   readonly about: string;
-  /** `import.meta.url` of the module that exports its programs. */
-  readonly module: string;
   /** A play takes seconds: few seeds draw this scene. */
   readonly isSlow?: true;
-  /** It is about this cable, or counts commands or packets as drivers of this one need them; left out: hosts may be on either. */
+  /** The only cable on which it holds; left out: either. */
   readonly cable?: 'infiniband' | 'ethernet';
-  /** Rules of the interface that its programs break on purpose: names of analyser/lint/rules.ts. */
+  /** Rules of the interface that its programs break on purpose, by their names in analyser/lint/rules.ts. */
   readonly breaksRules?: readonly string[];
-  /** Reads that the device has abandoned wait at the host, and may be carried out when their memory has another owner. */
+  /** The host may carry out reads that the device has abandoned when their memory has another owner. */
   readonly hasLateReads?: true;
-  /** Its programs take memory away from under the device, whose reads are refused. */
+  /** Its programs take memory away from the device, whose reads are refused. */
   readonly hasRefusedReads?: true;
-  /** Its datagrams to groups leave by the cable and return to the port: both ledgers have them. */
+  /** Its datagrams to groups leave by the cable and also return to the port: both ledgers count them. */
   readonly sendsToGroups?: true;
   /** A device is reset while it has requests under way. */
   readonly hasResets?: true;
 }
 
-/** A program of a scene. What it returns is for the judge. */
+/** A program of a scene; the judge receives its return value. */
 type Play<Args, Told> = (stage: Stage<Args>) => Promise<Told>;
 
 /** A program, and the host that it runs on. */
@@ -86,17 +82,26 @@ interface Placed<Args, Told> {
 
 /** As an author writes a scene. */
 interface Specification<Args, Told extends readonly unknown[]> extends Traits {
-  draw(random: Random): Draft<Args>;
+  draw(random: Draws): Draft<Args>;
   /** The first at host 0 and the second at host 1, where {@link on} does not say otherwise. */
   readonly programs: { readonly [P in keyof Told]: Play<Args, Told[P]> | Placed<Args, Told[P]> };
   /** @returns the contradictions beyond what the programs have accused; empty when all is well */
   judge?(played: Played<Args, Told>): readonly string[];
 }
 
-/** As a story plays a scene. */
-export interface Scene extends Traits {
-  readonly programs: readonly { readonly node: number; readonly exportName: string }[];
-  draw(random: Random): Draft;
+/** Outcome of one program. */
+interface Result {
+  readonly wrong: readonly string[];
+  readonly told: unknown;
+}
+
+/** A scene before the list of all scenes gives it its name (all.ts). */
+export interface Unnamed extends Traits {
+  readonly programs: readonly {
+    readonly node: number;
+    run(context: ProgramContext, args: unknown): Promise<Result>;
+  }[];
+  draw(random: Draws): Draft;
   judge(played: {
     readonly args: unknown;
     readonly results: readonly unknown[];
@@ -106,15 +111,10 @@ export interface Scene extends Traits {
   }): string[];
 }
 
-/** A scene, and its programs to be exported as `program0`, `program1` and so on. */
-export interface Playable extends Scene {
-  readonly run: Readonly<Record<`program${number}`, ProgramFunction>>;
-}
-
-/** Result of each program. */
-interface Result {
-  readonly wrong: readonly string[];
-  readonly told: unknown;
+/** A scene as a story plays it. */
+export interface Scene extends Unnamed {
+  /** Words with hyphens. */
+  readonly name: string;
 }
 
 /** Findings of one program that a scene reports. */
@@ -123,37 +123,27 @@ const wrongMax = 5;
 /** Places a program at a host. */
 export const on = <Args, Told>(node: number, play: Play<Args, Told>): Placed<Args, Told> => ({ node, play });
 
-/**
- * Makes a scene of its specification. Its module exports the programs, so that any partition finds them:
- *
- *     export const lostFrames = scene({ name: 'lost-frames', …, draw, programs: [player, player], judge });
- *     export const { program0, program1 } = lostFrames.run;
- */
+/** Makes a scene of its specification. */
 export function scene<Args, const Told extends readonly unknown[] | []>({
   draw,
   programs,
   judge = () => [],
   ...traits
-}: Specification<Args, Told>): Playable {
+}: Specification<Args, Told>): Unnamed {
   const cast = (programs as readonly (Play<Args, unknown> | Placed<Args, unknown>)[]).map((program, at) =>
     typeof program === 'function' ? { node: at, play: program } : program,
-  );
-  const runs = cast.map(
-    ({ play }): ProgramFunction =>
-      async (context: ProgramContext<Args>) => {
-        const stage = new Stage(context, context.args);
-        const told = (await play(stage)) ?? null;
-        await stage.close();
-        return { wrong: stage.wrong, told };
-      },
   );
   return {
     ...traits,
     programs: cast.map(({ node, play }) => ({
       node,
-      exportName: `program${cast.findIndex((other) => other.play === play)}`,
+      run: async (context, args) => {
+        const stage = new Stage(context, args as Args);
+        const told = (await play(stage)) ?? null;
+        await stage.close();
+        return { wrong: stage.wrong, told };
+      },
     })),
-    run: Object.fromEntries(runs.map((run, at) => [`program${at}`, run])),
     draw,
     judge: ({ args, results, ...played }) => {
       const each = results as readonly Result[];

@@ -1,6 +1,6 @@
 /**
- * What most scenes begin with: a program at each host, an area each that the other may reach, one CQ, and reliable connections between them
- * with attributes of the scene's choice.
+ * Set-up of most scenes: a program at each host, each with an area that the peer may reach, one CQ, and reliable connections between them with
+ * attributes of the scene's choice.
  */
 import {
   allAccess,
@@ -21,7 +21,7 @@ import { ADD, SEND } from './opcodes.ts';
 import { codeOf, type Patience, type Stage, topic } from './stage.ts';
 
 export interface SideOptions {
-  /** Of the area that the peer may reach. */
+  /** Length of the area that the peer may reach. */
   readonly areaBytes: number;
   readonly access?: number;
   readonly qpCount?: number;
@@ -29,7 +29,7 @@ export interface SideOptions {
   /** The CQ raises its events on a channel of its own. */
   readonly hasChannel?: true;
   readonly cap?: Partial<ibv.QpCap>;
-  /** Messages of up to so many bytes come in their receive WQE. */
+  /** Messages of up to this many bytes arrive in their receive WQE. */
   readonly inlRecvSz?: number;
   readonly attributes?: Partial<RcAttributes>;
   /** Path MTU: IBV_MTU_256 is 1, IBV_MTU_4096 is 5. */
@@ -38,13 +38,13 @@ export interface SideOptions {
   readonly firstPsn?: number;
   /** Runs while the QPs are in INIT: posts receives before anything can arrive. */
   readonly beforeReady?: (side: Side) => void;
-  /** The device may die as soon as its last QP is ready to send: that this command comes to EIO is no failure. */
+  /** The device may die as soon as its last QP is ready to send: EIO of that command is no failure. */
   readonly mayDieWhenReady?: true;
-  /** Keeps the programs of several pairs at two hosts apart. */
+  /** Tells several pairs of programs at the same hosts apart. */
   readonly label?: string;
 }
 
-/** What the other side says of itself. */
+/** Memory of the peer. */
 export interface Reach {
   readonly address: number;
   readonly rkey: number;
@@ -55,7 +55,7 @@ interface News extends PortAddress, Reach {
   readonly psn: number;
 }
 
-/** Bytes of the own area, and of the peer's: at the same offset where nothing else is said. */
+/** Bytes of the own area and of the peer's, at the same offset unless `remoteOffset` says otherwise. */
 export interface Span {
   readonly offset?: number;
   readonly lengthBytes: number;
@@ -65,13 +65,13 @@ export interface Span {
 /** A span, and the QP that is posted to, by number: 0 when left out. */
 export interface Posting extends Span {
   readonly qp?: number;
-  /** Beside IBV_SEND_SIGNALED. */
+  /** In addition to IBV_SEND_SIGNALED. */
   readonly flags?: number;
-  /** What an atomic adds; 1 when left out. */
+  /** Addend of an atomic; 1 when left out. */
   readonly addend?: bigint;
 }
 
-/** Attributes of a connection, where a scene has no others. */
+/** Default attributes of a connection. */
 export const usual: RcAttributes = {
   pathMtu: 5 as ibv.PortAttr['activeMtu'],
   readAtomicMax: 16,
@@ -175,7 +175,7 @@ export class Side {
   }
 }
 
-/** Opens the device, makes the objects and connects to the program at the other host that calls this as well. */
+/** Opens the device, creates the objects and connects to the program at the other host that calls this as well. */
 export async function connect(stage: Stage<unknown>, options: SideOptions): Promise<Side> {
   const { areaBytes, access = allAccess, qpCount = 1, cqEntries = 255, cap = {}, inlRecvSz = 0 } = options;
   const device = await stage.open();
@@ -206,5 +206,13 @@ export async function connect(stage: Stage<unknown>, options: SideOptions): Prom
   await stage.meet(`${options.label ?? ''}pair is ready`);
   return new Side({ ...early, peer: { address: there.address, rkey: there.rkey }, path });
 }
+
+/** A program that is connected and owns its area, until the other one is over. */
+export const present =
+  <Args>(optionsOf: (args: Args) => SideOptions) =>
+  async (stage: Stage<Args>): Promise<void> => {
+    await connect(stage, optionsOf(stage.args));
+    await stage.meet('over');
+  };
 
 const nowhere: Reach = { address: 0, rkey: 0 };

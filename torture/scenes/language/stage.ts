@@ -1,4 +1,4 @@
-/** What a program of a scene has at hand: its host, its arguments, the other program, and what it finds wrong. */
+/** Context of a scene's program: its host, its arguments, the other program, and its findings. */
 import { psPerMs, psPerNs, psPerUs } from '../../../base/index.ts';
 import { barrier } from '../../../experiments/workloads/index.ts';
 import type { JsonLike, ProgramContext } from '../../../machine/index.ts';
@@ -7,16 +7,16 @@ import { differencesOf } from './bytes.ts';
 import { type Ended, failuresOf, type Taken, takenFrom } from './completions.ts';
 import { Device } from './device.ts';
 
-/** Name of a value that programs of a scene send each other, with its type. */
+/** Name and type of a value that programs of a scene exchange. */
 interface Topic<T> {
   readonly name: string;
-  /** Never there: it ties the shape to the name. */
+  /** Never set: ties the type to the name. */
   readonly shape?: T;
 }
 
 export const topic = <T extends JsonLike>(name: string): Topic<T> => ({ name });
 
-/** How a program waits for completions: its rests between polls, and how long nothing may come. */
+/** Rests of a program between polls, and the longest time without a completion. */
 export interface Patience {
   readonly napPs: number;
   readonly patiencePs: number;
@@ -35,7 +35,7 @@ export class Stage<Args> {
     this.#devices = devices;
   }
 
-  /** The same stage, with arguments as programs of another scene expect them. */
+  /** The same stage with other arguments. */
   withArgs<Other>(args: Other): Stage<Other> {
     return new Stage(this.context, args, this.wrong, this.#devices);
   }
@@ -69,20 +69,20 @@ export class Stage<Args> {
     return this.cpu.sleep(ms * psPerMs);
   }
 
-  /** Sleeps until the core's own time has come to `atPs`. */
+  /** Sleeps until the core's own time is `atPs`. */
   async sleepUntil(atPs: number): Promise<void> {
     if (atPs > this.nowPs) await this.cpu.sleep(atPs - this.nowPs);
   }
 
   /**
-   * Waits until the last bytes that the peer wrote are in memory. An ACK says that the peer's device has them, and a barrier takes no time:
-   * neither waits for writes on their way to memory.
+   * Waits until the last bytes that the peer wrote are in memory. Neither an ACK nor a barrier, which takes no time, waits for writes that are
+   * in flight to memory.
    */
   lastBytesIn(): Promise<void> {
     return this.sleepMs(2);
   }
 
-  /** Waits until the program at the other host has come to the meeting of this name. */
+  /** Waits until the program at the other host has reached the meeting of this name. */
   meet(name: string): Promise<void> {
     return barrier(this.context, name);
   }
@@ -95,18 +95,18 @@ export class Stage<Args> {
     return this.context.exchange.take<T>(name);
   }
 
-  /** Tells the other program something, and is told the same of it. */
+  /** Exchanges a value with the other program. */
   async swap<T extends JsonLike>(about: Topic<T>, own: T): Promise<T> {
     await this.put(about, own);
     return this.take(about);
   }
 
-  /** Notes what must not be: the scene's findings. */
+  /** Adds findings of the scene. */
   accuse(...what: readonly string[]): void {
     this.wrong.push(...what);
   }
 
-  /** Accuses if the bytes are not as expected. */
+  /** Accuses if the bytes differ. */
   expectBytes(what: string, seen: Uint8Array, expected: Uint8Array): void {
     this.accuse(...differencesOf(what, seen, expected));
   }
@@ -128,12 +128,12 @@ export class Stage<Args> {
     for (const device of this.#devices) await device.close();
   }
 
-  /** Takes up to `count` completions by one poll. */
+  /** Polls once for up to `count` completions. */
   poll(cq: IbvCq, count: number): Promise<Taken[]> {
     return takenFrom(cq, count, () => this.nowPs);
   }
 
-  /** Takes everything that is in a CQ now. */
+  /** Polls until the CQ is empty. */
   async drain(cq: IbvCq, most = 16): Promise<Taken[]> {
     const all: Taken[] = [];
     for (let some = await this.poll(cq, most); some.length > 0; some = await this.poll(cq, most))
@@ -141,14 +141,14 @@ export class Stage<Args> {
     return all;
   }
 
-  /** Polls, ever more seldom, until so many completions have come or none has for `patiencePs`. */
+  /** Polls, at growing intervals, until `count` completions have arrived or none has for `patiencePs`. */
   async completions(cq: IbvCq, count: number, patiencePs = 10_000 * psPerMs): Promise<Taken[]> {
     const firstPs = 100 * psPerNs;
     const napPs = (naps: number): number => Math.min(firstPs * 2 ** naps, patiencePs / 64);
     return this.#await(cq, count, patiencePs, (naps) => (naps === 0 ? firstPs : napPs(naps)));
   }
 
-  /** Polls with equal rests, where a judge compares times. */
+  /** Polls at equal intervals, for judges that compare times. */
   async watch(cq: IbvCq, count: number, { napPs, patiencePs }: Patience): Promise<Taken[]> {
     return this.#await(cq, count, patiencePs, () => napPs);
   }
@@ -183,7 +183,7 @@ export class Stage<Args> {
     if (ended.length < count) this.accuse(`${ended.length} of ${count} completions came`);
   }
 
-  /** Types of all asynchronous events until none comes for a while. */
+  /** Asynchronous events until none arrives for a while. */
   async asyncEvents(context: IbvContext, patiencePs = psPerMs): Promise<NonNullable<AsyncEvent>[]> {
     const events: NonNullable<AsyncEvent>[] = [];
     for (;;) {
@@ -202,7 +202,7 @@ export async function codeOf(call: Promise<unknown>): Promise<string> {
   return typeof result === 'string' ? result : 'ok';
 }
 
-/** Returns what a call makes, or the code of the error that it fails with. */
+/** Returns the result of a call, or the code of the error that it fails with. */
 export async function orCode<T>(call: Promise<T>): Promise<T | string> {
   try {
     return await call;

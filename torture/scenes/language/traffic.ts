@@ -1,7 +1,7 @@
 /**
  * Requests of both programs to each other, and the bytes that they move. Each area has three parts, with a slot for each request:
  *
- *     sources of the own requests, which the peer reads | what the peer writes and sends | what own READs and atomics bring
+ *     sources of own requests and of the peer's READs | bytes that the peer writes and sends | results of own READs and atomics
  */
 import { isSame, patternOf } from './bytes.ts';
 import { ADD, READ, SEND } from './opcodes.ts';
@@ -47,7 +47,7 @@ export class Traffic {
     return (part * this.#slots + id) * this.#slotBytes;
   }
 
-  /** Whether a completion is of a receive: their numbers follow those of requests. */
+  /** Whether a completion is that of a receive, whose numbers follow those of requests. */
   isReceive(id: number): boolean {
     return id >= this.#slots;
   }
@@ -58,7 +58,7 @@ export class Traffic {
       if (opcode === SEND) side.receive(this.#slots + id, { offset: this.place(1, id), lengthBytes, qp });
   }
 
-  /** Writes the sources of both sides' requests that take their bytes here. */
+  /** Writes the bytes of requests of both sides whose source is here. */
   fill(side: Side): void {
     for (const [node, requests] of [this.own, this.theirs].entries())
       for (const [id, { opcode, lengthBytes }] of requests.entries())
@@ -77,12 +77,12 @@ export class Traffic {
     for (const id of this.own.keys()) this.post(side, id);
   }
 
-  /** Messages of the peer whose bytes are not here, by number. */
+  /** Numbers of the peer's messages whose bytes are missing here. */
   missing(side: Side): number[] {
     return this.#notIn(side, 1, this.theirs, 1, ({ opcode }) => !brings(opcode));
   }
 
-  /** Own READs that have not brought their bytes, by number. */
+  /** Numbers of own READs that returned other bytes. */
   misread(side: Side): number[] {
     return this.#notIn(side, 2, this.own, 0, ({ opcode }) => opcode === READ);
   }
