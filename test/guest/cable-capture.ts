@@ -7,14 +7,17 @@ import { errorsOf, readCaptured } from '../../analyser/independent/index.ts';
 import type { CaptureOptions } from '../../machine/analysis/index.ts';
 
 /** The first packets of each end are kept: writing them must not outlast the time in which serving has to stop. */
-const sizeBytes = 2 ** 22;
+const usualBytes = 2 ** 22;
 
 export class CableCapture {
   readonly #folder = mkdtempSync(join(tmpdir(), 'hca-guest-pcap-'));
   readonly options: CaptureOptions & { readonly file: string };
 
-  /** @param hcas HCAs that the guests have */
-  constructor(hcas: number) {
+  /**
+   * @param hcas whose ends of the cable are captured, from the first one
+   * @param sizeBytes that are kept
+   */
+  constructor(hcas: number, sizeBytes = usualBytes) {
     const ends = Array.from({ length: hcas }, (_, node) => ({ node }));
     this.options = { ends, sizeBytes, file: join(this.#folder, 'cable.pcapng') };
   }

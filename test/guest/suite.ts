@@ -27,12 +27,12 @@ export const cache = { folder: defaultCacheFolder(), mirror: undefined, progress
 export const bootTimeoutMs = 240_000;
 const stepTimeoutMs = 900_000;
 
-/** Why no guest can be had with this kernel; undefined when it can. Fetches what is missing. */
-export async function reasonAgainst(kernel: Kernel): Promise<string | undefined> {
+/** Why no guest can be had with this kernel; undefined when it can. Fetches and builds what is missing. */
+export async function reasonAgainst(kernel: Kernel, hasSoftIwarp = false): Promise<string | undefined> {
   const reason = nativeUnavailableReason();
   if (reason !== undefined) return reason;
   try {
-    await guestFiles(kernel, cache);
+    await guestFiles({ kernel, hasSoftIwarp }, cache);
     return undefined;
   } catch (error) {
     if (!(error instanceof SimulatorError)) throw error;
@@ -57,12 +57,20 @@ const linted = [
   ...['roce', 'roce-peer', 'roce-v1', 'roce-v1-peer', 'subnet-manager', 'two-guests'],
 ];
 
-/** Declares the tests of a scenario, of its brief steps where it has such. */
-export async function testScenario(name: string, kernel: Kernel): Promise<void> {
+/** What is expected of the frames of a scenario's cable. */
+export interface CableCheck {
+  /** Of one end alone, so that each frame is there once. */
+  readonly sizeBytes: number;
+  /** Fails for frames that are wrong. @returns what is worth telling */
+  check(file: string): Promise<string>;
+}
+
+/** Declares the tests of a scenario, of its brief steps where it has such; left out, `cable` expects packets of RDMA. */
+export async function testScenario(name: string, kernel: Kernel, cable?: CableCheck): Promise<void> {
   const scenario = scenarioNamed(name);
   const isLinted = linted.includes(name);
   const title = `${scenario.title} (Linux of ${kernel})`;
-  const reason = await reasonAgainst(kernel);
+  const reason = await reasonAgainst(kernel, scenario.hasSoftIwarp);
   if (reason !== undefined) {
     describe(title, () => {
       if (process.env['CI'] === 'true') it('has a guest', () => expect.fail(reason));
@@ -73,7 +81,8 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
   describe(title, () => {
     // Of two guests each has one processor: they start in two thirds of the time, and guests that are alone have several.
     const options = optionsFor(kernel, scenario.guests === 2 ? 1 : 2);
-    const capture = new CableCapture(scenario.hcas);
+    const capture =
+      cable === undefined ? new CableCapture(scenario.hcas) : new CableCapture(1, cable.sizeBytes);
     const analysis = { capture: capture.options, ...(isLinted ? { lint: true } : {}) };
     const serve = { analysis };
     const staged = new Staged((onNotice) => startScenario(scenario, { ...options, serve, onNotice }));
@@ -96,6 +105,10 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
       const { report } = await finishScenario(staged.finished());
       expect(report.analyses).toHaveLength(isLinted ? scenario.hcas : 0);
       expect(report.analyses.flatMap(({ findings }) => findings)).toEqual([]);
+      if (cable !== undefined) {
+        await annotate(await cable.check(capture.options.file));
+        return;
+      }
       // IBTA vol 1, 7.8: headers and CRCs of all that passed the cable, by a reader that shares nothing with the device.
       const { packets, wrong } = capture.read();
       expect(wrong).toEqual([]);
