@@ -52,6 +52,7 @@ const guests = [
   'test/guest/roce.spec.ts',
   'test/guest/roce-v1.long.spec.ts',
   'test/guest/soft-roce-peer.spec.ts',
+  'test/guest/soft-iwarp.long.spec.ts',
   'test/guest/loopback.spec.ts',
   'test/guest/probe-debian.long.spec.ts',
   'test/guest/faults-work.long.spec.ts',

@@ -91,6 +91,7 @@ interface GuestCommandOptions
   readonly fetchOnly?: boolean;
   readonly copy: readonly string[];
   readonly module: readonly string[];
+  readonly siw?: boolean;
   readonly shell?: boolean;
   readonly why?: boolean;
   readonly printQemu?: boolean;
@@ -140,6 +141,10 @@ export function addGuestCommand(program: Command): void {
       'load a kernel module of your own, replacing a stock one of the same name, if any; may be repeated',
       collected,
       [],
+    )
+    .option(
+      '--siw',
+      "load Linux's Soft-iWARP (siw), built on first use from Debian's sources of the kernel; takes gcc and make",
     )
     .option('--shell', 'a shell in guest 0 after the commands')
     .option(
@@ -330,6 +335,7 @@ function commonOptions(options: GuestCommandOptions): ScenarioOptions {
     memoryMib: memory,
     cache: { folder: options.cache, mirror: options.mirror, progress: terminalProgress() },
     console: options.console ? 'shown' : 'kept',
+    hasSoftIwarp: options.siw,
     ownFiles: { copies: options.copy, modules: options.module },
     serve: {
       ...(profile === undefined ? {} : { profile }),
@@ -352,7 +358,10 @@ function commonOptions(options: GuestCommandOptions): ScenarioOptions {
 }
 
 async function fetchFiles(options: GuestCommandOptions, screen: Screen): Promise<void> {
-  const { kernelVersion, initramfs } = await guestFiles(options.kernel, commonOptions(options).cache);
+  const { kernelVersion, initramfs } = await guestFiles(
+    { kernel: options.kernel, hasSoftIwarp: options.siw },
+    commonOptions(options).cache,
+  );
   screen.print(`Linux ${kernelVersion} is ready in ${options.cache} (${initramfs})`);
 }
 

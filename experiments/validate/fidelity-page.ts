@@ -105,7 +105,7 @@ const groupTable = (groups: readonly GroupResult[]): string =>
       `${holds + misses + failed}`,
       `${holds}`,
       holds + misses + failed === 0 ? '–' : shareText(share),
-      percentText(medianError),
+      holds + misses + failed === 0 ? '–' : percentText(medianError),
       `${notRun}`,
     ]),
   );

@@ -21,6 +21,7 @@ export const groupTitles: Readonly<Record<string, string>> = {
   H: 'ConnectX-2: timers, bytes on the wire',
   I: 'pcie-bench: the slot',
   J: 'ConnectX-5 at Gen3 x8',
+  W: 'iWARP cards: vendors and a paper',
 };
 
 /** A row and how it runs. */

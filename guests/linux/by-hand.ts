@@ -22,7 +22,7 @@ export interface ByHand {
 export async function guestsByHand(choice: GuestChoice, cache: CacheOptions): Promise<ByHand> {
   const folder = join(cache.folder, 'by-hand');
   mkdirSync(folder, { recursive: true });
-  const stockFiles = await guestFiles(choice.kernel, cache);
+  const stockFiles = await guestFiles(choice, cache);
   const files = withOwnFiles(stockFiles, choice.ownFiles, choice.memoryMib, folder);
   const socket = join(folder, 'hca');
   const sockets = choice.hcas === 1 ? [socket] : [`${socket}.0`, `${socket}.1`];

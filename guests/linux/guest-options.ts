@@ -1,14 +1,12 @@
 /** Start options of each guest of a session. */
 import { join } from 'node:path';
 import type { OwnFiles } from './image/own-files.ts';
-import type { GuestFiles } from './kernel-choice.ts';
+import type { GuestFiles, KernelChoice } from './kernel-choice.ts';
 import type { LinuxGuestOptions } from './linux-guest.ts';
 import type { PeerNetwork } from './qemu.ts';
 
 /** The guests, and their contents. */
-export interface GuestChoice {
-  /** A name of `kernelNames`, a folder or a package. */
-  readonly kernel: string;
+export interface GuestChoice extends KernelChoice {
   readonly hcas: 1 | 2;
   /** A cable between two HCAs; without it each has a loopback plug. */
   readonly cable: boolean;

@@ -30,7 +30,7 @@ import { moduleNameOf } from './image/own-files.ts';
 import { compareVectors, parseInterrupts, type VectorComparison } from './interrupts.ts';
 import { type GuestFiles, guestFiles } from './kernel-choice.ts';
 import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
-import { withOwnFiles } from './own-image.ts';
+import { addedModules, withOwnFiles } from './own-image.ts';
 import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
 import { peerIpCommand, peerNameCommand, peerNet, peerNetworkCommand } from './peer-network.ts';
 import type { PeerNetwork } from './qemu.ts';
@@ -156,7 +156,7 @@ const adapterIn = ({ profile = servedProfile, set = {} }: SessionOptions['serve'
 export class GuestSession implements AsyncDisposable {
   readonly #guests: LinuxGuest[];
   readonly #guestOptions: readonly LinuxGuestOptions[];
-  /** Names of the user's own kernel modules. */
+  /** Names of kernel modules that were added to the image. */
   readonly #ownModules: readonly string[];
   readonly versions: SessionVersions;
   readonly machine: ServedMachine;
@@ -204,8 +204,8 @@ export class GuestSession implements AsyncDisposable {
       throw new ConfigurationError('hcas', options.hcas, '1 beside a peer: the other HCA is its');
     // Before anything is fetched: guests cannot be served without it.
     nativeLibrary();
-    const stockFiles = await guestFiles(options.kernel, options.cache);
-    // QEMU ends with this process by itself, but its sockets would remain.
+    const stockFiles = await guestFiles(options, options.cache);
+    // QEMU ends with this process by itself; its sockets would remain.
     const { path: folder, remove: removeFolder } = makeTemporaryFolder('hca-guest-');
     const listening = { isOn: true };
     let machine: ServedMachine | undefined;
@@ -235,7 +235,7 @@ export class GuestSession implements AsyncDisposable {
             };
       const each = guestOptionsOf(options, files, machine.sockets, folder, [], network, wire);
       const guests = await startAll(each);
-      const ownModules = ownFiles?.modules.map(moduleNameOf) ?? [];
+      const ownModules = addedModules(stockFiles, ownFiles).map(moduleNameOf);
       const versions = versionsOf(files);
       return new GuestSession(
         guests,

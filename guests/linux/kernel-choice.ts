@@ -14,8 +14,17 @@ import { ConfigurationError } from '../../base/index.ts';
 import { ensureImage } from './image/image-cache.ts';
 import { ensureKernelImage } from './image/kernel-image.ts';
 import { kernelVersionIn, runDepmod } from './image/modules.ts';
+import { ensureSoftIwarp } from './image/soft-iwarp.ts';
 import { type CacheOptions, ensureKits } from './packages/cache.ts';
 import { type KernelName, type Kit, kernelKits, kernelNames, qemuKit, toolsKit } from './packages/kits.ts';
+
+/** Which kernel, and what is built for it. */
+export interface KernelChoice {
+  /** A name of `kernelNames`, a folder or a package. */
+  readonly kernel: string;
+  /** Whether guests have Linux's Soft-iWARP (siw), which loads with the drivers; left out: no. */
+  readonly hasSoftIwarp?: boolean | undefined;
+}
 
 /** Everything needed to start a guest. */
 export interface GuestFiles {
@@ -27,12 +36,19 @@ export interface GuestFiles {
   readonly kernelVersion: string;
   /** The initial file system for that kernel. */
   readonly initramfs: string;
+  /** Files of modules that Debian leaves out, which were built for that kernel. */
+  readonly builtModules: readonly string[];
 }
 
 /** Fetches missing parts. @throws ConfigurationError for a kernel that cannot be used, or with apt's complaint */
-export async function guestFiles(choice: string, cache: CacheOptions): Promise<GuestFiles> {
+export async function guestFiles(
+  { kernel: choice, hasSoftIwarp = false }: KernelChoice,
+  cache: CacheOptions,
+): Promise<GuestFiles> {
   const named = kernelNames.find((name) => name === choice);
   if (named === undefined) checkOwnKernel(choice);
+  if (named === undefined && hasSoftIwarp)
+    throw new ConfigurationError('kernel', choice, `${kernelNames.join(', ')} with Soft-iWARP`);
   const kits: Kit[] = [
     qemuKit,
     toolsKit,
@@ -46,7 +62,14 @@ export async function guestFiles(choice: string, cache: CacheOptions): Promise<G
     throw new ConfigurationError('kernel', kernelRoot, `a tree with boot/${basename(packaged)}`);
   const kernel = ensureKernelImage(cache.folder, toolsRoot!, packaged);
   const initramfs = ensureImage(cache.folder, toolsRoot!, kernelRoot);
-  return { qemuRoot: qemuRoot!, toolsRoot: toolsRoot!, kernelRoot, kernel, kernelVersion, initramfs };
+  const builtModules =
+    named !== undefined && hasSoftIwarp
+      ? [await ensureSoftIwarp(named, kernelVersion, toolsRoot!, cache)]
+      : [];
+  return {
+    ...{ qemuRoot: qemuRoot!, toolsRoot: toolsRoot!, kernelRoot, kernel, kernelVersion, initramfs },
+    builtModules,
+  };
 }
 
 function checkOwnKernel(path: string): void {

@@ -1,4 +1,4 @@
-/** The initial file system, followed by the user's own files. */
+/** The initial file system with files of the user's own after it, and modules that were built. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { noOwnFiles, type OwnFiles, ownFilesArchive } from './image/own-files.ts';
@@ -8,7 +8,7 @@ import type { GuestFiles } from './kernel-choice.ts';
 const archiveAlignment = 4;
 
 /**
- * The unchanged file without user files; otherwise with an image created in `folder`.
+ * The unchanged files if nothing is added to the image; otherwise with an image created in `folder`.
  * @throws ConfigurationError for unavailable files
  */
 export function withOwnFiles(
@@ -17,7 +17,12 @@ export function withOwnFiles(
   memoryMib: number,
   folder: string,
 ): GuestFiles {
-  const archive = ownFilesArchive(ownFiles, files.kernelVersion, memoryMib);
+  const { copies } = ownFiles;
+  const archive = ownFilesArchive(
+    { copies, modules: addedModules(files, ownFiles) },
+    files.kernelVersion,
+    memoryMib,
+  );
   if (archive.length === 0) return files;
   const stock = readFileSync(files.initramfs);
   const initramfs = join(folder, 'image.cpio');
@@ -25,3 +30,9 @@ export function withOwnFiles(
   writeFileSync(initramfs, Buffer.concat([stock, padding, archive]));
   return { ...files, initramfs };
 }
+
+/** Files of modules that load after the drivers: those that were built, then the user's own. */
+export const addedModules = (
+  { builtModules }: GuestFiles,
+  { modules }: OwnFiles = noOwnFiles,
+): readonly string[] => [...builtModules, ...modules];

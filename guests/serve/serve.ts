@@ -27,8 +27,8 @@ const workerUrl = new URL(
   import.meta.url,
 );
 
-/** The serving thread stops at the end of a turn, which takes at most a second. */
-const stopLimitMs = 5000;
+/** The serving thread stops at the end of a turn, which takes a second at most, and writes the capture; a loaded computer is slow. */
+const stopLimitMs = 30_000;
 
 export interface ServeListeners {
   /** Called, in words, for disconnected guests and for defects. */

@@ -6,15 +6,18 @@ import { readCapture } from '../../analyser/capture/index.ts';
 import { errorsOf, readCaptured } from '../../analyser/independent/index.ts';
 import type { CaptureOptions } from '../../machine/analysis/index.ts';
 
-/** Limit of packets kept at each end: writing them must not outlast the time limit for the end of serving. */
-const sizeBytes = 2 ** 22;
+/** The first packets of each end are kept: writing them must not outlast the time in which serving has to stop. */
+const usualBytes = 2 ** 22;
 
 export class CableCapture {
   readonly #folder = mkdtempSync(join(tmpdir(), 'hca-guest-pcap-'));
   readonly options: CaptureOptions & { readonly file: string };
 
-  /** @param hcas HCAs of the guests */
-  constructor(hcas: number) {
+  /**
+   * @param hcas whose ends of the cable are captured, from the first one
+   * @param sizeBytes that are kept
+   */
+  constructor(hcas: number, sizeBytes = usualBytes) {
     const ends = Array.from({ length: hcas }, (_, node) => ({ node }));
     this.options = { ends, sizeBytes, file: join(this.#folder, 'cable.pcapng') };
   }

@@ -19,7 +19,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('files of 
     expect(reason).toBeUndefined();
     const script = join(folder, 'hello.sh');
     writeFileSync(script, '#!/bin/sh\necho "hello, $1"\n', { mode: 0o755 });
-    const { kernelRoot, kernelVersion } = await guestFiles('debian', cache);
+    const { kernelRoot, kernelVersion } = await guestFiles({ kernel: 'debian' }, cache);
     const stock = join(kernelRoot, 'lib/modules', kernelVersion, 'kernel/drivers');
     const modules = ['net/dummy.ko', 'infiniband/hw/mlx4/mlx4_ib.ko'].map((path) => join(stock, path));
     session = await GuestSession.start({

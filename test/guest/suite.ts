@@ -26,12 +26,12 @@ export const cache = { folder: defaultCacheFolder(), mirror: undefined, progress
 export const bootTimeoutMs = 240_000;
 const stepTimeoutMs = 900_000;
 
-/** Why no guest with this kernel is available; undefined if one is. Fetches missing parts. */
-export async function reasonAgainst(kernel: Kernel): Promise<string | undefined> {
+/** Why no guest with this kernel is available; undefined if one is. Fetches and builds missing parts. */
+export async function reasonAgainst(kernel: Kernel, hasSoftIwarp = false): Promise<string | undefined> {
   const reason = nativeUnavailableReason();
   if (reason !== undefined) return reason;
   try {
-    await guestFiles(kernel, cache);
+    await guestFiles({ kernel, hasSoftIwarp }, cache);
     return undefined;
   } catch (error) {
     if (!(error instanceof SimulatorError)) throw error;
@@ -56,12 +56,20 @@ const linted = [
   ...['roce', 'roce-peer', 'roce-v1', 'roce-v1-peer', 'subnet-manager', 'two-guests'],
 ];
 
-/** Declares the tests of a scenario, with its brief steps if it has such. */
-export async function testScenario(name: string, kernel: Kernel): Promise<void> {
+/** Expectations of the frames on a scenario's cable. */
+export interface CableCheck {
+  /** Of one end alone, so that each frame is there once. */
+  readonly sizeBytes: number;
+  /** Fails for frames that are wrong. @returns a summary */
+  check(file: string): Promise<string>;
+}
+
+/** Declares the tests of a scenario, of its brief steps where it has such; left out, `cable` expects packets of RDMA. */
+export async function testScenario(name: string, kernel: Kernel, cable?: CableCheck): Promise<void> {
   const scenario = scenarioNamed(name);
   const isLinted = linted.includes(name);
   const title = `${scenario.title} (Linux of ${kernel})`;
-  const reason = await reasonAgainst(kernel);
+  const reason = await reasonAgainst(kernel, scenario.hasSoftIwarp);
   if (reason !== undefined) {
     describe(title, () => {
       if (process.env['CI'] === 'true') it('has a guest', () => expect.fail(reason));
@@ -72,7 +80,8 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
   describe(title, () => {
     // Each of two guests has one processor, since they then start in two thirds of the time; a single guest has several.
     const options = optionsFor(kernel, scenario.guests === 2 ? 1 : 2);
-    const capture = new CableCapture(scenario.hcas);
+    const capture =
+      cable === undefined ? new CableCapture(scenario.hcas) : new CableCapture(1, cable.sizeBytes);
     const analysis = { capture: capture.options, ...(isLinted ? { lint: true } : {}) };
     const serve = { analysis };
     const staged = new Staged((onNotice) => startScenario(scenario, { ...options, serve, onNotice }));
@@ -95,6 +104,10 @@ export async function testScenario(name: string, kernel: Kernel): Promise<void> 
       const { report } = await finishScenario(staged.finished());
       expect(report.analyses).toHaveLength(isLinted ? scenario.hcas : 0);
       expect(report.analyses.flatMap(({ findings }) => findings)).toEqual([]);
+      if (cable !== undefined) {
+        await annotate(await cable.check(capture.options.file));
+        return;
+      }
       // IBTA vol 1, 7.8: headers and CRCs of all packets on the cable, checked by a reader that shares no code with the device.
       const { packets, wrong } = capture.read();
       expect(wrong).toEqual([]);

@@ -45,41 +45,38 @@ export async function fieldsOf(
   fields: readonly string[],
   preferences: readonly string[] = [],
 ): Promise<string[][]> {
+  const asked = fields.flatMap((field) => ['-e', field]);
+  const preferred = preferences.flatMap((preference) => ['-o', preference]);
+  const output = await outputOf(tree, file, [
+    ...preferred,
+    ...['-T', 'fields', '-E', 'separator=/t'],
+    ...asked,
+  ]);
+  return output
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => line.split('\t'));
+}
+
+/** What tshark says in words of one protocol in a capture. @throws Error with what tshark complains of */
+export const wordsOf = (tree: string, file: string, protocol: string): Promise<string> =>
+  outputOf(tree, file, ['-O', protocol, '-Y', protocol]);
+
+async function outputOf(tree: string, file: string, options: readonly string[]): Promise<string> {
   const home = mkdtempSync(join(tmpdir(), 'hca-tshark-'));
   const { file: loader, arguments: before } = treeProgram(tree, 'usr/bin/tshark');
   const disabled = guesses.flatMap((name) => ['--disable-protocol', name]);
-  const asked = fields.flatMap((field) => ['-e', field]);
-  const preferred = preferences.flatMap((preference) => ['-o', preference]);
   try {
-    const { stdout } = await run(
-      loader,
-      [
-        ...before,
-        '-n',
-        '-r',
-        file,
-        ...disabled,
-        ...preferred,
-        '-T',
-        'fields',
-        '-E',
-        'separator=/t',
-        ...asked,
-      ],
-      {
-        env: {
-          HOME: home,
-          WIRESHARK_DATA_DIR: join(tree, 'usr/share/wireshark'),
-          WIRESHARK_PLUGIN_DIR: home,
-          WIRESHARK_EXTCAP_DIR: home,
-        },
-        maxBuffer: 2 ** 28,
+    const { stdout } = await run(loader, [...before, '-n', '-r', file, ...disabled, ...options], {
+      env: {
+        HOME: home,
+        WIRESHARK_DATA_DIR: join(tree, 'usr/share/wireshark'),
+        WIRESHARK_PLUGIN_DIR: home,
+        WIRESHARK_EXTCAP_DIR: home,
       },
-    );
-    return stdout
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => line.split('\t'));
+      maxBuffer: 2 ** 28,
+    });
+    return stdout;
   } finally {
     rmSync(home, { recursive: true, force: true });
   }

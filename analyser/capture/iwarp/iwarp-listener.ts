@@ -8,6 +8,7 @@ import type { Said } from '../packet-listener.ts';
 import { type Conversation, type Line, type LineBudget, TalkLines } from '../talk.ts';
 import {
   beginsHandshake,
+  type EnhancedConnection,
   fpduLengths,
   type Handshake,
   readFpdu,
@@ -306,13 +307,22 @@ function handshakeWords({
   usesCrc,
   wantsMarkers,
   revision,
+  enhanced,
   privateBytes,
 }: Handshake): string {
   const parts = [
     `MPA ${isReply ? (isReject ? 'reject' : 'reply') : 'request'}, revision ${revision}`,
     usesCrc ? 'CRC' : 'no CRC',
     ...(wantsMarkers ? ['markers'] : []),
+    ...(enhanced === undefined ? [] : enhancedWords(enhanced)),
     ...(privateBytes > 0 ? [`${privateBytes} bytes of private data`] : []),
   ];
   return parts.join(', ');
+}
+
+/** READs at once, and the messages by which the initiator may open a connection in peer-to-peer mode. */
+function enhancedWords({ inboundReads, outboundReads, readyMessages }: EnhancedConnection): string[] {
+  const reads = `serves ${inboundReads} READs at once, has ${outboundReads} outstanding`;
+  if (readyMessages === undefined) return [reads];
+  return [reads, `peer-to-peer, ready by ${readyMessages.join(' or ') || 'no message'}`];
 }

@@ -8,7 +8,7 @@ import { readCapture } from '../capture-reader.ts';
 import { CaptureReading } from '../capture-reading.ts';
 import { pcapFile } from '../testing/file-bytes.ts';
 import { crc32c } from './crc32c.ts';
-import { readFpdu } from './mpa.ts';
+import { readFpdu, readHandshake } from './mpa.ts';
 import { isRdmap, rdmapWords } from './rdmap-words.ts';
 
 const folder = new URL('../../../reference/wire/', import.meta.url);
@@ -74,6 +74,36 @@ describe('iWARP in a capture', () => {
     ['siw-terminate-write-stag-nocrc-ipv4.pcap', 'STag not valid (DDP, type 1, code 0x0)'],
   ])('RFC 5040, 4.8: reports why a stream was terminated, even if siw swaps the word: %s', (name, why) => {
     expect(linesOf(read(fileOf(name)))).toContain(`TERMINATE, message 1: ${why}`);
+  });
+
+  it.each([
+    // The words of the capture are 0001 0001; and 8004 c004, 8004 8004, where the initiator offers both and the responder takes one.
+    ['siw-rping-crc-ipv4.pcap', ['serves 1 READs at once, has 1 outstanding']],
+    [
+      'siw-p2p-crc-mtu4500-ipv4.pcap',
+      [
+        'serves 4 READs at once, has 4 outstanding, peer-to-peer, ready by WRITE or READ',
+        'serves 4 READs at once, has 4 outstanding, peer-to-peer, ready by WRITE',
+      ],
+    ],
+  ])(
+    'RFC 6581, 9: says what the ends of a connection agree on, apart from private data: %s',
+    (name, agreed) => {
+      const [request, reply] = linesOf(read(fileOf(name)));
+      expect(request).toBe(`MPA request, revision 2, CRC, ${agreed[0]}`);
+      expect(reply).toBe(`MPA reply, revision 2, CRC, ${agreed.at(-1)}`);
+    },
+  );
+
+  it('RFC 5044, 7.1.1: a request of revision 1 has private data alone', () => {
+    const frame = Uint8Array.from([...Buffer.from('MPA ID Req Frame'), 0x40, 1, 0, 4, 0x80, 4, 0xc0, 4]);
+    expect(readHandshake(frame)).toMatchObject({ enhanced: undefined, privateBytes: 4, revision: 1 });
+    frame[16] = 0x50;
+    frame[17] = 2;
+    expect(readHandshake(frame)).toMatchObject({ privateBytes: 0, enhanced: { outboundReads: 4 } });
+    // The word is not there whole.
+    frame[19] = 3;
+    expect(readHandshake(frame)).toMatchObject({ enhanced: undefined, privateBytes: 3 });
   });
 
   it('RFC 5040, 4.8: decodes the control word of a Terminate in the RFC’s layout', () => {

@@ -2,7 +2,7 @@
  * MPA frames, which carry messages in a TCP stream: the request and reply that open a connection, and FPDUs of one DDP
  * segment each, with or without markers. Source: RFC 5044, 4 and 7.1; RFC 6581, 9.
  */
-import { viewOf } from '../../../base/index.ts';
+import { bits16, layout, viewOf } from '../../../base/index.ts';
 import { crc32c } from './crc32c.ts';
 
 const KEY_BYTES = 16;
@@ -12,6 +12,32 @@ const REPLY_KEY = 'MPA ID Rep Frame';
 const FLAG_MARKERS = 0x80;
 const FLAG_CRC = 0x40;
 const FLAG_REJECT = 0x20;
+const FLAG_ENHANCED = 0x10;
+/** Bytes of the word that follows the header of an enhanced request or reply. */
+const ENHANCED_BYTES = 4;
+
+/** The word of an enhanced request or reply, of revision 2. */
+const enhancedWord = layout(
+  'MPA enhanced connection data',
+  { sizeBytes: ENHANCED_BYTES, byteOrder: 'big', source: 'RFC 6581, 9' },
+  {
+    isPeerToPeer: bits16(0, 15, 15),
+    hasZeroSend: bits16(0, 14, 14),
+    inboundReads: bits16(0, 13, 0),
+    hasZeroWrite: bits16(2, 15, 15),
+    hasZeroRead: bits16(2, 14, 14),
+    outboundReads: bits16(2, 13, 0),
+  },
+);
+
+/** What the ends of a connection of revision 2 agree on (RFC 6581, 9). */
+export interface EnhancedConnection {
+  /** READs that the sender of the frame serves at once, and those that it wants to have outstanding. */
+  readonly inboundReads: number;
+  readonly outboundReads: number;
+  /** Kinds of ready-to-receive messages that the sender offers or takes in peer-to-peer mode; undefined without that mode. */
+  readonly readyMessages: readonly string[] | undefined;
+}
 
 /** A request or reply. */
 export interface Handshake {
@@ -21,6 +47,9 @@ export interface Handshake {
   readonly usesCrc: boolean;
   readonly isReject: boolean;
   readonly revision: number;
+  /** What an enhanced request or reply adds; undefined for others. */
+  readonly enhanced: EnhancedConnection | undefined;
+  /** Of the consumers. */
   readonly privateBytes: number;
   readonly lengthBytes: number;
 }
@@ -37,18 +66,31 @@ export function beginsHandshake(bytes: Uint8Array): boolean {
 export function readHandshake(bytes: Uint8Array): Handshake | undefined {
   if (bytes.length < HANDSHAKE_BYTES) return undefined;
   const flags = bytes[KEY_BYTES]!;
-  const privateBytes = viewOf(bytes).getUint16(KEY_BYTES + 2);
-  const lengthBytes = HANDSHAKE_BYTES + privateBytes;
+  const dataBytes = viewOf(bytes).getUint16(KEY_BYTES + 2);
+  const lengthBytes = HANDSHAKE_BYTES + dataBytes;
   if (bytes.length < lengthBytes) return undefined;
+  const isEnhanced = (flags & FLAG_ENHANCED) !== 0 && dataBytes >= ENHANCED_BYTES;
   return {
     isReply: ascii.decode(bytes.subarray(0, KEY_BYTES)) === REPLY_KEY,
     wantsMarkers: (flags & FLAG_MARKERS) !== 0,
     usesCrc: (flags & FLAG_CRC) !== 0,
     isReject: (flags & FLAG_REJECT) !== 0,
     revision: bytes[KEY_BYTES + 1]!,
-    privateBytes,
+    enhanced: isEnhanced ? enhancedOf(bytes.subarray(HANDSHAKE_BYTES)) : undefined,
+    privateBytes: dataBytes - (isEnhanced ? ENHANCED_BYTES : 0),
     lengthBytes,
   };
+}
+
+function enhancedOf(word: Uint8Array): EnhancedConnection {
+  const { isPeerToPeer, hasZeroSend, hasZeroWrite, hasZeroRead, inboundReads, outboundReads } =
+    enhancedWord.decode(word);
+  const kinds = [
+    ...(hasZeroSend === 1 ? ['SEND'] : []),
+    ...(hasZeroWrite === 1 ? ['WRITE'] : []),
+    ...(hasZeroRead === 1 ? ['READ'] : []),
+  ];
+  return { inboundReads, outboundReads, readyMessages: isPeerToPeer === 1 ? kinds : undefined };
 }
 
 const LENGTH_BYTES = 2;

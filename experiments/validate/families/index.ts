@@ -1,6 +1,7 @@
 import type { Family } from '../family.ts';
 import { guidelinesFamilies } from './guidelines.ts';
 import { herdFamilies } from './herd.ts';
+import { iwarpFamilies } from './iwarp.ts';
 import { perftestFamilies } from './perftest.ts';
 import { swarmAndLiteFamilies } from './swarm-and-lite.ts';
 import { timersAndSlotFamilies } from './timers-and-slot.ts';
@@ -12,5 +13,6 @@ export const families: readonly Family[] = [
   ...guidelinesFamilies,
   ...swarmAndLiteFamilies,
   ...timersAndSlotFamilies,
+  ...iwarpFamilies,
 ];
 export { apt } from './streams.ts';

@@ -32,8 +32,8 @@ export const programs: readonly string[] = [
   ),
 ];
 
-/** Plug-ins of libibverbs, loaded by name: our adapter's and Soft-RoCE's. */
-export const plugIns: readonly string[] = ['mlx4', 'rxe'].map(
+/** Plug-ins of libibverbs, loaded by name: our adapter's, Soft-RoCE's and Soft-iWARP's. */
+export const plugIns: readonly string[] = ['mlx4', 'rxe', 'siw'].map(
   (name) => `usr/lib/x86_64-linux-gnu/libibverbs/lib${name}-rdmav34.so`,
 );
 
@@ -47,6 +47,7 @@ export const lateLibraries: readonly string[] = [
 export const dataFiles: readonly string[] = [
   'etc/libibverbs.d/mlx4.driver',
   'etc/libibverbs.d/rxe.driver',
+  'etc/libibverbs.d/siw.driver',
   'usr/share/misc/pci.ids',
 ];
 
@@ -67,6 +68,8 @@ export const modules: readonly string[] = [
   '8021q',
   'crc32_generic',
   'crc32_pclmul',
+  // Soft-iWARP's own module is built (soft-iwarp.ts); these are what it needs.
+  ...['ib_core', 'iw_cm', 'libcrc32c', 'crc32c_generic'],
   'virtio_pci',
   'virtio_net',
   // Storage over RDMA, both sides, and its backing stores.

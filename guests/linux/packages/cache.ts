@@ -67,7 +67,7 @@ export function defaultCacheFolder(): string {
 export async function ensureKits(kits: readonly Kit[], options: CacheOptions): Promise<string[]> {
   const missing = (): Kit[] => kits.filter((kit) => !existsSync(kitFolder(options.folder, kit)));
   if (missing().length > 0) {
-    checkTools();
+    checkTools(neededTools);
     makeFolder(join(options.folder, 'kits'));
     await using _lock = await takeLock(join(options.folder, 'lock'), () =>
       options.progress.step('waiting for another process to fill the cache'),
@@ -166,9 +166,12 @@ function makeEach(folder: string): void {
   }
 }
 
-/** @throws ConfigurationError naming the first missing tool and the package to install */
-function checkTools(): void {
-  for (const [tool, debianPackage] of Object.entries(neededTools)) {
+/**
+ * @param tools programs of the machine, and the package that has each
+ * @throws ConfigurationError naming the first tool that is missing and what to install
+ */
+export function checkTools(tools: Readonly<Record<string, string>>): void {
+  for (const [tool, debianPackage] of Object.entries(tools)) {
     if (!isInPath(tool)) {
       throw new ConfigurationError('tool', tool, `it to be installed (Debian package ${debianPackage})`);
     }

@@ -75,4 +75,26 @@ export const kernelKits = {
 
 export type KernelName = keyof typeof kernelKits;
 
+/**
+ * Sources and headers by which a module that Debian leaves out of a kernel is built.
+ * @param version as `uname -r` has it, of the kernel that is there
+ */
+export function moduleSourceKit(kernel: KernelName, version: string): Kit {
+  const { suites, preferredSuite } = kernelKits[kernel];
+  const release = /^\d+\.\d+/.exec(version)![0];
+  return {
+    name: `module-source-${version}`,
+    title: `sources and headers of Linux ${version}`,
+    suites,
+    preferredSuite,
+    packages: [`linux-headers-${version}`, `linux-source-${release}`],
+    // The compiler is this machine's, and so is its C library, which the programs of the headers use.
+    standIns: [
+      ...[...kernelStandIns, 'binutils', 'bzip2', 'gcc-12', 'libc6', 'libgcc-s1', 'patch', 'pahole'],
+      ...['xz-utils'],
+    ],
+    isKernel: false,
+  };
+}
+
 export const kernelNames = Object.keys(kernelKits) as KernelName[];

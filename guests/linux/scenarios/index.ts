@@ -15,6 +15,7 @@ import { roce, roceV1 } from './roce.ts';
 import { rocePeer, roceV1Peer } from './roce-peer.ts';
 import { roughGuests } from './rough-guests.ts';
 import type { Scenario } from './scenario.ts';
+import { softIwarp } from './soft-iwarp.ts';
 import { softRoce, softRoceCable } from './soft-roce.ts';
 import { softRoceFaults } from './soft-roce-faults.ts';
 import { softRocePeer } from './soft-roce-peer.ts';
@@ -50,6 +51,7 @@ export const scenarios: readonly Scenario[] = [
   softRoceCable,
   softRocePeer,
   softRoceFaults,
+  softIwarp,
   srpUnbind,
 ];
 

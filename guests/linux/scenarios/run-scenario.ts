@@ -57,6 +57,8 @@ export async function runScenario(
     return interrupts.map(({ name, guestCount }) => `${name} ${guestCount}`).join(', ');
   });
   const { versions, machine } = stage.session;
+  // The devices tell what they recorded once they are no longer served.
+  if (!holds) await stage.session.abandon();
   await whenOver(machine);
   return {
     ...{ scenario: scenario.name, versions, holds, steps, figures: stage.figures, interrupts },

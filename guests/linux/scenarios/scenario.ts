@@ -30,6 +30,8 @@ export interface Scenario {
   readonly peer?: ProgramModule;
   /** See GuestChoice. */
   readonly stranger?: 'rxe';
+  /** See KernelChoice. */
+  readonly hasSoftIwarp?: boolean;
   /** Parameters that differ from the user's or the profile's. */
   readonly set?: ParameterValues;
   /** Whether the drivers are loaded before the first step. */
@@ -44,7 +46,7 @@ export type ScenarioOptions = Omit<SessionOptions, 'hcas' | 'guests' | 'cable' |
 
 /** Serves and boots the scenario's machines. @throws ConfigurationError, GuestError */
 export async function startScenario(scenario: Scenario, options: ScenarioOptions): Promise<Stage> {
-  const { hcas, isCabled, guests, faults, peer, stranger, set = {} } = scenario;
+  const { hcas, isCabled, guests, faults, peer, stranger, hasSoftIwarp, set = {} } = scenario;
   const session = await GuestSession.start({
     ...options,
     serve: {
@@ -56,6 +58,7 @@ export async function startScenario(scenario: Scenario, options: ScenarioOptions
     guests,
     cable: isCabled,
     stranger,
+    hasSoftIwarp: hasSoftIwarp ?? options.hasSoftIwarp,
     ...(peer === undefined ? {} : { peer: { run: peer } }),
   });
   try {

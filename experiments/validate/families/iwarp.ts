@@ -1,0 +1,11 @@
+/** Rows of iWARP cards (group W), none of which is run: reference/iwarp-cards.md says what they would fix. */
+import type { Family } from '../family.ts';
+
+export const iwarpFamilies: readonly Family[] = [
+  {
+    name: 'iWARP cards',
+    of: { group: 'W' },
+    workload: 'bandwidth, latency and storage by iWARP',
+    notRun: { kind: 'card', why: 'no profile is of an iWARP card, and the sources state no message size' },
+  },
+];
