@@ -35,7 +35,7 @@ import {
   SubnetAdministration,
   type SubnetMember,
 } from './port/index.ts';
-import { MulticastGroups } from './receiver/index.ts';
+import { MulticastGroups } from './ibta/receiver/index.ts';
 import type { ProtocolViolations } from './statistics/index.ts';
 
 /** The cable of an Ethernet port as the control side sees it. */

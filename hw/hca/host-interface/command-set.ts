@@ -9,7 +9,7 @@ import type { CommandSource, Commands, ControlConfig, DrainWatch } from '../comm
 import type { EqTable, EventWriter } from '../events/index.ts';
 import type { ContextTable } from '../objects/index.ts';
 import type { HcaPort, ManagementAgents, NodeIdentity, SubnetAdministration } from '../port/index.ts';
-import type { MulticastGroups, SpecialQps } from '../receiver/index.ts';
+import type { MulticastGroups, SpecialQps } from '../ibta/receiver/index.ts';
 import type { ProtocolViolations } from '../statistics/index.ts';
 import type { DataPathControl } from './data-path-control.ts';
 
