@@ -164,7 +164,7 @@ describe('the formats of a card', () => {
     expect(users.filter((file) => !file.startsWith('connectx3/')).sort()).toEqual([
       'frames/ring-choice.ts',
       'ibta/packets/roce-route.ts',
-      'receiver/multicast-groups.ts',
+      'ibta/receiver/multicast-groups.ts',
     ]);
   });
 

@@ -56,7 +56,7 @@ import {
   UD_OPCODE_BASE,
   XRC_SERVICE,
 } from '../../objects/index.ts';
-import type { PacketQueue } from '../../packets/packet-queue.ts';
+import type { PacketQueue } from '../../packets/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import type { IbtaState, IbtaStates } from '../state/index.ts';
 import { isLoopbackPath } from './grh.ts';
