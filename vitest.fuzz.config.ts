@@ -13,8 +13,8 @@ export default defineConfig({
   test: {
     setupFiles: [nodeRuntime],
     include: [
-      'hw/hca/receiver/hostile-packets.spec.ts',
-      'hw/hca/receiver/multicast-stories.spec.ts',
+      'hw/hca/ibta/receiver/hostile-packets.spec.ts',
+      'hw/hca/ibta/receiver/multicast-stories.spec.ts',
       'hw/hca/port/hostile-mads.spec.ts',
       'protocol/iwarp/hostile-input.spec.ts',
       'driver/cm/hostile-messages.spec.ts',

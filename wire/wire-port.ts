@@ -93,6 +93,9 @@ export class WirePort implements LateSender {
   readonly faults: WireFaults;
   /** Requests of fault rules for the packet about to be sent: set before {@link sendPacket}. */
   readonly outboundHeaders: PacketHeaders;
+  /** A link of InfiniBand holds packets back by credits alone, which make the cable busy: for no other reason. */
+  readonly holdReasons: readonly string[] = [];
+  readonly holdReason = -1;
   /** Local identifier, as the subnet manager set it. */
   lid = 0;
   readonly blocks: WireBlocks;

@@ -22,6 +22,7 @@ import type {
   EventQueueFormat,
   Personality,
 } from './host-interface/index.ts';
+import { MulticastGroups } from './ibta/receiver/index.ts';
 import type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './memory/index.ts';
 import {
   type FrameErrors,
@@ -35,7 +36,6 @@ import {
   SubnetAdministration,
   type SubnetMember,
 } from './port/index.ts';
-import { MulticastGroups } from './receiver/index.ts';
 import type { ProtocolViolations } from './statistics/index.ts';
 
 /** The cable of an Ethernet port as the control side sees it. */

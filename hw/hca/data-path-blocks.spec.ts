@@ -6,7 +6,10 @@ import { CqArmCommand } from '../../abi/doorbells.ts';
 import { PathMtu } from '../../abi/qpc.ts';
 import { WqeOpcode } from '../../abi/wqe-opcodes.ts';
 import { listWires, Random } from '../../sim/index.ts';
-import { dataPathWires } from './data-path-wires.ts';
+import type { Carried } from './data-path-parts.ts';
+import { dataPathWires, enginesFor } from './data-path-wires.ts';
+import { type IbtaBlocks, ibtaRoles } from './ibta/ibta-blocks.ts';
+import { ibtaWires } from './ibta/ibta-wires.ts';
 import { ControlBench } from './testing/control-bench.ts';
 import {
   type BenchOptions,
@@ -21,9 +24,16 @@ import { localInvalidate } from './testing/key-verbs.ts';
 import { mixedTraffic, runMixedTraffic } from './testing/mixed-traffic.ts';
 import { scene, syndromesOf } from './testing/scenario.ts';
 
-const wires = listWires(dataPathWires);
-const frameWires = listWires((b: Parameters<typeof dataPathWires>[0]) => dataPathWires(b, 'frames'));
-const roceWires = listWires((b: Parameters<typeof dataPathWires>[0]) => dataPathWires(b, 'both'));
+/** Of the engines and of the transport. */
+const wiresOf = (carries: Carried) =>
+  listWires((b: Parameters<typeof dataPathWires>[0] & IbtaBlocks) => ({
+    ...dataPathWires(b, ibtaRoles(b), carries),
+    ...ibtaWires(b, enginesFor(b, carries)),
+  }));
+
+const wires = wiresOf('packets');
+const frameWires = wiresOf('frames');
+const roceWires = wiresOf('both');
 
 describe('the wires of the data path', () => {
   it('lead to blocks that there are', async () => {
@@ -34,16 +44,17 @@ describe('the wires of the data path', () => {
     expect(wires.length).toBeGreaterThan(60);
   });
 
-  it('reach every block but those that all share, those of RoCE, and those that software reaches by a BAR or by commands', async () => {
+  it('reach every block but those that all share, those that carry packets and frames, and those that software reaches by a BAR or by commands', async () => {
     const { dataPath } = (await dataPathBench()).a;
     const called = new Set(wires.map(({ to }) => to.split('.')[0]!));
     expect(Object.keys(dataPath.blocks).filter((name) => !called.has(name))).toEqual([
+      'loopback',
+      'roceLink',
       'translator',
       'qpcCache',
       'cqcCache',
       'srqcCache',
-      'loopback',
-      'roceLink',
+      'frameRequests',
       'outbound',
       'inbound',
       'doorbells',
@@ -92,9 +103,9 @@ describe('the wires of the data path of an Ethernet port', () => {
     expect(calledBy('inbound', roceWires)).toEqual(calledBy('frameReceiver', frameWires));
     expect(calledBy('outbound', roceWires)).toEqual([
       'requester.transmitter',
-      'transmitter.requester',
       'frameTransmitter.requester',
       'objects.transmitter',
+      'transmitter.requester',
     ]);
     for (const name of ['transmitter', 'receiver'])
       expect(calledBy(name, roceWires)).toEqual(

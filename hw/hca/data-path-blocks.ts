@@ -1,55 +1,82 @@
 /**
  * Makes the blocks of the data path and hands each of them, by name, the parts that it declares. Blocks of one group are made
- * together; the order is that of their stages, from the output side back.
+ * together; the order is that of their stages, from the output side back. The transport makes its own.
  */
 import type { BlockAccount } from '../../sim/index.ts';
+import type { EthernetPort } from '../../wire/index.ts';
 import { CompletionWriter } from './completion/index.ts';
 import type { DataPathParts } from './data-path-parts.ts';
 import { AsyncEvents } from './events/index.ts';
-import { FrameReceiver, FrameTransmitter } from './frames/index.ts';
+import { FrameReceiver, FrameRequests, FrameTransmitter, Inbound, Outbound } from './frames/index.ts';
 import { KeyUnit } from './keys/index.ts';
 import { DataPathObjects, Flusher, QueuePairErrors, RequestEnds } from './lifecycle/index.ts';
-import { Transmitter } from './packets/index.ts';
-import { PayloadWriter, ReceiveScatter, ReceiveWqeFetch } from './receive-queue/index.ts';
-import { DatagramReceiver, Receiver } from './receiver/index.ts';
-import { Acknowledgements, RequestCompletion, Requester, RetryTimers } from './requester/index.ts';
-import { Responder, ResponseEngine } from './responder/index.ts';
-import { Inbound, Outbound } from './roce/index.ts';
+import {
+  PayloadWriter,
+  type ReceiveBuffers,
+  ReceiveScatter,
+  ReceiveWqeFetch,
+} from './receive-queue/index.ts';
+import { RequestCompletion, Requester } from './requester/index.ts';
 import { SendScheduler, WorkArrivals, WqeFetch } from './send-queue/index.ts';
+import type { RequestTransport, Transport, TransportParts, TransportRoles } from './transport/index.ts';
 
-/** The blocks by name. */
-export type DataPathBlocks = ReturnType<typeof makeBlocks>;
+/** The engines by name. */
+export type Engines = ReturnType<typeof makeOutput> & ReturnType<typeof makeEngines>;
 
-export function makeBlocks(parts: DataPathParts) {
-  const { translator, qpcCache, cqcCache, srqcCache, pageFaults, loopback, roceLink, ethernet } = parts;
+/** The blocks by name: the engines, and those of the transport. */
+export type DataPathBlocks<Blocks extends object = object> = Engines & Blocks;
+
+export interface MadeBlocks<Blocks extends object> {
+  readonly engines: Engines;
+  /** The transport's. */
+  readonly own: Blocks;
+  /** Both; a reset goes through them from the last to the first. */
+  readonly all: DataPathBlocks<Blocks>;
+}
+
+export function makeBlocks<Own extends TransportParts, Blocks extends object>(
+  parts: DataPathParts<Own>,
+  transport: Transport<Own, Blocks>,
+): MadeBlocks<Blocks> {
   const output = makeOutput(parts);
-  const input = makeInput(parts);
-  const { receiver, frameReceiver } = input;
-  const scatterAccount = ethernet === undefined ? receiver.account : frameReceiver.account;
+  const own = transport.makeBlocks(parts);
+  const engines = makeEngines(parts, transport.rolesOf(own));
+  return { engines: { ...output, ...engines }, own, all: { ...own, ...output, ...engines } };
+}
+
+/** Blocks that the transport's blocks follow, the memories that all share first. */
+function makeOutput(parts: DataPathParts) {
+  const { translator, qpcCache, cqcCache, srqcCache, pageFaults } = parts;
   return {
     translator,
     qpcCache,
     cqcCache,
     srqcCache,
     pageFaults,
-    completions: output.completions,
-    asyncEvents: output.asyncEvents,
-    loopback,
-    transmitter: output.transmitter,
-    frameTransmitter: output.frameTransmitter,
-    writer: output.writer,
-    ...input,
-    roceLink,
-    outbound: new Outbound(parts.requestPackets),
-    inbound: new Inbound(parts.receiveTurns),
-    ...makeSendSide(parts),
-    ...makeReceiveStages(parts, receiver.account, scatterAccount),
+    ...makeCompletions(parts),
+    writer: makeWriter(parts),
+    receives: makeReceives(parts),
+  };
+}
+
+function makeEngines(parts: DataPathParts, { inbound, requestTransport }: TransportRoles) {
+  const { requestPackets, receiveTurns, ethernet } = parts;
+  const frameTransmitter = makeFrameTransmitter(parts);
+  const frameReceiver = makeFrameReceiver(parts, receiveTurns && inbound.account);
+  const frameRequests = new FrameRequests();
+  return {
+    frameTransmitter,
+    frameReceiver,
+    frameRequests,
+    outbound: new Outbound(requestPackets),
+    inbound: new Inbound(receiveTurns),
+    ...makeSendSide(parts, requestTransport, frameRequests),
+    scatter: makeScatter(parts, ethernet === undefined ? inbound.account : frameReceiver.account),
     ...makeLifecycle(parts),
   };
 }
 
-/** Completions, events and packets on their way out, and received payload on its way to memory. */
-function makeOutput(parts: DataPathParts) {
+function makeCompletions(parts: DataPathParts) {
   const { lp, domain, config, dmaRead, dmaWrite, qps, cqs, operations, diagnostics, costs } = parts;
   const { sram, sramView, allocateSram, translator, cqcCache } = parts;
   const { completions: format } = parts.formats;
@@ -71,48 +98,43 @@ function makeOutput(parts: DataPathParts) {
     diagnostics,
     costs,
   });
-  const { port, address, ethernet, loopback, roceLink, violations } = parts;
-  const { records, requestPackets, responsePackets, receiveBuffers } = parts;
-  return {
-    completions,
-    asyncEvents: new AsyncEvents({ domain }),
-    transmitter: new Transmitter({
-      lp,
-      domain,
-      config,
-      dmaRead,
-      port,
-      address,
-      ethernet,
-      qps,
-      sram,
-      records,
-      requestPackets,
-      responsePackets,
-      loopback,
-      roceLink,
-    }),
-    frameTransmitter: new FrameTransmitter({
-      lp,
-      domain,
-      config,
-      ethernet,
-      qps,
-      sram,
-      records,
-      requestPackets,
-      violations,
-    }),
-    writer: new PayloadWriter({ domain, dmaWrite, receiveBuffers }),
-  };
+  return { completions, asyncEvents: new AsyncEvents({ domain }) };
 }
 
-/** Receive WQEs, responses, and the receivers of packets and frames. */
-function makeInput(parts: DataPathParts) {
-  const { lp, domain, config, dmaRead, dmaWrite, qps, srqs, costs, transport, diagnostics } = parts;
-  const { sram, sramView, allocateSram, translator, pageFaults, qpcCache, srqcCache } = parts;
+function makeFrameTransmitter(parts: DataPathParts): FrameTransmitter {
+  const { lp, domain, config, ethernet, qps, sram, records, requestPackets, violations } = parts;
+  return new FrameTransmitter({
+    lp,
+    domain,
+    config,
+    ethernet,
+    qps,
+    sram,
+    records,
+    requestPackets,
+    violations,
+  });
+}
+
+/** Received payload on its way to memory. */
+function makeWriter(parts: DataPathParts): PayloadWriter {
+  const { domain, dmaWrite, carries, ethernet } = parts;
+  const isFrames = carries === 'frames' && ethernet !== undefined;
+  const receiveBuffers = isFrames ? frameBuffers(ethernet.port) : parts.receiveBuffers;
+  return new PayloadWriter({ domain, dmaWrite, receiveBuffers });
+}
+
+/** Frames are named by their slots. */
+const frameBuffers = (port: EthernetPort): ReceiveBuffers => ({
+  receivePacketsMax: port.slotCount,
+  consume: (slot) => port.consume(slot),
+});
+
+function makeReceives(parts: DataPathParts): ReceiveWqeFetch {
+  const { domain, config, dmaRead, qps, srqs, costs } = parts;
+  const { sramView, allocateSram, translator, srqcCache } = parts;
   const { receives: format } = parts.formats;
-  const receives = new ReceiveWqeFetch({
+  return new ReceiveWqeFetch({
     domain,
     config,
     dmaRead,
@@ -125,58 +147,28 @@ function makeInput(parts: DataPathParts) {
     srqcCache,
     costs,
   });
-  const { responsePackets, readUnit } = parts;
-  const responses = new ResponseEngine({
-    domain,
-    config,
-    dmaRead,
-    dmaWrite,
-    qps,
-    sram,
-    sramView,
-    allocateSram,
-    translator,
-    pageFaults,
-    responsePackets,
-    readUnit,
-    transport,
-    diagnostics,
-    costs,
-  });
-  const { port, address, ethernet, loopback, roceLink, receiveTurns, received, violations } = parts;
-  const { specialQps, manager, groups } = parts;
-  const receiver = new Receiver({
-    lp,
-    domain,
-    config,
-    port,
-    address,
-    specialQps,
-    manager,
-    groups,
-    qps,
-    qpcCache,
-    loopback,
-    receiveTurns,
-    received,
-    violations,
-    costs,
-  });
-  const frameReceiver = new FrameReceiver(
-    { lp, domain, config, address, ethernet, qps, qpcCache, roceLink, receiveTurns, costs },
-    roceLink.isOn ? receiver.account : undefined,
+}
+
+/** @param account of the transport's receiver, where both are one pipeline */
+function makeFrameReceiver(parts: DataPathParts, account: BlockAccount | undefined): FrameReceiver {
+  const { lp, domain, config, address, ethernet, qps, qpcCache, frameNames, receiveTurns, costs } = parts;
+  return new FrameReceiver(
+    { lp, domain, config, address, ethernet, qps, qpcCache, frameNames, receiveTurns, costs },
+    account,
   );
-  return { receives, responses, receiver, frameReceiver };
 }
 
 /** From a QP with work to its packets, and operations on keys. */
-function makeSendSide(parts: DataPathParts) {
-  const { lp, domain, config, dmaRead, dmaWrite, contextMemory, keyFormat, qps, diagnostics, costs } = parts;
+function makeSendSide(
+  parts: DataPathParts,
+  requestTransport: RequestTransport,
+  frameRequests: RequestTransport,
+) {
+  const { domain, config, dmaRead, dmaWrite, contextMemory, keyFormat, qps, costs } = parts;
   const { sram, sramView, allocateSram, translator, pageFaults, qpcCache } = parts;
   const { records, lines, requestPackets, readUnit } = parts;
   const { sends } = parts.formats;
   return {
-    timers: new RetryTimers({ lp, domain, config, qps, diagnostics }),
     scheduler: new SendScheduler(),
     wqeFetch: new WqeFetch({ domain, config, dmaRead, qps, sramView, translator, lines, sends, costs }),
     requester: new Requester({
@@ -195,6 +187,8 @@ function makeSendSide(parts: DataPathParts) {
       requestPackets,
       readUnit,
       costs,
+      requestTransport,
+      frameRequests,
     }),
     completion: new RequestCompletion(records),
     keys: new KeyUnit({
@@ -212,29 +206,11 @@ function makeSendSide(parts: DataPathParts) {
   };
 }
 
-/**
- * Blocks that work in the receiver's stage.
- * @param scatterAccount of the receiver that scatters: of frames where the port is of Ethernet
- */
-function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterAccount: BlockAccount) {
-  const { domain, address, qps, cqs, srqs, sramView, translator, pageFaults } = parts;
+/** @param account of the receiver that scatters: of frames where the port is of Ethernet */
+function makeScatter(parts: DataPathParts, account: BlockAccount): ReceiveScatter {
+  const { qps, srqs, sramView, translator, pageFaults } = parts;
   const { receives: format } = parts.formats;
-  const { received, violations, transport, diagnostics } = parts;
-  return {
-    acknowledgements: new Acknowledgements(
-      { translator, pageFaults, received, transport, diagnostics },
-      account,
-    ),
-    scatter: new ReceiveScatter({ qps, srqs, sramView, format, translator, pageFaults }, scatterAccount),
-    datagrams: new DatagramReceiver(
-      { address, qps, pageFaults, received, violations, transport, diagnostics },
-      account,
-    ),
-    responder: new Responder(
-      { domain, cqs, srqs, translator, pageFaults, received, transport, diagnostics },
-      account,
-    ),
-  };
+  return new ReceiveScatter({ qps, srqs, sramView, format, translator, pageFaults }, account);
 }
 
 /** Doorbells, and what becomes of requests, QPs and the other objects. */
@@ -248,7 +224,7 @@ function makeLifecycle(parts: DataPathParts) {
     doorbells: personality.makeDoorbells({ config, qps, cqs, sramView, translator, lines, violations }),
     arrivals: new WorkArrivals(config),
     ends: new RequestEnds({ records, operations }),
-    errors: new QueuePairErrors({ lp, qps, cqs, diagnostics }),
+    errors: new QueuePairErrors({ qps, cqs, diagnostics }),
     objects: new DataPathObjects({
       domain,
       contextMemory,

@@ -3,10 +3,11 @@
  * them to the blocks that use it.
  */
 import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
-import type { EthernetPort } from '../../wire/index.ts';
 import type { CapabilityConfig } from './capabilities.ts';
 import type { CostAttribution } from './costs/index.ts';
+import { ReceiveTurns } from './frames/index.ts';
 import type { ContextFormats, HostFormats, Personality } from './host-interface/index.ts';
+import type { PortAddress } from './ibta/packets/index.ts';
 import type { WordMonitors } from './lifecycle/index.ts';
 import {
   type ContextMisses,
@@ -20,21 +21,9 @@ import {
   type SramAllocator,
 } from './memory/index.ts';
 import { CqTable, QpTable, SendRecords, SrqTable, WQE_LINE_BYTES } from './objects/index.ts';
-import {
-  Loopback,
-  PACKET_PAYLOAD_BYTES_MAX,
-  type PacketPort,
-  PacketQueue,
-  type PortAddress,
-  ReadUnit,
-  ReceivedPackets,
-  TransportCounters,
-} from './packets/index.ts';
+import { PACKET_PAYLOAD_BYTES_MAX, ReadUnit } from './packets/index.ts';
 import type { HcaConfig } from './parameters.ts';
 import type { EthernetAttachment } from './port/index.ts';
-import type { ReceiveBuffers } from './receive-queue/index.ts';
-import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/index.ts';
-import { ReceiveTurns, RoceLink } from './roce/index.ts';
 import { WqeLines } from './send-queue/index.ts';
 import {
   DiagnosticCounters,
@@ -42,6 +31,7 @@ import {
   type OperationTap,
   ViolationCounters,
 } from './statistics/index.ts';
+import type { Transport, TransportParts } from './transport/index.ts';
 
 /** The tables of objects. */
 export interface DataPathTables {
@@ -62,8 +52,11 @@ export function makeTables(
   };
 }
 
+/** Traffic of port 1: packets; frames where it is of Ethernet; both, as with RoCE. */
+export type Carried = 'packets' | 'frames' | 'both';
+
 /** The device around the data path. */
-export interface DataPathSite {
+export interface DataPathSite<Parts extends TransportParts, Blocks extends object> {
   readonly lp: LogicalProcess;
   readonly domain: ClockDomain;
   readonly config: HcaConfig;
@@ -72,18 +65,16 @@ export interface DataPathSite {
   readonly dmaWrite: DmaWrites;
   readonly monitors: WordMonitors;
   readonly sram: SramAllocator;
-  readonly port: PacketPort;
+  readonly transport: Transport<Parts, Blocks>;
+  readonly carries: Carried;
   /** The addresses of the port. */
   readonly address: PortAddress;
-  readonly specialQps: SpecialQps;
-  readonly manager: EmbeddedManager;
-  readonly groups: MulticastGroups;
   /** The card's host interface. */
   readonly personality: Pick<
     Personality,
     'contextMemory' | 'keys' | 'translations' | 'makeFormats' | 'makeDoorbells'
   >;
-  /** Left out on a port of InfiniBand. With it `port` carries nothing: RoCE has one of its own. */
+  /** Left out on a port of InfiniBand. */
   readonly ethernet?: EthernetAttachment | undefined;
   readonly tap: OperationTap | undefined;
   /** On request: which operation each TLP is due to. */
@@ -93,12 +84,39 @@ export interface DataPathSite {
 }
 
 /** Everything that blocks of the data path are made with. */
-export type DataPathParts = ReturnType<typeof makeParts>;
+export type DataPathParts<Parts extends TransportParts = TransportParts> = ReturnType<
+  typeof makeEngineParts
+> &
+  Parts;
 
-export function makeParts(site: DataPathSite) {
-  const { tables, sram, tap: _, misses: __, ...surroundings } = site;
+type Site = DataPathSite<TransportParts, object>;
+
+export function makeParts<Parts extends TransportParts, Blocks extends object>(
+  site: DataPathSite<Parts, Blocks>,
+): DataPathParts<Parts> {
+  const { lp, domain, config, ethernet, transport } = site;
+  const engines = makeEngineParts(site);
+  const { qps, records, allocateSram, violations } = engines;
+  const requestSlotBytes = packetSlotBytes(ethernet?.port.frameBytesMax);
+  return {
+    ...engines,
+    ...transport.makeParts({
+      lp,
+      domain,
+      config,
+      qps,
+      records,
+      allocateSram,
+      requestSlotBytes,
+      ethernet,
+      violations,
+    }),
+  };
+}
+
+function makeEngineParts(site: Site) {
+  const { tables, sram, tap: _, misses: __, transport: ___, ...surroundings } = site;
   const translation = makeTranslation(site);
-  const wire = makeWireParts(site);
   const contexts = makeContextCaches(site);
   const queues = makeQueues(site);
   const sramView = new DataView(sram.bytes.buffer, sram.bytes.byteOffset, sram.bytes.byteLength);
@@ -114,9 +132,10 @@ export function makeParts(site: DataPathSite) {
     sram: sram.bytes,
     sramView,
     allocateSram: (lengthBytes: number): number => sram.allocate(lengthBytes),
+    /** Of the two receivers where the port carries both. */
+    receiveTurns: site.carries === 'both' ? new ReceiveTurns() : undefined,
     ...tables,
     ...translation,
-    ...wire,
     ...contexts,
     ...queues,
     ...makeCounters(site),
@@ -124,13 +143,13 @@ export function makeParts(site: DataPathSite) {
 }
 
 /** Formats of work requests and completions, as the card has them. */
-function makeFormats(site: DataPathSite, records: SendRecords, sramView: DataView): HostFormats {
+function makeFormats(site: Site, records: SendRecords, sramView: DataView): HostFormats {
   const { personality, address, ethernet, tables, sram } = site;
   return personality.makeFormats({ address, ethernet, qps: tables.qps, records, sram: sram.bytes, sramView });
 }
 
 /** Keys, translations and the pages that they lack. */
-function makeTranslation(site: DataPathSite) {
+function makeTranslation(site: Site) {
   const { config, domain, tables, personality } = site;
   const { mptCacheEntries, mptCacheWays, mttCacheLines, mttCacheWays, cacheReplacement } = config;
   const { keys, translations, contextMemory } = personality;
@@ -140,7 +159,7 @@ function makeTranslation(site: DataPathSite) {
   return { mptCache, mttCache, translator, pageFaults: new PageFaults({ domain, qps: tables.qps }) };
 }
 
-function makeContextCaches(site: DataPathSite) {
+function makeContextCaches(site: Site) {
   const { qps, cqs, srqs } = site.tables;
   const { qpcCacheEntries, qpcCacheWays, cqcCacheEntries, cqcCacheWays, srqcCacheEntries, srqcCacheWays } =
     site.config;
@@ -152,42 +171,22 @@ function makeContextCaches(site: DataPathSite) {
   };
 }
 
-/** The ways to and from the cable, the loopback among them. */
-function makeWireParts({ config, tables, address, ethernet, port: packetPort }: DataPathSite) {
-  const violations = new ViolationCounters();
-  const roceLink = new RoceLink(ethernet, address, violations, tables.qps);
-  const hasRoce = roceLink.isOn;
-  const port = hasRoce ? roceLink : packetPort;
-  const loopback = new Loopback(config);
-  const received = new ReceivedPackets(port, loopback);
-  const receiveBuffers = ethernet === undefined || hasRoce ? received : frameBuffers(ethernet.port);
-  const receiveTurns = hasRoce ? new ReceiveTurns() : undefined;
-  return { violations, roceLink, port, loopback, received, receiveBuffers, receiveTurns };
-}
-
-/** Send requests that have been started, WQEs on chip, packets on their way out. */
-function makeQueues({ config, sram, tables, ethernet }: DataPathSite) {
+/** Send requests that have been started, and WQEs on chip. */
+function makeQueues({ config, sram, tables }: Site) {
   const { wqeLineCount } = config;
-  const slotBytes = packetSlotBytes(ethernet?.port.frameBytesMax);
   return {
     records: new SendRecords(config.outstandingWqes),
     lines: new WqeLines(wqeLineCount, sram.allocate(wqeLineCount * WQE_LINE_BYTES), tables.qps.rows),
-    requestPackets: packetQueue(config.transmitBufferPackets, sram, slotBytes),
-    responsePackets: packetQueue(config.responseBufferPackets, sram, PACKET_PAYLOAD_BYTES_MAX),
     readUnit: new ReadUnit(),
   };
 }
 
-function makeCounters({ domain, tables, tap }: DataPathSite) {
+function makeCounters({ domain, tables, tap }: Site) {
   return {
-    transport: new TransportCounters(),
+    violations: new ViolationCounters(),
     diagnostics: new DiagnosticCounters(),
     operations: new OperationLedger(domain.clock, tables.qps, tap),
   };
-}
-
-function packetQueue(packets: number, sram: SramAllocator, slotBytes: number): PacketQueue {
-  return new PacketQueue(packets, sram.allocate(packets * slotBytes), slotBytes);
 }
 
 /** Room for one payload, or for one frame where the port is of Ethernet. */
@@ -195,9 +194,3 @@ export const packetSlotBytes = (frameBytesMax = 0): number =>
   Math.max(PACKET_PAYLOAD_BYTES_MAX, Math.ceil(frameBytesMax / SLOT_ALIGNMENT) * SLOT_ALIGNMENT);
 
 const SLOT_ALIGNMENT = 64;
-
-/** Frames are named by their slots. */
-const frameBuffers = (port: EthernetPort): ReceiveBuffers => ({
-  receivePacketsMax: port.slotCount,
-  consume: (slot) => port.consume(slot),
-});

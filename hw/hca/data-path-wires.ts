@@ -3,11 +3,12 @@
  */
 import type { Wires } from '../../sim/index.ts';
 import type { CompletionEvents } from './completion/index.ts';
-import type { DataPathBlocks } from './data-path-blocks.ts';
-import type { DataPathTables } from './data-path-parts.ts';
+import type { Engines } from './data-path-blocks.ts';
+import type { Carried, DataPathTables } from './data-path-parts.ts';
 import type { AsyncEventSink } from './events/index.ts';
 import type { EqDoorbells } from './host-interface/index.ts';
 import type { PageRequestSink } from './memory/index.ts';
+import type { EngineBlocks, TransportRoles } from './transport/index.ts';
 
 /** Where the data path's events and EQ doorbells go: the event queues are the control side's. */
 export type EventQueues = AsyncEventSink & PageRequestSink & CompletionEvents & EqDoorbells;
@@ -18,27 +19,47 @@ interface Surroundings {
   readonly dataPath: { reset(): void };
 }
 
-/** Traffic of port 1: packets; frames where it is of Ethernet; both with RoCE. */
-export type Carried = 'packets' | 'frames' | 'both';
-
-/** The blocks that stand for what sends and what receives it. */
-function endsOf(b: DataPathBlocks, carries: Carried) {
+/** The blocks that send and receive what the port carries. */
+function endsOf(b: Engines, roles: TransportRoles, carries: Carried) {
   if (carries === 'both') return { outbound: b.outbound, inbound: b.inbound };
   return carries === 'frames'
     ? { outbound: b.frameTransmitter, inbound: b.frameReceiver }
-    : { outbound: b.transmitter, inbound: b.receiver };
+    : { outbound: roles.outbound, inbound: roles.inbound };
 }
 
-/** Everything with ports: the blocks, and the tables, whose users grow with them. */
-type Wired = DataPathBlocks & DataPathTables;
+/** Owner of the queue of request packets, as its transmitters see it. */
+const requestsOf = (b: Engines, carries: Carried): EngineBlocks['requests'] =>
+  carries === 'both' ? b.outbound : b.requester;
 
-/**
- * For each block, the neighbours that it calls by its ports. README.md draws them.
- */
-export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried = 'packets'): Wires<Wired> {
+/** The engines as the transport's blocks call them. */
+export const enginesFor = (b: Engines, carries: Carried): EngineBlocks => ({
+  requests: requestsOf(b, carries),
+  scheduler: b.scheduler,
+  completion: b.completion,
+  completions: b.completions,
+  ends: b.ends,
+  errors: b.errors,
+  keys: b.keys,
+  receives: b.receives,
+  scatter: b.scatter,
+  writer: b.writer,
+  frameTransmitter: b.frameTransmitter,
+  frameReceiver: b.frameReceiver,
+});
+
+/** Everything with ports: the engines, and the tables, whose users grow with them. */
+type Wired = Engines & DataPathTables;
+
+/** For each engine, the neighbours that it calls by its ports; those of the transport by their roles. */
+export function dataPathWires(
+  b: Engines & Surroundings,
+  roles: TransportRoles,
+  carries: Carried = 'packets',
+): Wires<Wired> {
   const { eventQueues, dataPath } = b;
-  const { outbound, inbound } = endsOf(b, carries);
-  const requests = carries === 'both' ? b.outbound : b.requester;
+  const { outbound, inbound } = endsOf(b, roles, carries);
+  const requests = requestsOf(b, carries);
+  const { connections, requestTransport, responses } = roles;
   return {
     qps: {
       flusher: b.flusher,
@@ -46,8 +67,9 @@ export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried
       pageFaults: b.pageFaults,
       receives: b.receives,
       requester: b.requester,
-      responses: b.responses,
-      timers: b.timers,
+      requestTransport,
+      responses,
+      transport: connections,
       wqeFetch: b.wqeFetch,
     },
     cqs: { notifier: b.completions.notifier },
@@ -56,7 +78,7 @@ export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried
       wqeFetch: b.wqeFetch,
       requester: b.requester,
       receiver: inbound,
-      response: b.responses,
+      response: responses,
       receiveFetch: b.receives,
       completion: b.completions,
     },
@@ -71,60 +93,24 @@ export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried
       scheduler: b.scheduler,
       wqeFetch: b.wqeFetch,
       transmitter: outbound,
-      timers: b.timers,
       payload: b.writer,
       ends: b.ends,
       keys: b.keys,
     },
-    keys: { responses: b.responses, requester: b.requester, receiver: inbound },
-    transmitter: { requester: requests, responses: b.responses, errors: b.errors },
+    keys: { responses, requester: b.requester, receiver: inbound },
+    frameRequests: { ends: b.ends },
     frameTransmitter: { requester: requests, errors: b.errors },
-    roceLink: {
-      transmitter: b.transmitter,
-      frameTransmitter: b.frameTransmitter,
-      receiver: b.receiver,
-      frameReceiver: b.frameReceiver,
-    },
-    outbound: { transmitter: b.transmitter, frameTransmitter: b.frameTransmitter, requester: b.requester },
-    inbound: { receiver: b.receiver, frameReceiver: b.frameReceiver },
-    timers: { requester: b.requester, errors: b.errors },
-    loopback: { transmitter: b.transmitter, receiver: b.receiver },
-    receiver: {
-      writer: b.writer,
-      responder: b.responder,
-      acknowledgements: b.acknowledgements,
-      datagrams: b.datagrams,
-    },
+    outbound: { transmitter: roles.outbound, frameTransmitter: b.frameTransmitter, requester: b.requester },
+    inbound: { receiver: roles.inbound, frameReceiver: b.frameReceiver },
     frameReceiver: {
       writer: b.writer,
       scatter: b.scatter,
       completions: b.completions,
       errors: b.errors,
     },
-    acknowledgements: {
-      completion: b.completion,
-      scheduler: b.scheduler,
-      timers: b.timers,
-      writer: b.writer,
-      ends: b.ends,
-    },
-    responder: {
-      scatter: b.scatter,
-      responses: b.responses,
-      completions: b.completions,
-      keys: b.keys,
-      errors: b.errors,
-    },
-    datagrams: { scatter: b.scatter, completions: b.completions, errors: b.errors },
     scatter: { writer: b.writer, receives: b.receives },
     receives: { receiver: inbound, flusher: b.flusher, asyncEvents: b.asyncEvents },
-    writer: { responses: b.responses, requester: b.requester, receiver: inbound },
-    responses: {
-      transmitter: b.transmitter,
-      receives: b.receives,
-      writer: b.writer,
-      errors: b.errors,
-    },
+    writer: { responses, requester: b.requester, receiver: inbound },
     completion: {
       completions: b.completions,
       scheduler: b.scheduler,
@@ -140,8 +126,7 @@ export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried
     },
     errors: {
       scheduler: b.scheduler,
-      timers: b.timers,
-      acknowledgements: b.acknowledgements,
+      requestTransport,
       flusher: b.flusher,
       ends: b.ends,
       asyncEvents: b.asyncEvents,
@@ -152,7 +137,7 @@ export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried
       completions: b.completions,
       completion: b.completion,
     },
-    pageFaults: { eventQueues, requester: b.requester, responses: b.responses },
+    pageFaults: { eventQueues, requester: b.requester, responses },
     asyncEvents: { eventQueues },
     objects: {
       dataPath,
@@ -160,11 +145,11 @@ export function dataPathWires(b: DataPathBlocks & Surroundings, carries: Carried
       wqeFetch: b.wqeFetch,
       requester: b.requester,
       completion: b.completion,
-      timers: b.timers,
+      requestTransport,
       transmitter: outbound,
       receiver: inbound,
       receives: b.receives,
-      responses: b.responses,
+      responses,
       keys: b.keys,
       completions: b.completions,
       asyncEvents: b.asyncEvents,

@@ -14,31 +14,39 @@
 import { QpState } from '../../abi/index.ts';
 import { type Block, type BlockAccount, type BlockState, connectBlocks } from '../../sim/index.ts';
 import { type DataPathBlocks, makeBlocks } from './data-path-blocks.ts';
-import { type DataPathParts, type DataPathSite, makeParts } from './data-path-parts.ts';
-import { type Carried, dataPathWires, type EventQueues } from './data-path-wires.ts';
+import { type Carried, type DataPathParts, type DataPathSite, makeParts } from './data-path-parts.ts';
+import { dataPathWires, type EventQueues, enginesFor } from './data-path-wires.ts';
 import type { DataPathControl } from './host-interface/index.ts';
+import type { TransportParts, TransportRoles } from './transport/index.ts';
 
-export interface DataPathSetup extends DataPathSite {
+export interface DataPathSetup<Parts extends TransportParts, Blocks extends object>
+  extends DataPathSite<Parts, Blocks> {
   readonly eventQueues: EventQueues;
 }
 
-export class DataPath {
-  readonly parts: DataPathParts;
-  readonly blocks: DataPathBlocks;
+/** @typeParam Parts of the transport, and its Blocks */
+export class DataPath<Parts extends TransportParts, Blocks extends object> {
+  readonly parts: DataPathParts<Parts>;
+  readonly blocks: DataPathBlocks<Blocks>;
+  readonly roles: TransportRoles;
+  readonly #carries: Carried;
   readonly #all: readonly (readonly [string, Block])[];
 
-  constructor(setup: DataPathSetup) {
+  constructor(setup: DataPathSetup<Parts, Blocks>) {
     const { eventQueues, ...site } = setup;
+    const { transport, tables, carries } = site;
     this.parts = makeParts(site);
-    this.blocks = makeBlocks(this.parts);
-    this.#all = Object.entries<Block>(this.blocks);
-    const wired = { ...setup.tables, ...this.blocks };
-    connectBlocks(wired, dataPathWires({ ...this.blocks, eventQueues, dataPath: this }, this.#carried));
-  }
-
-  get #carried(): Carried {
-    if (this.parts.ethernet === undefined) return 'packets';
-    return this.parts.roceLink.isOn ? 'both' : 'frames';
+    const { engines, own, all } = makeBlocks(this.parts, transport);
+    this.blocks = all;
+    this.roles = transport.rolesOf(own);
+    this.#carries = carries;
+    this.#all = Object.entries<Block>(all);
+    const surroundings = { eventQueues, dataPath: this };
+    connectBlocks(own, transport.wires(own, enginesFor(engines, carries)));
+    connectBlocks(
+      { ...tables, ...engines },
+      dataPathWires({ ...engines, ...surroundings }, this.roles, carries),
+    );
   }
 
   /** What the command processor speaks to. */
@@ -46,20 +54,29 @@ export class DataPath {
     return this.blocks.objects;
   }
 
+  /** The blocks at an Ethernet port: what takes its frames, and what waits for room in it. */
+  get frameEnds() {
+    const { frameReceiver, frameTransmitter, outbound } = this.blocks;
+    return this.#carries === 'both'
+      ? { receiver: this.roles.frameSink, sender: outbound }
+      : { receiver: frameReceiver, sender: frameTransmitter };
+  }
+
   /** The cycle accounts of all blocks that have one. */
   get accounts(): readonly BlockAccount[] {
     const b = this.blocks;
+    const { outbound, inbound, responses } = this.roles;
     const ends = {
-      packets: [b.transmitter, b.receiver],
+      packets: [outbound, inbound],
       frames: [b.frameTransmitter, b.frameReceiver],
-      both: [b.transmitter, b.frameTransmitter, b.receiver],
+      both: [outbound, b.frameTransmitter, inbound],
     };
     return [
       b.doorbells,
       b.wqeFetch,
       b.requester,
-      ...ends[this.#carried],
-      b.responses,
+      ...ends[this.#carries],
+      responses,
       b.receives,
       b.keys,
       b.completions,

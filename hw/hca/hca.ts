@@ -51,8 +51,9 @@ import {
   type OperationSource,
 } from './costs/index.ts';
 import { DataPath } from './data-path.ts';
-import { type DataPathTables, makeTables, packetSlotBytes } from './data-path-parts.ts';
+import { type Carried, type DataPathTables, makeTables, packetSlotBytes } from './data-path-parts.ts';
 import type { Personality } from './host-interface/index.ts';
+import { type IbtaBlocks, type IbtaParts, ibtaTransport, packetNumberMask } from './ibta/index.ts';
 import {
   type ContextCache,
   type ContextUser,
@@ -102,8 +103,11 @@ interface HcaParts {
 
 interface Surroundings {
   readonly hca: BarTarget & ControlSidePorts['device'];
-  readonly dataPath: DataPath;
+  readonly dataPath: HcaDataPath;
 }
+
+/** The transport of this card is IBTA: a second one is chosen in {@link Hca}, where this one is made. */
+type HcaDataPath = DataPath<IbtaParts, IbtaBlocks>;
 
 /** Wires of the blocks: from each port to the block that is called through it. */
 export function hcaWires(b: HcaParts & Surroundings): Wires<HcaParts> {
@@ -128,14 +132,15 @@ interface EthernetParts {
 
 /** The same of Ethernet. */
 function ethernetHcaWires(
-  b: EthernetParts & { readonly dataPath: DataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
-  hasRoce = false,
+  b: EthernetParts & { readonly dataPath: HcaDataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
 ): Wires<EthernetParts> {
-  const { frameReceiver, frameTransmitter, roceLink, outbound } = b.dataPath.blocks;
-  const link = b.firstPort;
-  return hasRoce
-    ? { ethernetPort: { receiver: roceLink, sender: outbound, link } }
-    : { ethernetPort: { receiver: frameReceiver, sender: frameTransmitter, link } };
+  return { ethernetPort: { ...b.dataPath.frameEnds, link: b.firstPort } };
+}
+
+/** Traffic of the first port. */
+function carriedBy({ linkLayer, roce }: Pick<CapabilityConfig, 'linkLayer' | 'roce'>): Carried {
+  if (linkLayer !== 'ethernet') return 'packets';
+  return roce === 'none' ? 'frames' : 'both';
 }
 
 export class Hca implements BarTarget {
@@ -150,7 +155,7 @@ export class Hca implements BarTarget {
   /** Undefined where ports are of InfiniBand. */
   readonly ethernetPort: EthernetPort | undefined;
   readonly control: ControlSide;
-  readonly dataPath: DataPath;
+  readonly dataPath: HcaDataPath;
   readonly eqcCache: ContextCache<ContextUser<'eqc'>>;
   /** On request: which operation each TLP is due to. */
   readonly costs: CostAttribution | undefined;
@@ -238,6 +243,8 @@ export class Hca implements BarTarget {
     attributed?.writes.connect({ eqs });
     const { eqcCacheEntries, eqcCacheWays } = config;
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays);
+    const address = this.control.ports[0]!;
+    const { blocks, management } = this.control;
     this.dataPath = new DataPath({
       lp,
       domain,
@@ -247,14 +254,18 @@ export class Hca implements BarTarget {
       dmaWrite: writes,
       monitors: this.linkPort,
       sram,
-      port: this.wirePort,
-      address: this.control.ports[0]!,
-      ethernet: ethernetPort && { port: ethernetPort, side: this.control.ports[0]!.ethernet! },
+      transport: ibtaTransport({
+        port: this.wirePort,
+        address,
+        specialQps: blocks.commandSet,
+        manager: management.manager,
+        groups: management.groups,
+      }),
+      carries: carriedBy(capabilities),
+      address,
+      ethernet: ethernetPort && { port: ethernetPort, side: address.ethernet! },
       eventQueues: this.control.events,
       personality,
-      specialQps: this.control.blocks.commandSet,
-      manager: this.control.management.manager,
-      groups: this.control.management.groups,
       tap: setup.tap,
       costs: this.costs,
       misses: attributed?.misses,
@@ -265,10 +276,7 @@ export class Hca implements BarTarget {
     if (ethernetPort !== undefined)
       connectBlocks(
         { ethernetPort },
-        ethernetHcaWires(
-          { ethernetPort, dataPath, firstPort: control.ports[0]! },
-          dataPath.parts.roceLink.isOn,
-        ),
+        ethernetHcaWires({ ethernetPort, dataPath, firstPort: control.ports[0]! }),
       );
     domain.addEdgeKeeper(this);
   }
@@ -291,7 +299,14 @@ export class Hca implements BarTarget {
   ) {
     if (source === undefined) return undefined;
     const { pcieFunction } = this;
-    const costs = new CostAttribution({ lp, source, qps, cqs, portCount: PORT_COUNT });
+    const costs = new CostAttribution({
+      lp,
+      source,
+      qps,
+      cqs,
+      portCount: PORT_COUNT,
+      numberMask: packetNumberMask,
+    });
     const misses = new MissingPort();
     return {
       costs,

@@ -2,7 +2,7 @@
  * The cost of each marked operation: the use of its host's processor, the PCIe transfers of its own device, and those
  * of the devices that its messages reached.
  */
-import { mask24, SimulatorError } from '../../base/index.ts';
+import { SimulatorError } from '../../base/index.ts';
 import type { CpuCause, ProcessorCost } from '../../host/index.ts';
 import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { CostLedger, CostRow } from '../../hw/hca/index.ts';
@@ -153,11 +153,13 @@ export function joinCosts(
   return { operations, others };
 }
 
-/** Finds the operation of a packet: that of the QP's newest message that contains its PSN and had begun when the packet arrived. */
+/** Finds the operation of a packet: that of the QP's newest message that contains its number and had begun when it arrived. */
 class MessagesByQp {
   readonly #byQp = new Map<string, CostLedger['messages'][number][]>();
+  readonly #masks: ReadonlyMap<number, number>;
 
   constructor(nodes: readonly NodeCosts[]) {
+    this.#masks = new Map(nodes.map(({ node, device }) => [node, device.numberMask]));
     for (const { node, device } of nodes)
       for (const message of device.messages) {
         const key = keyOf(node, message.qpn);
@@ -167,10 +169,13 @@ class MessagesByQp {
       }
   }
 
-  operationOf(node: number, { sourceQpn, psn, atPs }: CostLedger['packets'][number]): number | undefined {
+  operationOf(node: number, packet: CostLedger['packets'][number]): number | undefined {
+    const { sourceQpn, number, atPs } = packet;
+    const mask = this.#masks.get(node) ?? 0;
     return this.#byQp
       .get(keyOf(node, sourceQpn))
-      ?.findLast((message) => message.atPs <= atPs && ((psn - message.firstPsn) & mask24) < message.psnCount)
-      ?.operation;
+      ?.findLast(
+        (message) => message.atPs <= atPs && ((number - message.firstNumber) & mask) < message.packetCount,
+      )?.operation;
   }
 }

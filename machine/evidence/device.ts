@@ -228,7 +228,7 @@ export class DeviceJournal {
     };
   }
 
-  get #parts(): Hca['dataPath']['parts'] {
+  get #parts(): Parts {
     return this.#hca.dataPath.parts;
   }
 
@@ -297,8 +297,9 @@ export class DeviceJournal {
 
   /** Runs after a command has configured the QP. */
   #configured(qp: LiveQp, slot: number): void {
-    const { qps, address } = this.#parts;
+    const { qps, states, address } = this.#parts;
     const pair = qps.rows[slot]!;
+    const sequences = states.rows[slot]!;
     const { view } = qps;
     const at = qps.offsetOf(slot);
     const from = qps.pathOf(slot);
@@ -324,8 +325,8 @@ export class DeviceJournal {
     qp.sendSlots = 2 ** pair.sqLogCount;
     qp.sendSlotBytes = pair.sqStrideBytes;
     const state = stateNames[pair.state] ?? 'unknown';
-    if (state === 'RTR' && qp.state === 'INIT') qp.receivePsn = pair.expectedPsn;
-    if (state === 'RTS' && qp.state === 'RTR') qp.sendPsn = pair.nextPsn;
+    if (state === 'RTR' && qp.state === 'INIT') qp.receivePsn = sequences.expectedPsn;
+    if (state === 'RTS' && qp.state === 'RTR') qp.sendPsn = sequences.nextPsn;
     this.#entered(slot, state, 'software');
     const isEthernet = this.#hca.ethernetPort !== undefined;
     const hasGrh = path.grhPresent.get(view, from) === 1 || isEthernet;
@@ -364,7 +365,7 @@ export class DeviceJournal {
     // A subnet manager may change the table after the QP was configured.
     qp.pkey = this.#parts.address.pkeys[pair.pkeyIndex] ?? 0;
     qp.parkedFor = parkedNames[pair.parkedFor] ?? 'unknown';
-    qp.underWay = requestsOf(pair);
+    qp.underWay = requestsOf(pair, this.#parts.states);
     const queue = pair.opcodeBase === 0xe0 ? NONE : receives.queueOf(pair.slot);
     if (queue < 0) return;
     qp.receivesPosted = receives.postedCounter(queue);
@@ -391,7 +392,7 @@ export class DeviceJournal {
       completed(request, cycle, isSilent);
       this.progressCount++;
     });
-    around(blocks.errors, 'ackTimedOut', (ackTimedOut) => (slot, cycle) => {
+    around(blocks.acknowledgements, 'ackTimedOut', (ackTimedOut) => (slot, cycle) => {
       const qp = this.#liveQps.get(slot);
       if (qp !== undefined) {
         qp.timeouts++;
@@ -434,9 +435,10 @@ export class DeviceJournal {
       return taken;
     });
     around(blocks.responder, 'process', (process) => (pair, cycle) => {
-      const expected = pair.expectedPsn;
+      const sequences = parts.states.rows[pair.slot]!;
+      const expected = sequences.expectedPsn;
       const result = process(pair, cycle);
-      if (pair.expectedPsn !== expected) this.#served(pair);
+      if (sequences.expectedPsn !== expected) this.#served(pair);
       return result;
     });
   }
@@ -772,17 +774,19 @@ function transportPlace(bytes: Uint8Array, at: number): number {
 const typePlace = (view: DataView, at: number): number =>
   at + 12 + (view.getUint16(at + 12) === EtherType.VLAN ? 4 : 0);
 
+type Parts = Hca['dataPath']['parts'];
+
 /** The oldest send requests of a QP that have begun and not completed. */
-function requestsOf({ recordHead, recordCount }: QueuePair): RequestEvidence[] {
+function requestsOf({ recordHead, recordCount }: QueuePair, states: Parts['states']): RequestEvidence[] {
   const requests: RequestEvidence[] = [];
   let record = recordHead;
   for (let left = Math.min(recordCount, underWayMax); left > 0; left--) {
-    const { wqeCounter, opcode, firstPsn, psnCount, isSignalled, messageBytes } = record;
+    const { wqeCounter, opcode, packetCount, isSignalled, messageBytes } = record;
     requests.push({
       wqeCounter,
       operation: operationNames[opcode] ?? hex(opcode),
-      firstPsn,
-      psnCount,
+      firstPsn: states.firstPsnOf(record),
+      psnCount: packetCount,
       isSignalled: isSignalled === 1,
       bytes: messageBytes,
     });

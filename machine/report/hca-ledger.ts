@@ -416,7 +416,7 @@ function operationsOf({ hca }: HcaNode): HcaOperationLedger[] {
       failedCount: failed,
       silentCount: silent,
       payloadBytes,
-      psnCount,
+      packetCount: psnCount,
       lifePs,
       stagesPs,
       far,

@@ -116,7 +116,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'The responder expects the PSN of its life before at RTR.',
     kind: 'counter not reset',
     scene: 'extreme-attributes',
-    file: 'hw/hca/objects/ibta-state.ts',
+    file: 'hw/hca/ibta/state/ibta-state.ts',
     find: '    this.expectedPsn = psn;\n',
     replace: '    this.expectedPsn = psnAdd(psn, 1);\n',
   },
@@ -125,7 +125,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'The first packet of a connection counts as answered from the beginning on.',
     kind: 'comparison off by one',
     scene: 'unanswered',
-    file: 'hw/hca/objects/ibta-state.ts',
+    file: 'hw/hca/ibta/state/ibta-state.ts',
     find: '    this.lastAckedPsn = psnAdd(psn, -1);',
     replace: '    this.lastAckedPsn = psn;',
   },
@@ -201,7 +201,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'The solicited event is asked for by the first packet of a message.',
     kind: 'wrong stage',
     scene: 'solicited-events',
-    file: 'hw/hca/requester/request-packets.ts',
+    file: 'hw/hca/ibta/requests/request-headers.ts',
     find: 'const solicited = isLast && request.isSolicited === 1 ? FLAG_SOLICITED : 0;',
     replace: 'const solicited = !isLast && request.isSolicited === 1 ? FLAG_SOLICITED : 0;',
   },
@@ -286,7 +286,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'A NAK acknowledges the request that it refuses.',
     kind: 'comparison off by one',
     scene: 'lost-packets',
-    file: 'hw/hca/requester/acknowledgements.ts',
+    file: 'hw/hca/ibta/requests/acknowledgements.ts',
     find: `if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
     //`,
     replace: `if (!this.#completeThrough(pair, psn, cycle)) return WAIT;
@@ -297,7 +297,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'RNR retries are not full again after progress.',
     kind: 'counter not reset',
     scene: 'late-receives',
-    file: 'hw/hca/requester/retry-timers.ts',
+    file: 'hw/hca/ibta/requests/retry-timers.ts',
     find: `    pair.rnrRetriesLeft = pair.rnrRetryCountMax;
   }`,
     replace: '  }',
@@ -307,7 +307,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'Retries are not full again after progress.',
     kind: 'counter not reset',
     scene: 'unanswered',
-    file: 'hw/hca/requester/retry-timers.ts',
+    file: 'hw/hca/ibta/requests/retry-timers.ts',
     find: `    pair.retriesLeft = pair.retryCountMax;
     pair.rnr`,
     replace: '    pair.rnr',
@@ -317,7 +317,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'A connection gives up after one attempt more than its retry count.',
     kind: 'comparison off by one',
     scene: 'unanswered',
-    file: 'hw/hca/lifecycle/queue-pair-errors.ts',
+    file: 'hw/hca/ibta/requests/acknowledgements.ts',
     find: `    if (pair.retriesLeft === 0) {
       pair.recordHead`,
     replace: `    if (pair.retriesLeft < 0) {
@@ -328,10 +328,10 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'A PSN below the expected one is a duplicate, also where they count around.',
     kind: 'comparison off by one',
     scene: 'lost-packets',
-    file: 'hw/hca/responder/request-checks.ts',
-    find: `const distance = psnDistance(psn, pair.expectedPsn);
+    file: 'hw/hca/ibta/responder/request-checks.ts',
+    find: `const distance = psnDistance(psn, state.expectedPsn);
     if (pair.opcodeBase`,
-    replace: `const distance = psn - pair.expectedPsn;
+    replace: `const distance = psn - state.expectedPsn;
     if (pair.opcodeBase`,
   },
   {
@@ -339,7 +339,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'A NAK of a gap leaves after the answer of what it asked for.',
     kind: 'wrong order',
     scene: 'masked-atomics',
-    file: 'hw/hca/responder/response-engine.ts',
+    file: 'hw/hca/ibta/responder/response-engine.ts',
     find: 'if (hasAck === 0 || distance > 0 || (distance === 0 && ackSyndrome === -1)) return;',
     replace: 'if (hasAck === 0 || ackSyndrome !== -1 || distance >= 0) return;',
   },
@@ -348,7 +348,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'Packets carry the first P_Key of the table, whatever the queue pair names.',
     kind: 'wrong address',
     scene: 'partitions',
-    file: 'hw/hca/packets/transmitter.ts',
+    file: 'hw/hca/ibta/packets/transmitter.ts',
     find: 'const pkey = this.#address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;',
     replace: 'const pkey = this.#address.pkeys[0]! | pair.serviceLevelBits;',
   },
@@ -357,7 +357,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'Packets with a wrong P_Key are dropped and not counted.',
     kind: 'counter not reset',
     scene: 'partitions',
-    file: 'hw/hca/receiver/receiver.ts',
+    file: 'hw/hca/ibta/receiver/receiver.ts',
     find: `    this.#address.countPkeyViolation();
     return false;`,
     replace: '    return false;',
@@ -367,7 +367,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'Two limited members of a partition communicate.',
     kind: 'check skipped',
     scene: 'partitions',
-    file: 'hw/hca/packets/port-address.ts',
+    file: 'hw/hca/ibta/packets/port-address.ts',
     find: '((left | right) & PKEY_FULL_MEMBER) !== 0',
     replace: '(left | right | PKEY_FULL_MEMBER) !== 0',
   },
@@ -376,7 +376,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'The highest bit of the partition, below that of membership, is not compared.',
     kind: 'comparison off by one',
     scene: 'partitions',
-    file: 'hw/hca/packets/port-address.ts',
+    file: 'hw/hca/ibta/packets/port-address.ts',
     find: '(left & PKEY_BASE_MASK) === (right & PKEY_BASE_MASK) &&',
     replace: '(left & 0x3fff) === (right & 0x3fff) &&',
   },
@@ -385,7 +385,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     what: 'Packets of a connection are compared with the first P_Key of the table.',
     kind: 'wrong address',
     scene: 'partitions',
-    file: 'hw/hca/receiver/receiver.ts',
+    file: 'hw/hca/ibta/receiver/receiver.ts',
     find: 'isSamePartition(this.#address.pkeys[pair.pkeyIndex]!, packet.word(place))',
     replace: 'isSamePartition(this.#address.pkeys[0]!, packet.word(place))',
   },

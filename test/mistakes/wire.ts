@@ -51,7 +51,7 @@ export const wireMistakes: readonly Mistake[] = [
     what: 'After one burst of responses only requests are sent while there are both.',
     kind: 'counter not reset',
     scene: 'two-ways',
-    file: 'hw/hca/packets/transmitter.ts',
+    file: 'hw/hca/ibta/packets/transmitter.ts',
     find: 'if (queue === this.requests) this.#responsesInRow = 0;\n    else if (this.#isContended)',
     replace: 'if (queue !== this.requests && this.#isContended)',
   },

@@ -22,14 +22,6 @@ import {
 } from '../../../abi/index.ts';
 import { GRH_BYTES, ICRC_BYTES, roceRoute, SERVICE_LEVEL_SHIFT } from '../../../wire/index.ts';
 import {
-  type DatagramAddresses,
-  INLINE_BYTES_MAX,
-  type QpTable,
-  type QueuePair,
-  type SendRecord,
-  type SendRecords,
-} from '../objects/index.ts';
-import {
   buildGrh,
   buildNetworkHeader,
   buildRoute,
@@ -42,7 +34,16 @@ import {
   readSoftwareHeaders,
   sourceMacOf,
   udpSourcePortOf,
-} from '../packets/index.ts';
+} from '../ibta/packets/index.ts';
+import {
+  type DatagramAddresses,
+  INLINE_BYTES_MAX,
+  NOT_NUMBERED,
+  type QpTable,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+} from '../objects/index.ts';
 import { decodeControl, INLINE_HEADER_BYTES, loadData, loadPointer, nextAfterInline } from './wqe-decoder.ts';
 
 const vector = addressVector.fields;
@@ -100,6 +101,7 @@ export class DatagramDecoder {
     if (vector.pd.get(view, to) !== pair.pd) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const record = request.number;
     const key = datagram.qkey.get(view, to);
+    datagrams.number[record] = NOT_NUMBERED;
     datagrams.destinationQpn[record] = datagram.destinationQpn.get(view, to);
     datagrams.sourceQpn[record] = this.#qps.numberOf[pair.slot]!;
     datagrams.queueKey[record] = key >= qkeyOfQp ? pair.queueKey : key;

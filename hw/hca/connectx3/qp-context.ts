@@ -22,6 +22,7 @@ import {
   UD_OPCODE_BASE,
   XRC_SERVICE,
 } from '../objects/index.ts';
+import type { ConnectionStates } from '../transport/index.ts';
 import { pageBytesOf } from './queue-pages.ts';
 
 const f = qpc.fields;
@@ -39,7 +40,13 @@ export class QpContext implements QueuePairFormat {
     this.#hasRoce = hasRoce;
   }
 
-  load(view: DataView, at: number, pair: QueuePair, previousState: number): void {
+  load(
+    view: DataView,
+    at: number,
+    pair: QueuePair,
+    previousState: number,
+    connections: ConnectionStates,
+  ): void {
     const state = f.state.get(view, at);
     pair.state = state;
     pair.qpn = f.localQpn.get(view, at);
@@ -63,9 +70,9 @@ export class QpContext implements QueuePairFormat {
     loadRequester(view, at, pair);
     loadResponder(view, at, pair);
     if (previousState === QpState.INIT && state === QpState.RTR)
-      pair.startReceiving(f.nextReceivePsn.get(view, at));
+      connections.startReceiving(pair.slot, f.nextReceivePsn.get(view, at));
     if (previousState === QpState.RTR && state === QpState.RTS)
-      pair.startSending(f.nextSendPsn.get(view, at));
+      connections.startSending(pair.slot, f.nextSendPsn.get(view, at));
   }
 
   /** With RoCE there are QPs for management beside the rings: they have an MTU of packets. */
@@ -96,13 +103,14 @@ export class QpContext implements QueuePairFormat {
     pair.isIndirect = f.isRssIndirection.get(view, at);
   }
 
-  sync(view: DataView, at: number, pair: QueuePair): void {
+  sync(view: DataView, at: number, pair: QueuePair, connections: ConnectionStates): void {
+    const numbers = connections.numbersOf(pair.slot);
     f.state.set(view, at, pair.state);
-    f.nextSendPsn.set(view, at, pair.nextPsn);
-    f.lastAckedPsn.set(view, at, pair.lastAckedPsn);
-    f.ssn.set(view, at, pair.ssn);
-    f.nextReceivePsn.set(view, at, pair.expectedPsn);
-    f.receiveMsn.set(view, at, pair.msn);
+    f.nextSendPsn.set(view, at, numbers.nextSend);
+    f.lastAckedPsn.set(view, at, numbers.lastAcknowledged);
+    f.ssn.set(view, at, numbers.sentMessages);
+    f.nextReceivePsn.set(view, at, numbers.nextReceive);
+    f.receiveMsn.set(view, at, numbers.receivedMessages);
     f.sqWqeCounter.set(view, at, pair.sqCounter);
     f.currentRetry.set(view, at, pair.retryCountMax - pair.retriesLeft);
     f.currentRnrRetry.set(view, at, pair.rnrRetryCountMax - pair.rnrRetriesLeft);

@@ -6,7 +6,7 @@
  * An operation is what a host's program has marked as one (host/marked-operation.ts): the number that the verbs library noted with
  * each of its work requests. An owner is a row of this device's table: unmarked (what no marked operation caused), the control
  * side, an operation of the own host, or a packet received, of which only the peer's device can say whose it was: it is named by the
- * QP that sent it and its PSN, and joined to an operation when both tables are read (machine/costs).
+ * QP that sent it and the number that the transport gave it, and joined to an operation when both tables are read (machine/costs).
  *
  * What several works share has one owner:
  * - a read of several WQEs is due to the first of them, a read of a context or a translation to the work that missed;
@@ -17,16 +17,16 @@
  * TLPs are counted when a block requests them, split as the DMA engines split them.
  */
 import type { ExactPs, LogicalProcess } from '../../../sim/index.ts';
-import { PSN_MASK } from '../../../wire/index.ts';
 import { trafficClassCount } from '../../dma/index.ts';
-import type { Cqn, CqTable, Qpn, QpTable, QueuePair, SendRecord } from '../objects/index.ts';
+import type { Cqn, CqTable, Qpn, QpTable, QueuePair } from '../objects/index.ts';
 
 /** Rows that are always there: what no marked operation caused, and commands and event queues. */
 const UNMARKED = 0;
 const CONTROL = 1;
 /** Packets and operations that the table holds. */
 const ROWS_MAX = 1 << 20;
-const PSN_COUNT = PSN_MASK + 1;
+/** Numbers of packets are below this. */
+const NUMBERS = 2 ** 28;
 
 /** What one owner has cost: TLPs by accounting class, and interrupts. */
 export interface CostRow {
@@ -35,27 +35,27 @@ export interface CostRow {
   interrupts: number;
 }
 
-/** A message of a marked operation: the PSNs that its packets have, and since when. */
+/** A message of a marked operation: the numbers that its packets have, and since when. */
 export interface MessageRow {
   readonly operation: number;
   readonly qpn: Qpn;
-  readonly firstPsn: number;
-  readonly psnCount: number;
+  readonly firstNumber: number;
+  readonly packetCount: number;
   readonly atPs: ExactPs;
 }
 
 /** What the work for one received packet has cost. */
 export interface PacketRow extends CostRow {
   readonly sourceQpn: Qpn;
-  readonly psn: number;
+  readonly number: number;
   readonly isLoopback: boolean;
   readonly atPs: ExactPs;
 }
 
-/** A received packet, as its headers name it. */
+/** A received packet: both ends name it by its sender and the number that the transport gave it. */
 interface PacketName {
   readonly sourceQpn: Qpn;
-  readonly psn: number;
+  readonly number: number;
   readonly isLoopback: boolean;
 }
 
@@ -70,6 +70,8 @@ export interface CostSetup {
   readonly qps: QpTable;
   readonly cqs: CqTable;
   readonly portCount: number;
+  /** Numbers of packets are counted modulo this mask plus 1. */
+  readonly numberMask: number;
 }
 
 const emptyRow = (): CostRow => ({
@@ -111,7 +113,7 @@ export class CostAttribution {
 
   /** The user of `port` works on a request packet that has just come. Each has a row of its own. */
   worksOnNewPacket(port: number, name: PacketName): void {
-    const key = keyOf(name.sourceQpn, name.psn, name.isLoopback);
+    const key = keyOf(name.sourceQpn, name.number, name.isLoopback);
     if (this.#rows.length >= ROWS_MAX) {
       this.lostPacketCount++;
       this.#ofPacket.delete(key);
@@ -125,16 +127,19 @@ export class CostAttribution {
     this.#packets.push(row);
   }
 
-  /** The user of `port` works on the answer to a request packet with this PSN. */
-  worksOnAnswerTo(port: number, pair: QueuePair, psn: number): void {
-    const byCable = this.#ofPacket.get(keyOf(pair.remoteQpn, psn, false));
-    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf(pair.remoteQpn, psn, true)) ?? UNMARKED;
+  /** The user of `port` works on the answer to the request packet of this number. */
+  worksOnAnswerTo(port: number, pair: QueuePair, number: number): void {
+    const byCable = this.#ofPacket.get(keyOf(pair.remoteQpn, number, false));
+    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf(pair.remoteQpn, number, true)) ?? UNMARKED;
   }
 
-  /** The user of `port` works on an answer that came for this PSN of the own QP. */
-  worksOnAnswerOf(port: number, pair: QueuePair, psn: number): void {
+  /** The user of `port` works on an answer to the own QP's request packet of this number. */
+  worksOnAnswerOf(port: number, pair: QueuePair, number: number): void {
     const messages = this.#ofQp.get(this.#setup.qps.numberOf[pair.slot]!);
-    const found = messages?.findLast(({ firstPsn, psnCount }) => ((psn - firstPsn) & PSN_MASK) < psnCount);
+    const { numberMask } = this.#setup;
+    const found = messages?.findLast(
+      ({ firstNumber, packetCount }) => ((number - firstNumber) & numberMask) < packetCount,
+    );
     this.#ofPort[port] = found === undefined ? UNMARKED : this.#operationRow(found.operation);
   }
 
@@ -156,12 +161,12 @@ export class CostAttribution {
     return this.#operationRow(this.#setup.source.operationOf(qpn, wqeCounter));
   }
 
-  /** A request has been given its PSNs. */
-  numbered(pair: QueuePair, { wqeCounter, firstPsn, psnCount }: SendRecord): void {
+  /** The transport has numbered the packets of the QP's next WQE. */
+  numbered(pair: QueuePair, firstNumber: number, packetCount: number): void {
     const qpn = this.#setup.qps.numberOf[pair.slot]!;
-    const operation = this.#setup.source.operationOf(qpn, wqeCounter);
+    const operation = this.#setup.source.operationOf(qpn, pair.sqCounter);
     if (operation === 0) return;
-    const message = { operation, qpn, firstPsn, psnCount, atPs: this.#setup.lp.instantPs };
+    const message = { operation, qpn, firstNumber, packetCount, atPs: this.#setup.lp.instantPs };
     this.#messages.push(message);
     const messages = this.#ofQp.get(qpn);
     if (messages === undefined) this.#ofQp.set(qpn, [message]);
@@ -238,6 +243,7 @@ export class CostAttribution {
       messages: this.#messages,
       packets: this.#packets,
       lostPacketCount: this.lostPacketCount,
+      numberMask: this.#setup.numberMask,
     });
   }
 
@@ -266,8 +272,10 @@ export interface CostLedger {
   readonly messages: readonly MessageRow[];
   readonly packets: readonly PacketRow[];
   readonly lostPacketCount: number;
+  /** See {@link CostSetup.numberMask}. */
+  readonly numberMask: number;
 }
 
-/** 49 bits: exact in a number. */
-const keyOf = (sourceQpn: Qpn, psn: number, isLoopback: boolean): number =>
-  (sourceQpn * PSN_COUNT + psn) * 2 + (isLoopback ? 1 : 0);
+/** 53 bits: exact in a number. */
+const keyOf = (sourceQpn: Qpn, number: number, isLoopback: boolean): number =>
+  (sourceQpn * NUMBERS + number) * 2 + (isLoopback ? 1 : 0);

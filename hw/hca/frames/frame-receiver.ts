@@ -23,12 +23,12 @@ import type { CompletionWriter } from '../completion/index.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import { type ContextCache, type ContextPort, type ContextUser, PORT_RECEIVER } from '../memory/index.ts';
 import { ETHERNET_OPCODE_BASE, type QpSlot, type QpTable, type QueuePair } from '../objects/index.ts';
-import { type PortAddress, receiverStalls, STALL_COMPLETION, STALL_CONTEXT } from '../packets/index.ts';
+import { receiverStalls, STALL_COMPLETION, STALL_CONTEXT } from '../packets/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 import type { EthernetAttachment, FrameDropReason } from '../port/index.ts';
 import type { PayloadWriter, ReceiveScatter } from '../receive-queue/index.ts';
-import type { ReceiveTurns, RoceLink } from '../roce/index.ts';
 import { packetPlacesOf, TAG_BYTES, TAG_PLACE, tagOf } from './frame-headers.ts';
+import type { ReceiveTurns } from './index.ts';
 import { FrameChecksums } from './receive-checksums.ts';
 import { RingChoice } from './ring-choice.ts';
 
@@ -57,6 +57,11 @@ export interface FrameReceiverPorts {
   };
 }
 
+/** Names by which the buffers of a port that carries packets, too, know frames; else a frame is named by its slot. */
+interface FrameNames {
+  frameName(slot: number): number;
+}
+
 /** Parts of the device that {@link FrameReceiver} uses. */
 export interface FrameReceiverSetup {
   readonly lp: LogicalProcess;
@@ -65,11 +70,11 @@ export interface FrameReceiverSetup {
     HcaConfig,
     'receiveLatencyCycles' | 'receiveBytesPerCycle' | 'receivePacketCycles' | 'receiveHeadCycles'
   >;
-  readonly address: PortAddress;
+  readonly address: { readonly isActive: boolean };
   readonly ethernet: EthernetAttachment | undefined;
   readonly qps: QpTable;
   readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
-  readonly roceLink: RoceLink;
+  readonly frameNames: FrameNames | undefined;
   readonly receiveTurns: ReceiveTurns | undefined;
   readonly costs: CostAttribution | undefined;
 }
@@ -78,9 +83,9 @@ export class FrameReceiver {
   readonly account: BlockAccount;
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
-  readonly #address: PortAddress;
+  readonly #address: FrameReceiverSetup['address'];
   readonly #qps: QpTable;
-  readonly #roceLink: RoceLink;
+  readonly #names: FrameNames | undefined;
   readonly #costs: CostAttribution | undefined;
   /** Undefined on a port of InfiniBand, where nothing comes here. */
   readonly #ethernet: EthernetAttachment | undefined;
@@ -119,7 +124,7 @@ export class FrameReceiver {
     this.#domain = setup.domain;
     this.#address = setup.address;
     this.#qps = setup.qps;
-    this.#roceLink = setup.roceLink;
+    this.#names = setup.frameNames;
     this.#costs = setup.costs;
     this.account = account;
     this.#turns = setup.receiveTurns;
@@ -231,7 +236,7 @@ export class FrameReceiver {
   /** The oldest frame is worked off: its buffer is freed when all of it has left. */
   #finish(): void {
     const slot = this.#arrived.pop();
-    this.#ports.writer.finish(this.#roceLink.isOn ? this.#roceLink.frameName(slot) : slot);
+    this.#ports.writer.finish(this.#names === undefined ? slot : this.#names.frameName(slot));
   }
 
   /** Works on the frame in `slot`. Returns the bytes written, 0 when it was dropped, or WAIT. */

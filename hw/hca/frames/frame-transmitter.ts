@@ -211,9 +211,8 @@ export class FrameTransmitter {
   }
 
   /** A frame of an LSO, in front of which lie the headers of the first. */
-  #fillSegment({ payloadOffset, payloadBytes, request, psn, isLast }: PacketSlot, record: number): void {
+  #fillSegment({ payloadOffset, payloadBytes, index, isLast }: PacketSlot, record: number): void {
     const { segmentBytes, headerBytes } = this.#records.frames;
-    const index = request.packetIndex(psn);
     const segment = { index, firstByte: index * segmentBytes[record]!, isLast };
     fillSegmentHeaders(this.#sram, payloadOffset, headerBytes[record]!, payloadBytes, segment);
   }

@@ -7,9 +7,9 @@ import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { CapabilityConfig } from '../capabilities.ts';
 import type { CommandSource, Commands, ControlConfig, DrainWatch } from '../commands/index.ts';
 import type { EqTable, EventWriter } from '../events/index.ts';
+import type { MulticastGroups, SpecialQps } from '../ibta/receiver/index.ts';
 import type { ContextTable } from '../objects/index.ts';
 import type { HcaPort, ManagementAgents, NodeIdentity, SubnetAdministration } from '../port/index.ts';
-import type { MulticastGroups, SpecialQps } from '../receiver/index.ts';
 import type { ProtocolViolations } from '../statistics/index.ts';
 import type { DataPathControl } from './data-path-control.ts';
 

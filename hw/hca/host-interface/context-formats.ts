@@ -10,6 +10,7 @@ import type {
   SharedQueueProgress,
   SharedQueueSetting,
 } from '../objects/index.ts';
+import type { ConnectionStates } from '../transport/index.ts';
 
 interface ContextFormat {
   /** Bytes of a context in host memory. */
@@ -21,10 +22,16 @@ export interface QueuePairFormat extends ContextFormat {
   readonly storedBytes: number;
   /** Offset of the primary path in a context on chip, in the layout of `addressPath`. */
   readonly pathOffset: number;
-  /** Fills the configured fields of `pair`. PSNs are loaded by the transitions that set them. */
-  load(view: DataView, at: number, pair: QueuePair, previousState: number): void;
-  /** Writes state, PSNs and counters of `pair` into its context. */
-  sync(view: DataView, at: number, pair: QueuePair): void;
+  /** Fills the configured fields of `pair`. The transitions that set the numbers of its connection start them. */
+  load(
+    view: DataView,
+    at: number,
+    pair: QueuePair,
+    previousState: number,
+    connections: ConnectionStates,
+  ): void;
+  /** Writes state, counters and the connection's numbers of `pair` into its context. */
+  sync(view: DataView, at: number, pair: QueuePair, connections: ConnectionStates): void;
   /** Configured receive CQ: that of an XRC target's row is the CQ of its message's SRQ. */
   receiveCqnAt(view: DataView, at: number): Cqn;
   flowCounterAt(view: DataView, at: number): number;

@@ -15,7 +15,7 @@ export interface DataPathControl {
   qpToError(slot: QpSlot): void;
   /** The QP goes to reset: work in flight is dropped without completions; the caller frees the slot afterwards. */
   qpDestroyed(slot: QpSlot): void;
-  /** Writes the live fields (state, PSNs, counters) into the context bytes, for a query. */
+  /** Writes the live fields (state, packet numbers, counters) into the context bytes, for a query. */
   qpSync(slot: QpSlot): void;
   /** True while work of this QP is inside the pipelines: a destroying command waits until it is false. */
   qpIsBusy(slot: QpSlot): boolean;

@@ -163,8 +163,8 @@ describe('the formats of a card', () => {
     const users = files.filter((file) => layouts.test(importsOf(readFileSync(`${root}/${file}`, 'utf8'))));
     expect(users.filter((file) => !file.startsWith('connectx3/')).sort()).toEqual([
       'frames/ring-choice.ts',
-      'packets/roce-route.ts',
-      'receiver/multicast-groups.ts',
+      'ibta/packets/roce-route.ts',
+      'ibta/receiver/multicast-groups.ts',
     ]);
   });
 

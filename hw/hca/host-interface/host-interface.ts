@@ -3,9 +3,9 @@
  * doorbells, its commands, and the form of contexts and keys in host memory. The engines work on neutral records (SendRecord, scatter
  * list, PostedCompletion, QueuePair, KeyRecord) and reach a card only through here.
  */
+import type { PortAddress } from '../ibta/packets/index.ts';
 import type { ContextMemory } from '../memory/index.ts';
 import type { QpTable, SendRecords } from '../objects/index.ts';
-import type { PortAddress } from '../packets/index.ts';
 import type { EthernetAttachment } from '../port/index.ts';
 import type { CommandSet, CommandSetParts } from './command-set.ts';
 import type { CompletionFormat } from './completion-format.ts';

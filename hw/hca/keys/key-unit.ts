@@ -17,6 +17,7 @@ import { WAIT } from '../answers.ts';
 import type { KeyFormat } from '../host-interface/index.ts';
 import {
   AccessFence,
+  type AccessFencePorts,
   type ContextMemory,
   type DmaReads,
   type DmaWrites,
@@ -31,7 +32,6 @@ import {
   type SendRecord,
 } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
-import type { ResponseEngine } from '../responder/index.ts';
 import { fastRegister } from './fast-register.ts';
 import { invalidate } from './invalidate.ts';
 import type { KeyStores } from './key-entry.ts';
@@ -62,7 +62,7 @@ const RUNNING = 2;
 const ENDED = 3;
 
 export interface KeyUnitPorts {
-  readonly responses: ResponseEngine;
+  readonly responses: AccessFencePorts['responses'];
   /** Where the operations of work requests end. */
   readonly requester: {
     keyOperationEnded(pair: QueuePair, request: SendRecord, syndrome: number, cycle: Cycles): void;

@@ -33,10 +33,10 @@ import {
   XRC_SERVICE,
 } from '../objects/index.ts';
 import type { ReceiveWqeFetch } from '../receive-queue/index.ts';
-import type { RequestCompletion, Requester, RetryTimers } from '../requester/index.ts';
-import type { ResponseEngine } from '../responder/index.ts';
+import type { RequestCompletion, Requester } from '../requester/index.ts';
 import { PARKED_DRAINING, type SendScheduler, type WqeFetch } from '../send-queue/index.ts';
 import type { DiagnosticCounters } from '../statistics/index.ts';
+import type { InboundEnd, RequestLifecycle, ResponseSide } from '../transport/index.ts';
 import type { Flusher } from './flusher.ts';
 import type { QueuePairErrors } from './queue-pair-errors.ts';
 
@@ -47,11 +47,11 @@ export interface DataPathObjectPorts {
   readonly wqeFetch: WqeFetch;
   readonly requester: Requester;
   readonly completion: RequestCompletion;
-  readonly timers: RetryTimers;
+  readonly requestTransport: RequestLifecycle;
   readonly transmitter: Wakeable;
-  readonly receiver: Wakeable & { isServing(qp: QpSlot): boolean };
+  readonly receiver: InboundEnd;
   readonly receives: ReceiveWqeFetch;
-  readonly responses: ResponseEngine;
+  readonly responses: ResponseSide;
   readonly keys: KeyUnit;
   readonly completions: CompletionWriter;
   readonly asyncEvents: AsyncEvents;
@@ -130,7 +130,7 @@ export class DataPathObjects implements DataPathControl {
     this.#translator.forgetMtt();
     this.#qpcCache.forget(slot);
     this.#ports.responses.open(slot);
-    this.#ports.timers.forget(slot);
+    this.#ports.requestTransport.forget(slot);
     this.#ports.flusher.forget(slot);
     this.#pageFaults.forget(slot);
     this.#ports.receives.open(slot);
@@ -163,7 +163,7 @@ export class DataPathObjects implements DataPathControl {
     pair.messageKind = 0;
     this.#ports.completion.dropAll(pair);
     this.#ports.responses.drop(slot);
-    this.#ports.timers.forget(slot);
+    this.#ports.requestTransport.forget(slot);
     this.#ports.flusher.forget(slot);
     this.#pageFaults.forget(slot);
     this.#ports.receives.close(slot);

@@ -1,13 +1,12 @@
 /**
  * Errors of queue pairs and their consequences: refusals by either side, work queues and CQs that cannot be used,
- * payload that cannot be read, answers that do not come. All end in {@link QueuePairErrors.fail}, the error state of the QP
+ * payload that cannot be read. All end in {@link QueuePairErrors.fail}, the error state of the QP
  * (IBTA vol 1, 10.3.1), but for what fails one work request first, which takes its QP along when it completes, or the send
  * queue alone when the service is unreliable.
  */
 
 import { CqErrorSyndrome, CqeSyndrome, EventType, QpState } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import type { LogicalProcess } from '../../../sim/index.ts';
 import type { AsyncEvents } from '../events/index.ts';
 import {
   type CqSlot,
@@ -21,16 +20,15 @@ import {
   UD_OPCODE_BASE,
   XRC_SERVICE,
 } from '../objects/index.ts';
-import type { Acknowledgements, RetryTimers } from '../requester/index.ts';
-import { PARKED_ERROR, PARKED_PAGE_FAULT, type SendScheduler } from '../send-queue/index.ts';
+import { PARKED_ERROR, type SendScheduler } from '../send-queue/index.ts';
 import type { DiagnosticCounters } from '../statistics/index.ts';
+import type { RequestLifecycle } from '../transport/index.ts';
 import type { Flusher } from './flusher.ts';
 import type { RequestEnds } from './request-ends.ts';
 
 export interface QueuePairErrorPorts {
   readonly scheduler: SendScheduler;
-  readonly timers: RetryTimers;
-  readonly acknowledgements: Acknowledgements;
+  readonly requestTransport: RequestLifecycle;
   readonly flusher: Flusher;
   readonly ends: RequestEnds;
   readonly asyncEvents: AsyncEvents;
@@ -38,21 +36,18 @@ export interface QueuePairErrorPorts {
 
 /** Parts of the device that {@link QueuePairErrors} uses. */
 export interface QueuePairErrorsSetup {
-  readonly lp: LogicalProcess;
   readonly qps: QpTable;
   readonly cqs: CqTable;
   readonly diagnostics: DiagnosticCounters;
 }
 
 export class QueuePairErrors {
-  readonly #lp: LogicalProcess;
   readonly #qps: QpTable;
   readonly #cqs: CqTable;
   readonly #diagnostics: DiagnosticCounters;
   #ports!: QueuePairErrorPorts;
 
   constructor(setup: QueuePairErrorsSetup) {
-    this.#lp = setup.lp;
     this.#qps = setup.qps;
     this.#cqs = setup.cqs;
     this.#diagnostics = setup.diagnostics;
@@ -126,29 +121,10 @@ export class QueuePairErrors {
     if (pair.recordHead === request) this.#ports.ends.completeLocally(pair, cycle);
   }
 
-  ackTimedOut(qp: QpSlot, cycle: Cycles): void {
-    const pair = this.#qps.rows[qp]!;
-    if (pair.state === QpState.ERR || pair.recordHead === noRecord) return;
-    if (pair.parkedFor === PARKED_PAGE_FAULT) {
-      // The answer is not late: we have dropped it, or have not sent what it is for.
-      pair.lastProgressPs = this.#lp.nowPs;
-      this.#ports.timers.sent(pair, this.#lp.nowPs);
-      return;
-    }
-    if (pair.retriesLeft === 0) {
-      pair.recordHead.syndrome = CqeSyndrome.TRANSPORT_RETRY_EXC_ERR;
-      this.#ports.ends.completeLocally(pair, cycle);
-      return;
-    }
-    pair.retriesLeft--;
-    pair.lastProgressPs = this.#lp.nowPs;
-    this.#ports.acknowledgements.goBackToUnacknowledged(pair, cycle);
-  }
-
   #stopSending(pair: QueuePair, state: number): void {
     pair.state = state;
     pair.sendGeneration++;
     this.#ports.scheduler.remove(pair);
-    this.#ports.timers.forget(pair.slot);
+    this.#ports.requestTransport.forget(pair.slot);
   }
 }

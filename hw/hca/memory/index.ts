@@ -1,5 +1,5 @@
 /** Interface of this room: see README.md. */
-export { AccessFence } from './access-fence.ts';
+export { AccessFence, type AccessFencePorts } from './access-fence.ts';
 export type { ContextCache, ContextMisses, ContextPort } from './context-cache.ts';
 export { makeContextCache } from './context-cache-parts.ts';
 export { type ContextMemory, TRANSLATION_ENTRY_BYTES } from './context-memory.ts';

@@ -4,7 +4,12 @@
  */
 import { GRH_BYTES, roceRoute } from '../../../wire/index.ts';
 
+/** The transport numbers the packet. */
+export const NOT_NUMBERED = -1;
+
 export class DatagramAddresses {
+  /** Packet number that software has written, or {@link NOT_NUMBERED}. */
+  readonly number: Int32Array;
   readonly destinationQpn: Int32Array;
   readonly sourceQpn: Int32Array;
   readonly queueKey: Int32Array;
@@ -24,6 +29,7 @@ export class DatagramAddresses {
   readonly routes: Uint8Array;
 
   constructor(capacity: number) {
+    this.number = new Int32Array(capacity);
     this.destinationQpn = new Int32Array(capacity);
     this.sourceQpn = new Int32Array(capacity);
     this.queueKey = new Int32Array(capacity);

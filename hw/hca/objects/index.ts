@@ -3,7 +3,7 @@
 export { type CompletionQueue, CQ_ARMED_NEXT, CQ_ARMED_SOLICITED, CQ_NOT_ARMED } from './completion-queue.ts';
 export { ContextTable, enlarged } from './context-table.ts';
 export { CqTable } from './cq-table.ts';
-export type { DatagramAddresses } from './datagram-addresses.ts';
+export { type DatagramAddresses, NOT_NUMBERED } from './datagram-addresses.ts';
 export type { FrameOffloads } from './frame-offloads.ts';
 export { KeyRequest } from './key-request.ts';
 export type { Cqn, CqSlot, EqSlot, Qpn, QpSlot, SrqSlot } from './numbers.ts';

@@ -2,16 +2,25 @@ import { describe, expect, it } from 'vitest';
 import { mtuBytesOf, QpState, qpc, qpcOffsetInMailbox } from '../../../abi/qpc.ts';
 import { linesOf, placeOf, readGolden } from '../../../abi/testing/golden.ts';
 import { fromHex } from '../../../base/bytes.ts';
+import { IbtaStates } from '../ibta/state/ibta-states.ts';
 import { infinibandQpContext } from '../testing/contexts.ts';
 import { QpTable, SEGMENTS_MAX } from './qp-table.ts';
 
-function loaded(bytes: Uint8Array, previousState: number = QpState.RST): { qps: QpTable; slot: number } {
+const idle = { slotsGrown: () => undefined };
+const idleUsers = {
+  ...{ flusher: idle, keys: idle, pageFaults: idle, receives: idle },
+  ...{ requester: idle, requestTransport: idle, responses: idle, wqeFetch: idle },
+};
+
+function loaded(bytes: Uint8Array, previousState: number = QpState.RST) {
   const qps = new QpTable(2, infinibandQpContext);
+  const states = new IbtaStates(1);
+  qps.connect({ ...idleUsers, transport: states });
   const slot = qps.allocate(0x40);
   qps.bytes.set(bytes, qps.offsetOf(slot));
   qps.create(slot);
   qps.load(slot, previousState);
-  return { qps, slot };
+  return { qps, slot, sequences: states.rows[slot]! };
 }
 
 describe('QpTable', () => {
@@ -90,25 +99,27 @@ describe('QpTable', () => {
 
   it('sheet 3.17: takes each PSN at the transition that sets it, and no other', () => {
     const bytes = qpc.encode({ state: QpState.RTR, nextReceivePsn: 0x123456, nextSendPsn: 0x654321 });
-    const { qps, slot } = loaded(bytes, QpState.INIT);
-    expect([qps.rows[slot]!.expectedPsn, qps.rows[slot]!.nextPsn]).toEqual([0x123456, 0]);
+    const { qps, slot, sequences } = loaded(bytes, QpState.INIT);
+    expect([sequences.expectedPsn, sequences.nextPsn]).toEqual([0x123456, 0]);
     qpc.fields.state.set(qps.view, qps.offsetOf(slot), QpState.RTS);
     qps.load(slot, QpState.RTR);
-    expect([qps.rows[slot]!.nextPsn, qps.rows[slot]!.lastAckedPsn]).toEqual([0x654321, 0x654320]);
-    qps.rows[slot]!.nextPsn = 5;
-    qps.rows[slot]!.expectedPsn = 6;
+    expect([sequences.nextPsn, sequences.lastAckedPsn]).toEqual([0x654321, 0x654320]);
+    sequences.nextPsn = 5;
+    sequences.expectedPsn = 6;
     qps.load(slot, QpState.RTS);
-    expect([qps.rows[slot]!.nextPsn, qps.rows[slot]!.expectedPsn]).toEqual([5, 6]);
+    expect([sequences.nextPsn, sequences.expectedPsn]).toEqual([5, 6]);
   });
 
   it('sheet 5.1: writes the live fields into the context, and only those', () => {
-    const { qps, slot } = loaded(qpc.encode({ state: QpState.RTS, pd: 9, retryCount: 7, rnrRetryCount: 3 }));
+    const { qps, slot, sequences } = loaded(
+      qpc.encode({ state: QpState.RTS, pd: 9, retryCount: 7, rnrRetryCount: 3 }),
+    );
     qps.rows[slot]!.state = QpState.ERR;
-    qps.rows[slot]!.nextPsn = 0xfffffe;
-    qps.rows[slot]!.lastAckedPsn = 0xfffffd;
-    qps.rows[slot]!.ssn = 17;
-    qps.rows[slot]!.expectedPsn = 18;
-    qps.rows[slot]!.msn = 19;
+    sequences.nextPsn = 0xfffffe;
+    sequences.lastAckedPsn = 0xfffffd;
+    sequences.ssn = 17;
+    sequences.expectedPsn = 18;
+    sequences.msn = 19;
     qps.rows[slot]!.sqCounter = 0xffff;
     qps.rows[slot]!.retriesLeft = 5;
     qps.rows[slot]!.rnrRetriesLeft = 3;

@@ -5,7 +5,8 @@
 
 import { QpState } from '../../../abi/index.ts';
 import type { QueuePairFormat } from '../host-interface/index.ts';
-import { ContextTable, enlarged } from './context-table.ts';
+import type { ConnectionStates } from '../transport/index.ts';
+import { ContextTable, enlarged, type SlotUser } from './context-table.ts';
 import type { Qpn, QpSlot } from './numbers.ts';
 import { QueuePair } from './queue-pair.ts';
 
@@ -21,7 +22,8 @@ type QpUser =
   | 'receives'
   | 'requester'
   | 'responses'
-  | 'timers'
+  | 'requestTransport'
+  | 'transport'
   | 'wqeFetch';
 
 export class QpTable extends ContextTable<'QP', QpUser> {
@@ -33,6 +35,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
   segmentKey = new Float64Array(0);
   segmentBytes = new Float64Array(0);
   #scatterListCount = 0;
+  #transport!: ConnectionStates;
   readonly #format: QueuePairFormat;
 
   /** @param format of the contexts of the card */
@@ -41,15 +44,24 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     this.#format = format;
   }
 
+  override connect(
+    users: Readonly<Record<QpUser, SlotUser>> & { readonly transport: ConnectionStates },
+  ): void {
+    this.#transport = users.transport;
+    super.connect(users);
+  }
+
   /** Takes up a context that a command has just created: everything live starts from nothing. */
   create(slot: QpSlot): void {
     this.rows[slot]!.begin();
+    this.#transport.begin(slot);
     this.load(slot, QpState.RST);
   }
 
-  /** Loads what a command configured. PSNs are loaded by the transitions that set them. */
+  /** Loads what a command configured. The transport's numbers start with the transitions that set them. */
   load(slot: QpSlot, previousState: number): void {
-    this.#format.load(this.view, this.offsetOf(slot), this.rows[slot]!, previousState);
+    const pair = this.rows[slot]!;
+    this.#format.load(this.view, this.offsetOf(slot), pair, previousState, this.#transport);
   }
 
   /** The SRQ of an XRC target's message was destroyed, with the receive that was taken from it, and so may be its CQ. */
@@ -62,7 +74,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
 
   /** Writes the live fields into the context bytes. */
   override sync(slot: QpSlot): void {
-    this.#format.sync(this.view, this.offsetOf(slot), this.rows[slot]!);
+    this.#format.sync(this.view, this.offsetOf(slot), this.rows[slot]!, this.#transport);
   }
 
   /** Flow counter that the context names. */

@@ -1,20 +1,20 @@
 /**
  * The device's state of one queue pair: the fields of its context, decoded once per command, and what changes with every
  * packet. Fields are grouped by their user: identity (both sides), send side, receive side, and the acknowledgement side
- * between them. Sequence numbers are those of {@link IbtaState}; other counters are free-running unless named otherwise.
+ * between them. The transport keeps its own sequence numbers (transport/connection-states.ts); counters here are free-running unless
+ * named otherwise.
  *
  * One object per slot of the {@link QpTable}, made when the slot is first taken: a field costs one or two instructions where an element of a typed
  * array costs nine. Fields that are not Wide hold 32-bit integers.
  */
 import type { Wide } from '../../../base/index.ts';
-import { IbtaState } from './ibta-state.ts';
 import type { Cqn, Qpn, QpSlot } from './numbers.ts';
 import { noRecord, type SendRecord } from './send-record.ts';
 import { noLine, type WqeLine } from './wqe-line.ts';
 
 const NONE = -1;
 
-export class QueuePair extends IbtaState {
+export class QueuePair {
   /** Its place in the {@link QpTable}. */
   readonly slot: QpSlot;
   // Identity and configuration
@@ -147,12 +147,10 @@ export class QueuePair extends IbtaState {
   hasCommunicated = 0;
 
   constructor(slot = NONE) {
-    super();
     this.slot = slot;
   }
   /** A context was just created: everything live starts from nothing. */
   begin(): void {
-    this.beginSequences();
     this.sqCounter = 0;
     this.readsOutstanding = 0;
     this.recordCount = 0;

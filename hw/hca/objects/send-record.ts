@@ -3,7 +3,6 @@
  * Fields that are not Wide hold 32-bit integers.
  */
 import type { Cycles, Wide } from '../../../base/index.ts';
-import { PSN_MASK, psnAdd } from '../../../wire/index.ts';
 import { KeyRequest } from './key-request.ts';
 
 /** Largest descriptor, hence most inline data. */
@@ -84,9 +83,8 @@ export class SendRecord {
   /** Fast registration, local invalidate or bind: carried out on this side, without packets. */
   isKeyOperation = 0;
   readonly keyRequest = new KeyRequest();
-  firstPsn = 0;
-  /** PSNs this message occupies: packets sent, or responses expected of a READ. */
-  psnCount = 0;
+  /** Packets of the message; of a READ those of its answer. 0 for a request without packets. */
+  packetCount = 0;
   messageBytes = 0;
   remoteAddress: Wide = 0;
   remoteAddressTop = 0;
@@ -127,16 +125,6 @@ export class SendRecord {
     this.number = number;
     this.next = this;
     this.inlineData = inlineData;
-  }
-
-  /** PSN of the last packet of the message. */
-  get lastPsn(): number {
-    return psnAdd(this.firstPsn, this.psnCount - 1);
-  }
-
-  /** Number of the packet with this PSN, from 0 for the first of the message. */
-  packetIndex(psn: number): number {
-    return (psn - this.firstPsn) & PSN_MASK;
   }
 
   /** The data segment of this number. */

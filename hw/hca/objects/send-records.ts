@@ -2,7 +2,7 @@
  * Records of send WQEs that have been started and are not yet complete: what the requester needs to send their
  * packets, once or again, and what the acknowledgement side needs to complete them.
  *
- * Records of one QP form a list in the order of their PSNs. The pool is bounded; the requester stalls when it is
+ * Records of one QP form a list in the order of their WQEs. The pool is bounded; the requester stalls when it is
  * empty.
  */
 import { DatagramAddresses } from './datagram-addresses.ts';

@@ -1,26 +1,5 @@
 /** Interface of this room: see README.md. */
-export {
-  buildGrh,
-  exchangeGids,
-  isGrhForGid,
-  isGrhForGroup,
-  isGrhForPort,
-  isGrhFromPath,
-  isLoopbackPath,
-} from './grh.ts';
-export { Loopback } from './loopback.ts';
-export { countNak } from './nak-counters.ts';
-export type { PacketPort } from './packet-port.ts';
-export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, type PacketSlot, VOID_GENERATION } from './packet-queue.ts';
-export {
-  FIRST_MULTICAST_LID,
-  isGroupLid,
-  isOwnLid,
-  isSamePartition,
-  PERMISSIVE_LID,
-  type PortAddress,
-  type RoceTables,
-} from './port-address.ts';
+export { PACKET_PAYLOAD_BYTES_MAX, PacketQueue, PacketSlot, VOID_GENERATION } from './packet-queue.ts';
 export { ReadUnit } from './read-unit.ts';
 export {
   receiverStalls,
@@ -31,29 +10,3 @@ export {
   STALL_RECEIVE_WQE,
   STALL_TRANSLATION,
 } from './receive-pipeline.ts';
-export { ReceivedPackets } from './received-packets.ts';
-export {
-  COMPLETES_RECEIVE_WQE,
-  ENDS_MESSAGE,
-  HAS_IMMEDIATE,
-  HAS_INVALIDATE,
-  IS_KNOWN,
-  IS_REQUEST,
-  MESSAGE_NONE,
-  MESSAGE_SEND,
-  MESSAGE_UNKNOWN,
-  MESSAGE_WRITE,
-  messageKind,
-  STARTS_MESSAGE,
-  TAKES_RECEIVE_WQE,
-} from './request-traits.ts';
-export {
-  buildNetworkHeader,
-  buildRoute,
-  NO_TAG,
-  sourceMacOf,
-  udpSourcePortOf,
-} from './roce-route.ts';
-export { noteGroup, readSoftwareHeaders } from './software-headers.ts';
-export { Transmitter } from './transmitter.ts';
-export { TransportCounters } from './transport-counters.ts';

@@ -7,36 +7,27 @@
  * comes late completes a request whose packets are being sent again. The slot itself is free only when all its reads
  * have ended, so nothing that comes back finds another packet in it.
  */
-import type { Wide } from '../../../base/index.ts';
 import { noRecord, QueuePair, type SendRecord } from '../objects/index.ts';
 
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
 /** Of a response that is not to leave: no QP and no response has it. */
 export const VOID_GENERATION = -1;
 
-/** One packet. Fields that are not Wide hold 32-bit integers. */
+/** One packet, without what its transport adds to it. Fields hold 32-bit integers. */
 export class PacketSlot {
   /** Number of the slot, and place of its payload in the HCA's memory. */
   readonly slot: number;
   readonly payloadOffset: number;
-  /** The slot that is opened after this one. */
-  next: PacketSlot;
+  /** The slot that is opened after this one, of the same queue. */
+  next: this;
   pair: QueuePair;
   sendGeneration = 0;
   /** Generation of {@link request} that the packet belongs to. */
   generation = 0;
-  opcode = 0;
-  psn = 0;
-  flags = 0;
-  address: Wide = 0;
-  addressTop = 0;
-  key: Wide = 0;
-  dmaBytes = 0;
-  aeth = 0;
-  immediate = 0;
+  /** Number of the packet in its message, from 0 on, and place of its payload there. */
+  index = 0;
+  firstByte = 0;
   payloadBytes = 0;
-  /** Operands of an atomic request (4 words, 8 with masks) or the result of an atomic (2 words). */
-  readonly operands = new Int32Array(8);
   /** DMA reads of the payload not yet complete; the slot is open while {@link isSealed} is 0. */
   pendingReads = 0;
   isSealed = 0;
@@ -67,29 +58,38 @@ export class PacketSlot {
   }
 }
 
-export class PacketQueue {
+/** @typeParam Packet slots, as the transport whose packets they hold has them */
+export class PacketQueue<Packet extends PacketSlot = PacketSlot> {
   readonly capacity: number;
   readonly sramOffset: number;
   /** The slots by their numbers; each refers to the next one, the last to the first. */
-  readonly rows: readonly PacketSlot[];
+  readonly rows: readonly Packet[];
   /** The packet in the oldest slot; one that is never complete when there is none. */
-  oldest: PacketSlot;
+  oldest: Packet;
   /** The slot to be opened next. */
-  #free: PacketSlot;
+  #free: Packet;
   #count = 0;
-  readonly #none: PacketSlot;
+  readonly #none: Packet;
   readonly #slotBytes: number;
 
-  /** @param sramOffset of capacity × slotBytes bytes; @param slotBytes room for one payload */
-  constructor(capacity: number, sramOffset: number, slotBytes = PACKET_PAYLOAD_BYTES_MAX) {
+  /**
+   * @param sramOffset of capacity × slotBytes bytes
+   * @param makeSlot makes the slot of a number, whose payload lies at an offset of the HCA's memory
+   * @param slotBytes room for one payload
+   */
+  constructor(
+    capacity: number,
+    sramOffset: number,
+    makeSlot: (slot: number, payloadOffset: number, pair: QueuePair) => Packet,
+    slotBytes = PACKET_PAYLOAD_BYTES_MAX,
+  ) {
     const noPair = new QueuePair();
     this.capacity = capacity;
     this.sramOffset = sramOffset;
     this.#slotBytes = slotBytes;
-    this.#none = new PacketSlot(-1, -1, noPair);
-    this.rows = Array.from(
-      { length: capacity },
-      (_, slot) => new PacketSlot(slot, sramOffset + slot * slotBytes, noPair),
+    this.#none = makeSlot(-1, -1, noPair);
+    this.rows = Array.from({ length: capacity }, (_, slot) =>
+      makeSlot(slot, sramOffset + slot * slotBytes, noPair),
     );
     for (const { slot } of this.rows) this.rows[slot]!.next = this.rows[(slot + 1) % capacity]!;
     this.#free = this.rows[0]!;
@@ -110,7 +110,7 @@ export class PacketQueue {
   }
 
   /** Opens a slot for a packet of `pair`. The caller has checked {@link isFull}. */
-  open(pair: QueuePair, sendGeneration: number, request: SendRecord): PacketSlot {
+  open(pair: QueuePair, sendGeneration: number, request: SendRecord): Packet {
     const packet = this.#free;
     this.#free = packet.next;
     if (this.#count === 0) this.oldest = packet;
@@ -119,7 +119,6 @@ export class PacketQueue {
     packet.sendGeneration = sendGeneration;
     packet.request = request;
     packet.generation = request.generation;
-    packet.flags = 0;
     packet.payloadBytes = 0;
     packet.pendingReads = 0;
     packet.isSealed = 0;

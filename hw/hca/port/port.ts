@@ -23,7 +23,7 @@ import {
 import { type Cycles, NEVER, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
-import type { PortAddress, RoceTables } from '../packets/index.ts';
+import type { PortAddress, RoceTables } from '../ibta/packets/index.ts';
 import { EthernetSide, type EthernetSideSetup } from './ethernet-side.ts';
 import { capabilitiesOfLink, type LinkSetting, portInfoOfLink } from './link-speed.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { BlockState } from '../../../sim/index.ts';
 import { ROCE_UDP_PORT } from '../../../wire/index.ts';
-import type { RoceTables } from '../packets/index.ts';
+import type { RoceTables } from '../ibta/packets/index.ts';
 import type { FrameSteering } from './frame-steering.ts';
 
 export class RoceSide implements RoceTables {

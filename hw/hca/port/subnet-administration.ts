@@ -44,7 +44,7 @@ import {
 } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
-import { FIRST_MULTICAST_LID, isSamePartition, PERMISSIVE_LID } from '../packets/index.ts';
+import { FIRST_MULTICAST_LID, isSamePartition, PERMISSIVE_LID } from '../ibta/packets/index.ts';
 import { pathRateOf } from './link-speed.ts';
 import type { HcaPort } from './port.ts';
 import { nodeInfoOf } from './subnet-management-agent.ts';

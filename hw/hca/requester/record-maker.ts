@@ -1,11 +1,10 @@
 /**
- * Makes the record of a send WQE that is started: decodes it for the QP's service, gives it its PSNs and its SSN, and appends
- * it to the QP's list. Which rule it breaks stands in the record; what becomes of it is the requester's matter.
+ * Makes the record of a send WQE that is started: decodes it for the QP's service, has its packets numbered by the transport, and
+ * appends it to the QP's list. The record names the rule that the WQE breaks, if any; the requester acts on it.
  */
 
 import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
-import { type Cycles, mask24 } from '../../../base/index.ts';
-import { PSN_MASK, PSNS_OUTSTANDING_MAX } from '../../../wire/index.ts';
+import type { Cycles } from '../../../base/index.ts';
 import type { SendFormat } from '../host-interface/index.ts';
 import {
   NO_ATTEMPT,
@@ -13,9 +12,9 @@ import {
   type QueuePair,
   type SendRecord,
   type SendRecords,
-  UD_OPCODE_BASE,
   type WqeLine,
 } from '../objects/index.ts';
+import type { RequestTransport } from '../transport/index.ts';
 
 const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { LSO, NOP } = WqeOpcode;
@@ -37,20 +36,18 @@ export class RecordMaker {
 
   /**
    * Takes up the first WQE of the QP's line, at `at` of the HCA's memory. The caller has made sure of a free record.
-   * @returns the record; it occupies no PSN when it has a syndrome, is a NOP, or an operation on keys. {@link noRecord}: its PSNs would
-   *   be more than a requester may have outstanding, and nothing has happened
+   * @returns the record; it has no packets when it has a syndrome, is a NOP, or an operation on keys. {@link noRecord}: the
+   *   transport's window has no room for its packets, and nothing has happened
    */
-  make(pair: QueuePair, line: WqeLine, at: number, cycle: Cycles): SendRecord {
+  make(pair: QueuePair, line: WqeLine, at: number, transport: RequestTransport, cycle: Cycles): SendRecord {
     const request = this.#records.allocate();
-    request.firstPsn = pair.nextPsn;
     const syndrome = this.#sends.decode(at, line, request, pair);
     // The decoder has compared an LSO with limits of its own.
-    const isTooLong = request.opcode !== LSO && request.messageBytes > messageBytesMax(pair);
+    const isTooLong = request.opcode !== LSO && request.messageBytes > transport.messageBytesMax(pair);
     request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
     const hasPackets = request.syndrome === 0 && request.opcode !== NOP && request.isKeyOperation === 0;
-    request.psnCount = hasPackets ? this.#packetsOf(pair, request) : 0;
-    if (pair.opcodeBase === 0 && request.psnCount > psnsLeft(pair)) {
-      pair.psnsWanted = request.psnCount;
+    request.packetCount = hasPackets ? this.#packetsOf(request, transport.packetBytes(pair)) : 0;
+    if (hasPackets && !transport.begin(pair, request)) {
       this.#records.release(request);
       return noRecord;
     }
@@ -70,33 +67,17 @@ export class RecordMaker {
     else pair.recordTail.next = request;
     pair.recordTail = request;
     pair.recordCount++;
-    if (hasPackets) this.#number(pair, request);
+    if (hasPackets) {
+      if (request.isReadOrAtomic === 1) pair.readsOutstanding++;
+      pair.recordCursor = request;
+      pair.packetCursor = 0;
+    }
     return request;
   }
 
-  /** Packets of the request, and of the answer of a READ: its PSNs. */
-  #packetsOf(pair: QueuePair, { number, opcode, messageBytes }: SendRecord): number {
-    const packetBytes = opcode === LSO ? this.#records.frames.segmentBytes[number]! : pair.mtuBytes;
+  /** Packets of the request, and of the answer of a READ. */
+  #packetsOf({ number, opcode, messageBytes }: SendRecord, transportBytes: number): number {
+    const packetBytes = opcode === LSO ? this.#records.frames.segmentBytes[number]! : transportBytes;
     return messageBytes <= packetBytes ? 1 : Math.ceil(messageBytes / packetBytes);
   }
-
-  /** Gives the record its PSNs, counts it in the SSN, and has its packets sent next. */
-  #number(pair: QueuePair, request: SendRecord): void {
-    pair.nextPsn = (pair.nextPsn + request.psnCount) & PSN_MASK;
-    pair.ssn = (pair.ssn + 1) & mask24;
-    if (request.isReadOrAtomic === 1) pair.readsOutstanding++;
-    pair.recordCursor = request;
-    pair.packetCursor = 0;
-  }
 }
-
-/** A datagram is one packet, and a message of a reliable connection has no more PSNs than may be outstanding. */
-function messageBytesMax(pair: QueuePair): number {
-  const { messageBytesMax: limit, mtuBytes, opcodeBase } = pair;
-  if (opcodeBase === UD_OPCODE_BASE) return Math.min(limit, mtuBytes);
-  return opcodeBase === 0 ? Math.min(limit, mtuBytes * PSNS_OUTSTANDING_MAX) : limit;
-}
-
-/** PSNs that a QP of a reliable connection may use before one is acknowledged. */
-export const psnsLeft = ({ nextPsn, lastAckedPsn }: QueuePair): number =>
-  PSNS_OUTSTANDING_MAX - ((nextPsn - 1 - lastAckedPsn) & PSN_MASK);

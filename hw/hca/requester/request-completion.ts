@@ -118,7 +118,7 @@ export class RequestCompletion {
       pair.packetCursor = 0;
     }
     pair.recordCount--;
-    if (request.isReadOrAtomic === 1 && request.psnCount > 0) pair.readsOutstanding--;
+    if (request.isReadOrAtomic === 1 && request.packetCount > 0) pair.readsOutstanding--;
     return request;
   }
 

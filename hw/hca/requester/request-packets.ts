@@ -1,13 +1,13 @@
 /**
  * Packets of send requests: at most one is open, the one whose payload is being gathered. Segments are translated page by page
  * and read by DMA straight into the packet's slot, inline data is copied; sealed, the packet goes out in its order when its
- * reads are done. What is sent again is gathered again. Frames of an LSO begin with its headers, which are on chip.
+ * reads are done. Retransmitted packets read their payload from memory again. The transport writes their headers. Frames of an LSO
+ * begin with the headers of the WQE, which are on chip.
  */
 
 import { WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import { type BlockAccount, type ClockDomain, stallReasons, type Wakeable } from '../../../sim/index.ts';
-import { FLAG_ACK_REQUEST, FLAG_SOLICITED, Opcode, psnAdd } from '../../../wire/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../answers.ts';
 import {
@@ -31,32 +31,22 @@ import {
 } from '../objects/index.ts';
 import type { PacketQueue, PacketSlot } from '../packets/index.ts';
 import type { HcaConfig } from '../parameters.ts';
+import type { PacketSink, RequestTransport } from '../transport/index.ts';
 
 const { LSO, RDMA_READ } = WqeOpcode;
 
-export const requesterStalls = stallReasons(
-  'context',
-  'translation',
-  'dma',
-  'transmitBuffer',
-  'records',
-  'psnWindow',
-);
-const { translation: STALL_TRANSLATION, dma: STALL_DMA } = requesterStalls;
+const stalls = stallReasons('context', 'translation', 'dma', 'transmitBuffer', 'records');
+const { translation: STALL_TRANSLATION, dma: STALL_DMA } = stalls;
 export const {
   context: STALL_CONTEXT,
   transmitBuffer: STALL_TRANSMIT_BUFFER,
   records: STALL_RECORDS,
-  psnWindow: STALL_PSN_WINDOW,
-} = requesterStalls;
+} = stalls;
+/** The transport names the reason after these. */
+export const STALL_TRANSPORT_WINDOW = Object.keys(stalls).length;
+export const requesterStalls = (windowStall: string) => stallReasons(...Object.keys(stalls), windowStall);
 
 const NONE = -1;
-
-/** What sends the packets of the queue. */
-export interface PacketSink extends Wakeable {
-  /** A DMA read into a slot is complete. */
-  payloadArrived(queue: PacketQueue, packet: PacketSlot, status: number, cycle: Cycles): void;
-}
 
 /** Parts of the device that {@link RequestPackets} uses. */
 export interface RequestPacketsSetup {
@@ -84,11 +74,9 @@ export class RequestPackets {
   /** From the making of a packet until it can be sent. */
   readonly #latencyCycles: number;
   /**
-   * The open packet, the place of its payload in the message, bytes of headers in front of that, bytes of it whose reads are under
-   * way, and all that it takes.
+   * The open packet, bytes of headers before its payload, bytes of the payload whose reads are under way, and all that it takes.
    */
   #open: PacketSlot | undefined = undefined;
-  #first = 0;
   #headerBytes = 0;
   /** Segment that {@link #seek} has found. */
   #segment: DataSegment = noRecord.segment(0);
@@ -138,8 +126,8 @@ export class RequestPackets {
     return this.#wanted;
   }
 
-  /** Makes the packet of `request` at which the QP's cursor stands: SENT, REFUSED, STALLED or ABSENT. */
-  send(pair: QueuePair, request: SendRecord, cycle: Cycles): MemoryAnswer {
+  /** Makes the packet of `request` at which the QP's cursor stands, and has `transport` write its headers. */
+  send(pair: QueuePair, request: SendRecord, transport: RequestTransport, cycle: Cycles): MemoryAnswer {
     let packet = this.#open;
     if (packet === undefined) {
       if (this.#queue.isFull) return this.#stall(STALL_TRANSMIT_BUFFER, cycle);
@@ -148,17 +136,18 @@ export class RequestPackets {
       this.#open = packet;
       this.#filled = 0;
       this.#headerBytes = 0;
-      let packetBytes = pair.mtuBytes;
-      if (request.opcode === LSO) packetBytes = this.#beginSegment(request, packet);
-      this.#first = pair.packetCursor * packetBytes;
-      const left = request.messageBytes - this.#first;
+      const packetBytes =
+        request.opcode === LSO ? this.#beginSegment(request, packet) : transport.packetBytes(pair);
+      packet.index = pair.packetCursor;
+      packet.firstByte = packet.index * packetBytes;
+      const left = request.messageBytes - packet.firstByte;
       this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < packetBytes ? left : packetBytes;
     }
     const gathered =
       request.isInline === 1
         ? this.#gatherInline(request, packet)
         : this.#gather(pair, request, packet, cycle);
-    if (gathered === DONE) this.#seal(pair, request, packet, cycle);
+    if (gathered === DONE) this.#seal(pair, request, packet, transport, cycle);
     return gathered;
   }
 
@@ -194,7 +183,7 @@ export class RequestPackets {
 
   /** Inline data is on chip already. */
   #gatherInline({ inlineData }: SendRecord, packet: PacketSlot): typeof DONE {
-    const from = this.#headerBytes + this.#first;
+    const from = this.#headerBytes + packet.firstByte;
     const to = packet.payloadOffset + this.#headerBytes;
     for (let index = 0; index < this.#wanted; index++) this.#sram[to + index] = inlineData[from + index]!;
     this.#filled = this.#wanted;
@@ -204,7 +193,7 @@ export class RequestPackets {
   /** Begins the DMA reads of the packet's payload, segment by segment and page by page. DONE: all of them. */
   #gather(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: Cycles): MemoryAnswer {
     while (this.#filled < this.#wanted) {
-      const position = this.#seek(request, this.#first + this.#filled);
+      const position = this.#seek(request, packet.firstByte + this.#filled);
       const { key, address, addressTop, bytes: segmentBytes } = this.#segment;
       const rest = segmentBytes - position;
       const left = this.#wanted - this.#filled;
@@ -273,85 +262,19 @@ export class RequestPackets {
     return WAIT;
   }
 
-  #seal(pair: QueuePair, request: SendRecord, packet: PacketSlot, cycle: Cycles): void {
-    const index = pair.packetCursor;
-    const { opcode } = request;
-    const isRead = opcode === RDMA_READ;
-    const isLast = isRead || index === request.psnCount - 1;
-    const place = (index === 0 ? IS_FIRST : 0) | (isLast ? IS_LAST : 0);
-    packet.opcode = packetOpcodes[(opcode << 2) | place]! | pair.opcodeBase;
-    packet.psn = psnAdd(request.firstPsn, index);
+  #seal(
+    pair: QueuePair,
+    request: SendRecord,
+    packet: PacketSlot,
+    transport: RequestTransport,
+    cycle: Cycles,
+  ): void {
     packet.payloadBytes = this.#headerBytes + this.#wanted;
-    packet.address = request.remoteAddress;
-    packet.addressTop = request.remoteAddressTop;
-    packet.key = request.remoteKey;
-    packet.dmaBytes = request.messageBytes;
-    packet.immediate = request.immediate;
-    if (request.isReadOrAtomic === 1) askForRest(packet, request, this.#first);
-    packet.isLast = isLast;
-    packet.flags = flagsOf(pair, request, isLast);
+    packet.isLast = request.opcode === RDMA_READ || packet.index === request.packetCount - 1;
+    transport.seal(packet, pair, request);
     packet.readyCycle = cycle + this.#latencyCycles;
     packet.isSealed = 1;
     this.#open = undefined;
     if (packet.pendingReads === 0) this.#transmitter.wake(packet.readyCycle);
-  }
-}
-
-/** Of a READ that is asked for again, what is missing; and the operands of an atomic. */
-function askForRest(packet: PacketSlot, request: SendRecord, first: number): void {
-  packet.operands.set(request.operands);
-  if (request.opcode !== RDMA_READ) return;
-  packet.address = request.remoteAddress + first;
-  packet.dmaBytes = request.messageBytes - first;
-}
-
-function flagsOf(pair: QueuePair, request: SendRecord, isLast: boolean): number {
-  pair.sinceAckRequest++;
-  const solicited = isLast && request.isSolicited === 1 ? FLAG_SOLICITED : 0;
-  if (pair.opcodeBase !== 0) return solicited;
-  const asks = isLast || pair.sinceAckRequest >= pair.ackRequestEvery;
-  if (asks) pair.sinceAckRequest = 0;
-  return (asks ? FLAG_ACK_REQUEST : 0) | solicited;
-}
-
-/** Place of a packet in its message, as bits. */
-const IS_FIRST = 2;
-const IS_LAST = 1;
-const WQE_OPCODE_COUNT = 32;
-/** RC opcodes of request packets by WQE opcode and place. */
-const packetOpcodes = Uint8Array.from({ length: WQE_OPCODE_COUNT << 2 }, (_, at) =>
-  packetOpcode(at >> 2, (at & IS_FIRST) !== 0, (at & IS_LAST) !== 0),
-);
-
-/** RC opcode of a request packet by its place in the message (IBTA vol 1, table 38); other services add their base. */
-function packetOpcode(wqeOpcode: number, isFirst: boolean, isLast: boolean): number {
-  switch (wqeOpcode) {
-    case WqeOpcode.RDMA_READ:
-      return Opcode.RC_RDMA_READ_REQUEST;
-    case WqeOpcode.ATOMIC_CS:
-      return Opcode.RC_COMPARE_SWAP;
-    case WqeOpcode.ATOMIC_FA:
-      return Opcode.RC_FETCH_ADD;
-    case WqeOpcode.MASKED_ATOMIC_CS:
-      return Opcode.RC_MASKED_COMPARE_SWAP;
-    case WqeOpcode.MASKED_ATOMIC_FA:
-      return Opcode.RC_MASKED_FETCH_ADD;
-    case WqeOpcode.RDMA_WRITE:
-    case WqeOpcode.RDMA_WRITE_IMM: {
-      const withImmediate = wqeOpcode === WqeOpcode.RDMA_WRITE_IMM;
-      if (isFirst && isLast)
-        return withImmediate ? Opcode.RC_RDMA_WRITE_ONLY_WITH_IMMEDIATE : Opcode.RC_RDMA_WRITE_ONLY;
-      if (isLast) return withImmediate ? Opcode.RC_RDMA_WRITE_LAST_WITH_IMMEDIATE : Opcode.RC_RDMA_WRITE_LAST;
-      return isFirst ? Opcode.RC_RDMA_WRITE_FIRST : Opcode.RC_RDMA_WRITE_MIDDLE;
-    }
-    case WqeOpcode.SEND_INVAL:
-      if (isLast) return isFirst ? Opcode.RC_SEND_ONLY_WITH_INVALIDATE : Opcode.RC_SEND_LAST_WITH_INVALIDATE;
-      return isFirst ? Opcode.RC_SEND_FIRST : Opcode.RC_SEND_MIDDLE;
-    default: {
-      const withImmediate = wqeOpcode === WqeOpcode.SEND_IMM;
-      if (isFirst && isLast) return withImmediate ? Opcode.RC_SEND_ONLY_WITH_IMMEDIATE : Opcode.RC_SEND_ONLY;
-      if (isLast) return withImmediate ? Opcode.RC_SEND_LAST_WITH_IMMEDIATE : Opcode.RC_SEND_LAST;
-      return isFirst ? Opcode.RC_SEND_FIRST : Opcode.RC_SEND_MIDDLE;
-    }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The requester: takes up the WQE of the QP that the scheduler chose and turns it into packets.
+ * The requester: takes up the WQE of the QP that the scheduler chose and turns it into packets, whatever transport carries them.
  *
  *   scheduler ──QP──> take up WQE ──record──> per packet: translate, DMA read of the payload ──> packet queue
  *
@@ -9,7 +9,7 @@
  * many are read as may be at once, the next one that misses stops the requester.
  * Gathered data may arrive in any order; the packet queue keeps the packets'.
  * After `burstPackets` packets another QP gets its turn. Checks of the WQE itself are made here, those of the remote
- * side by the responder. Clauses: IBTA vol 1, 9.7 (RC), 10.8.3.3 (ordering and fence), 9.7.7.2 (end-to-end credits).
+ * side by the peer. Windows, credits and headers are the transport's (transport/). Clauses: IBTA vol 1, 10.8.3.3 (ordering and fence).
  */
 
 import { CqeSyndrome, QpState, WqeOpcode } from '../../../abi/index.ts';
@@ -21,9 +21,7 @@ import type { SendFormat } from '../host-interface/index.ts';
 import type { KeyUnit } from '../keys/index.ts';
 import { type ContextCache, type ContextPort, type ContextUser, PORT_REQUESTER } from '../memory/index.ts';
 import {
-  ENDED_BY_RNR_DELAY,
   ETHERNET_OPCODE_BASE,
-  endAttempts,
   enlarged,
   noRecord,
   type QpSlot,
@@ -39,36 +37,32 @@ import {
   isReadOrAtomic,
   NOT_PARKED,
   PARKED_CONTEXT,
-  PARKED_CREDITS,
   PARKED_DRAINING,
   PARKED_ERROR,
   PARKED_FENCE,
   PARKED_KEYS,
   PARKED_ORDER,
   PARKED_PAGE_FAULT,
-  PARKED_PSNS,
   PARKED_READ_LIMIT,
   PARKED_RECORDS,
-  PARKED_RNR,
+  PARKED_TRANSPORT_WINDOW,
   PARKED_WINDOW,
   type SendScheduler,
-  takesCredit,
   type WqeFetch,
   type WqeLines,
 } from '../send-queue/index.ts';
+import type { PacketSink, RequestTransport } from '../transport/index.ts';
 import { RecordMaker, type RecordMakerSetup } from './record-maker.ts';
 import { RequestCosts, type RequestCostsConfig } from './request-costs.ts';
 import {
-  type PacketSink,
   RequestPackets,
   type RequestPacketsSetup,
   requesterStalls,
   STALL_CONTEXT,
-  STALL_PSN_WINDOW,
   STALL_RECORDS,
   STALL_TRANSMIT_BUFFER,
+  STALL_TRANSPORT_WINDOW,
 } from './request-packets.ts';
-import type { RetryTimers } from './retry-timers.ts';
 
 const { LOCAL_PROT_ERR } = CqeSyndrome;
 const { RTS, SQD } = QpState;
@@ -87,7 +81,6 @@ export interface RequesterPorts {
   readonly scheduler: SendScheduler;
   readonly wqeFetch: WqeFetch;
   readonly transmitter: PacketSink;
-  readonly timers: RetryTimers;
   readonly payload: PayloadProgress;
   readonly ends: LocalEnds;
   readonly keys: KeyUnit;
@@ -97,8 +90,6 @@ export interface RequesterPorts {
 export interface LocalEnds {
   /** The record at the head of its QP's list has an error found on this side, or needs no acknowledgement. */
   completeLocally(pair: QueuePair, cycle: Cycles): void;
-  /** A packet of an unreliable service has left. */
-  completeOnSend(request: SendRecord, pair: QueuePair, isLast: boolean, cycle: Cycles): void;
 }
 
 /** Parts of the device that {@link Requester} uses. */
@@ -114,10 +105,13 @@ export interface RequesterSetup extends RecordMakerSetup, RequestPacketsSetup {
   readonly lines: WqeLines;
   readonly readUnit: ReadUnit;
   readonly costs: CostAttribution | undefined;
+  /** Of connections and datagrams, and of the rings of an Ethernet port. */
+  readonly requestTransport: RequestTransport;
+  readonly frameRequests: RequestTransport;
 }
 
 export class Requester {
-  readonly account = new BlockAccount('requester', requesterStalls);
+  readonly account: BlockAccount;
   readonly #domain: ClockDomain;
   readonly #config: RequesterSetup['config'];
   readonly #qps: QpTable;
@@ -132,6 +126,8 @@ export class Requester {
   readonly #contexts: ContextPort;
   readonly #stage: number;
   readonly #requestCosts: RequestCosts;
+  readonly #transport: RequestTransport;
+  readonly #frames: RequestTransport;
   /** Of the configuration. */
   readonly #packetCycles: number;
   readonly #readRequestCycles: number;
@@ -141,20 +137,22 @@ export class Requester {
   #isWaitingForRecord = new Uint8Array(0);
   #scheduler!: SendScheduler;
   #fetch!: WqeFetch;
-  #timers!: RetryTimers;
   #payload!: PayloadProgress;
   #ends!: LocalEnds;
   #keys!: KeyUnit;
   /** QPs whose next request is fenced, and what READs brought for it is on its way to memory. */
   readonly #behindPayload: QueuePair[] = [];
-  /** QPs whose next request was parked for its PSNs; some may have been resumed since. */
-  #behindPsns: QueuePair[] = [];
+  /** QPs whose next request was parked for the transport's window; some may have been resumed since. */
+  #behindWindow: QueuePair[] = [];
 
   /** QP being served, and packets sent in its turn. */
   #active: QueuePair | undefined = undefined;
   #burst = 0;
 
   constructor(setup: RequesterSetup) {
+    this.account = new BlockAccount('requester', requesterStalls(setup.requestTransport.windowStall));
+    this.#transport = setup.requestTransport;
+    this.#frames = setup.frameRequests;
     this.#domain = setup.domain;
     this.#config = setup.config;
     this.#qps = setup.qps;
@@ -184,10 +182,9 @@ export class Requester {
     return this.#waitingForRecord.count + (this.#active === undefined ? 0 : 1);
   }
 
-  connect({ scheduler, wqeFetch, transmitter, timers, payload, ends, keys }: RequesterPorts): void {
+  connect({ scheduler, wqeFetch, transmitter, payload, ends, keys }: RequesterPorts): void {
     this.#scheduler = scheduler;
     this.#fetch = wqeFetch;
-    this.#timers = timers;
     this.#payload = payload;
     this.#ends = ends;
     this.#keys = keys;
@@ -209,17 +206,10 @@ export class Requester {
     if (this.account.isStalledFor(STALL_TRANSMIT_BUFFER)) this.wake(cycle + 1);
   }
 
-  /** A packet was handed to the wire port: the answer is awaited, or there will be none. */
-  requestSent({ request, pair, isLast, psn }: PacketSlot, cycle: Cycles): void {
-    if (isLast) request.transmittedCycle = cycle;
-    if (pair.opcodeBase === 0) this.#timers.sentAt(pair, request, psn, cycle);
-    else this.#ends.completeOnSend(request, pair, isLast, cycle);
-  }
-
-  /** The RNR delay of a QP is over. */
-  rnrWaitOver(pair: QueuePair, cycle: Cycles): void {
-    endAttempts(pair.recordCursor, cycle, ENDED_BY_RNR_DELAY);
-    if (pair.parkedFor === PARKED_RNR) this.#scheduler.unpark(pair, cycle + 1);
+  /** A packet was handed to the wire port. */
+  requestSent(packet: PacketSlot, cycle: Cycles): void {
+    if (packet.isLast) packet.request.transmittedCycle = cycle;
+    this.#transportOf(packet.pair).sent(packet, cycle);
   }
 
   /** The pages that a QP has asked for are there, or refused. */
@@ -274,7 +264,7 @@ export class Requester {
     this.#active = undefined;
     this.#packets.reset();
     this.#behindPayload.length = 0;
-    this.#behindPsns = [];
+    this.#behindWindow = [];
     this.#waitingForRecord.clear();
     this.#isWaitingForRecord.fill(0);
   }
@@ -289,7 +279,7 @@ export class Requester {
       openPacket: this.#packets.isOpen,
       waitingForRecord: this.#waitingForRecord.values,
       waitingForPayload: this.#behindPayload.map(({ slot }) => slot),
-      waitingForPsns: this.#behindPsns.filter(waitsForPsns).map(({ slot }) => slot),
+      waitingForWindow: this.#behindWindow.filter(waitsForWindow).map(({ slot }) => slot),
     };
   }
 
@@ -323,7 +313,7 @@ export class Requester {
 
   /** Schedules the next search for a QP at `cycle`, or later if no QP can be ready before. */
   #retryAt(cycle: Cycles): void {
-    const isWaitedFor = !this.#waitingForRecord.isEmpty || this.#behindPsns.length > 0;
+    const isWaitedFor = !this.#waitingForRecord.isEmpty || this.#behindWindow.length > 0;
     const isNoted = this.account.isResting && !isWaitedFor;
     const next = isNoted ? this.#scheduler.nextCycle : cycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle);
@@ -333,10 +323,15 @@ export class Requester {
   #findNothing(cycle: Cycles): void {
     if (!this.#waitingForRecord.isEmpty) this.account.stall(cycle, STALL_RECORDS);
     else if (this.#contexts.awaitedCount > 0) this.account.stall(cycle, STALL_CONTEXT);
-    else if (this.#behindPsns.length > 0 && this.#isBehindPsns()) this.account.stall(cycle, STALL_PSN_WINDOW);
+    else if (this.#behindWindow.length > 0 && this.#isBehindWindow())
+      this.account.stall(cycle, STALL_TRANSPORT_WINDOW);
     else this.account.rest(cycle);
     const next = this.#scheduler.nextCycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
+  }
+
+  #transportOf({ opcodeBase }: QueuePair): RequestTransport {
+    return opcodeBase === ETHERNET_OPCODE_BASE ? this.#frames : this.#transport;
   }
 
   /** One step for `pair`: cycles it takes, NOTHING or WAIT. */
@@ -361,7 +356,7 @@ export class Requester {
       }
     }
     const request = pair.recordCursor;
-    const sent = this.#packets.send(pair, request, cycle);
+    const sent = this.#packets.send(pair, request, this.#transportOf(pair), cycle);
     if (sent === WAIT) return this.#waitBehind(busyCycles, cycle);
     if (sent !== DONE) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
     this.#afterPacket(pair, request, cycle);
@@ -421,15 +416,14 @@ export class Requester {
       this.#waitForRecord(pair);
       return NOTHING;
     }
-    const request = this.#maker.make(pair, line, at, cycle);
+    const request = this.#maker.make(pair, line, at, this.#transportOf(pair), cycle);
     if (request === noRecord) {
-      this.#scheduler.park(pair, PARKED_PSNS);
-      if (!this.#behindPsns.includes(pair)) this.#behindPsns.push(pair);
+      this.#scheduler.park(pair, PARKED_TRANSPORT_WINDOW);
+      if (!this.#behindWindow.includes(pair)) this.#behindWindow.push(pair);
       return NOTHING;
     }
-    this.#costs?.numbered(pair, request);
     if (request.isKeyOperation === 1 && request.syndrome === 0) this.#keys.add(pair, cycle);
-    else if (request.psnCount === 0) this.#endWithoutPackets(pair, request, cycle);
+    else if (request.packetCount === 0) this.#endWithoutPackets(pair, request, cycle);
     const isRing = pair.opcodeBase === ETHERNET_OPCODE_BASE;
     const blocks = isRing ? wqeBlocksOf(request.wqeBytes, pair.sqStrideBytes) : 1;
     this.#lines.use(line, blocks);
@@ -441,10 +435,10 @@ export class Requester {
     return DONE;
   }
 
-  /** Whether a QP waits for its PSNs; forgets those that do no longer. */
-  #isBehindPsns(): boolean {
-    this.#behindPsns = this.#behindPsns.filter(waitsForPsns);
-    return this.#behindPsns.length > 0;
+  /** Whether a QP waits for the transport's window; forgets those that do no longer. */
+  #isBehindWindow(): boolean {
+    this.#behindWindow = this.#behindWindow.filter(waitsForWindow);
+    return this.#behindWindow.length > 0;
   }
 
   /** Lets other QPs go on, whose packets may be what frees a record. */
@@ -480,10 +474,7 @@ export class Requester {
     const opcode = this.#sends.opcodeAt(this.#sramView, at);
     // What went before may use the key that is to be invalidated.
     if (opcode === LOCAL_INVAL && pair.recordCount > 0) return PARKED_ORDER;
-    // With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5).
-    const limit = pair.ssnLimit;
-    const isBeyondCredits = limit !== -1 && pair.recordCount > 0 && ((limit - pair.ssn - 1) & 0x800000) !== 0;
-    return isBeyondCredits && takesCredit(opcode) ? PARKED_CREDITS : NOT_PARKED;
+    return this.#transportOf(pair).reasonToPark(pair, opcode);
   }
 
   /** A fenced request may send what READs have brought: its own reads of memory must not overtake those writes (10.8.3.3). */
@@ -527,9 +518,9 @@ export class Requester {
   }
 
   #afterPacket(pair: QueuePair, request: SendRecord, cycle: Cycles): void {
-    const sent = request.opcode === RDMA_READ ? request.psnCount : pair.packetCursor + 1;
+    const sent = request.opcode === RDMA_READ ? request.packetCount : pair.packetCursor + 1;
     this.#burst++;
-    if (sent >= request.psnCount) {
+    if (sent >= request.packetCount) {
       moveCursor(pair, request.next);
       this.#endTurn(pair, request, cycle);
     } else {
@@ -560,12 +551,12 @@ export class Requester {
   }
 }
 
-const waitsForPsns = ({ parkedFor }: QueuePair): boolean => parkedFor === PARKED_PSNS;
+const waitsForWindow = ({ parkedFor }: QueuePair): boolean => parkedFor === PARKED_TRANSPORT_WINDOW;
 
 /** To the next record that has packets to send: after going back there may be several. */
 function moveCursor(pair: QueuePair, following: SendRecord): void {
   let next = following;
-  while (next !== noRecord && next.psnCount === 0) next = next.next;
+  while (next !== noRecord && next.packetCount === 0) next = next.next;
   pair.recordCursor = next;
   pair.packetCursor = next.responsesReceived;
 }

@@ -22,7 +22,8 @@ export const NOT_PARKED = 0;
 export const PARKED_READ_LIMIT = 1;
 export const PARKED_FENCE = 2;
 export const PARKED_CREDITS = 3;
-export const PARKED_RNR = 4;
+/** The peer was not ready, and named a delay. */
+export const PARKED_RETRY_DELAY = 4;
 export const PARKED_WINDOW = 5;
 export const PARKED_DRAINING = 6;
 /** A local error was found: what follows waits to be flushed. */
@@ -37,8 +38,8 @@ export const PARKED_ORDER = 10;
 export const PARKED_KEYS = 11;
 /** Its context is being read. */
 export const PARKED_CONTEXT = 12;
-/** Its next request needs more PSNs than the requester may have outstanding (IBTA vol 1, 9.7.2). */
-export const PARKED_PSNS = 13;
+/** The transport's window has no room for the packets of its next request. */
+export const PARKED_TRANSPORT_WINDOW = 13;
 
 /** Where a QP is. */
 const NOT_SCHEDULED = 0;

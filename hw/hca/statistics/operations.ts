@@ -88,8 +88,8 @@ class OperationRow {
   /** Work requests without a CQE: they end with the acknowledgement. */
   silentCount = 0;
   payloadBytes: Wide = 0;
-  /** PSNs that they took: packets of their requests, or of the responses to a READ. */
-  psnCount: Wide = 0;
+  /** Packets of their requests, or of the responses to a READ. */
+  packetCount: Wide = 0;
   /** From posting to the end on the device, measured apart from the stages. */
   lifePs = 0;
   readonly stagesPs = new StageTimes();
@@ -147,7 +147,7 @@ export class OperationLedger {
       if (row.lifePs > farPs) carry(row);
     }
     row.payloadBytes += request.messageBytes;
-    row.psnCount += request.psnCount;
+    row.packetCount += request.packetCount;
     if (isSilent) row.silentCount++;
     else tap?.cqeIssued(qpn, wqeCounter, endPs);
   }

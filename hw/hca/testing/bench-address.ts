@@ -1,5 +1,5 @@
 /** The addresses of a bench node's port, which specs may change; no subnet manager does. */
-import type { PortAddress, RoceTables } from '../packets/port-address.ts';
+import type { PortAddress, RoceTables } from '../ibta/packets/port-address.ts';
 
 export class BenchAddress implements PortAddress {
   lid: number;

@@ -51,12 +51,14 @@ import { IcmMap } from '../connectx3/icm-map.ts';
 import { DataPath } from '../data-path.ts';
 import { makeTables } from '../data-path-parts.ts';
 import type { Personality } from '../host-interface/index.ts';
+import { type IbtaAttachment, type IbtaBlocks, type IbtaParts, ibtaTransport } from '../ibta/index.ts';
+import type { EmbeddedManager } from '../ibta/receiver/index.ts';
+import { MulticastGroups } from '../ibta/receiver/multicast-groups.ts';
 import type { SramAllocator } from '../memory/dma-ports.ts';
 import { type HcaConfig, hcaParameters } from '../parameters.ts';
 import { type EthernetAttachment, EthernetSide, type EthernetSideSetup } from '../port/index.ts';
-import type { EmbeddedManager } from '../receiver/index.ts';
-import { MulticastGroups } from '../receiver/multicast-groups.ts';
 import type { OperationTap } from '../statistics/operations.ts';
+import type { Transport, TransportParts } from '../transport/index.ts';
 import { BenchAddress } from './bench-address.ts';
 import { EventLog } from './event-log.ts';
 import { pathToNode, type RoceForm, roceFields, setRoceTables } from './roce-ends.ts';
@@ -160,7 +162,21 @@ function roceVersions({ roce }: BenchOptions): 'none' | 'v1' | 'v2' {
 const ethernetConfigOf = ({ ethernet }: BenchOptions): EthernetConfig =>
   withTag({ ...defaultsOf(ethernetParameters), trainingUs: 0, ...ethernet });
 
-export class DataPathNode {
+/** A transport for the nodes of a bench: how it is made, and what it connects to the port of the cable. */
+export interface Carrier<Parts extends TransportParts, Blocks extends object> {
+  transportOf(attachment: IbtaAttachment): Transport<Parts, Blocks>;
+  connect(port: TappedPort, blocks: Blocks): void;
+}
+
+export const ibtaCarrier: Carrier<IbtaParts, IbtaBlocks> = {
+  transportOf: ibtaTransport,
+  connect: (port, { receiver, transmitter }) => port.connect({ receiver, sender: transmitter }),
+};
+
+/** A node with any transport. */
+export type AnyNode = DataPathNode<TransportParts, object>;
+
+export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks extends object = IbtaBlocks> {
   readonly lp: LogicalProcess;
   readonly hostLp: LogicalProcess;
   readonly domain: ClockDomain;
@@ -192,7 +208,7 @@ export class DataPathNode {
   /** References that the root complex reads payload by. */
   readonly references: PayloadReferences;
   readonly port: TappedPort;
-  readonly dataPath: DataPath;
+  readonly dataPath: DataPath<Parts, Blocks>;
   readonly #actions: (() => void)[] = [];
   readonly #stage: number;
   #nextByte = FIRST_FREE_BYTE;
@@ -205,6 +221,7 @@ export class DataPathNode {
     into: SharedArrayBuffer,
     options: BenchOptions,
     shuffle: (() => number) | undefined,
+    carrier: Carrier<Parts, Blocks>,
   ) {
     const pair = linkPair(shuffle === undefined ? {} : { shuffle });
     this.lp = pair.deviceLp;
@@ -268,6 +285,8 @@ export class DataPathNode {
       ...defaultsOf(hcaParameters),
       ...options.hca,
     };
+    const onEthernet = this.address.roce === undefined ? 'frames' : 'both';
+    const carries = isEthernet ? onEthernet : 'packets';
     const geometry = { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES };
     const card = connectX3(geometry, this.icm);
     const personality = options.personality?.(card) ?? card;
@@ -286,23 +305,24 @@ export class DataPathNode {
       dmaWrite: this.writes,
       monitors: link,
       sram,
-      port: this.port,
+      transport: carrier.transportOf({
+        port: this.port,
+        address: this.address,
+        specialQps: this,
+        manager: this.#managerOf(),
+        groups: this.groups,
+      }),
+      carries,
       address: this.address,
       ethernet: this.ethernet,
       eventQueues: this.events,
       personality,
-      specialQps: this,
-      manager: this.#managerOf(),
-      groups: this.groups,
       tap: options.tap,
     });
-    const { receiver, transmitter, pageFaults, completions, asyncEvents } = this.dataPath.blocks;
-    this.port.connect({ receiver, sender: transmitter });
-    const { frameReceiver, frameTransmitter, roceLink, outbound } = this.dataPath.blocks;
+    const { pageFaults, completions, asyncEvents } = this.dataPath.blocks;
+    carrier.connect(this.port, this.dataPath.blocks);
     const watcher = { linkChanged: () => undefined };
-    const frameEnds = { receiver: frameReceiver, sender: frameTransmitter };
-    const roceEnds = { receiver: roceLink, sender: outbound };
-    this.ethernet?.port.connect({ ...(roceLink.isOn ? roceEnds : frameEnds), link: watcher });
+    this.ethernet?.port.connect({ ...this.dataPath.frameEnds, link: watcher });
     this.events.connect({ posters: [pageFaults, completions.notifier, asyncEvents] });
     this.#stage = domain.addStage(this.#perform, this);
   }
@@ -415,12 +435,12 @@ class Sram implements SramAllocator {
   }
 }
 
-export class DataPathBench {
-  readonly a: DataPathNode;
-  readonly b: DataPathNode;
+export class DataPathBench<Parts extends TransportParts = IbtaParts, Blocks extends object = IbtaBlocks> {
+  readonly a: DataPathNode<Parts, Blocks>;
+  readonly b: DataPathNode<Parts, Blocks>;
   readonly #runner: SingleRunner;
 
-  constructor(options: BenchOptions = {}) {
+  constructor(options: BenchOptions, carrier: Carrier<Parts, Blocks>) {
     const isEthernet = isEthernetBench(options);
     const bytes = isEthernet
       ? ethernetChannelBytes(ethernetConfigOf(options))
@@ -428,13 +448,13 @@ export class DataPathBench {
     const [out, back] = [new SharedArrayBuffer(bytes), new SharedArrayBuffer(bytes)];
     const random = options.shuffleSeed === undefined ? undefined : new Random(options.shuffleSeed);
     const shuffle = random === undefined ? undefined : random.unit;
-    this.a = new DataPathNode('a', out, back, options, shuffle);
-    this.b = new DataPathNode('b', back, out, options, shuffle);
+    this.a = new DataPathNode('a', out, back, options, shuffle, carrier);
+    this.b = new DataPathNode('b', back, out, options, shuffle, carrier);
     const { a, b } = this;
     this.#runner = new SingleRunner([a.hostLp, a.lp, b.lp, b.hostLp]);
   }
 
-  get nodes(): readonly [DataPathNode, DataPathNode] {
+  get nodes(): readonly [DataPathNode<Parts, Blocks>, DataPathNode<Parts, Blocks>] {
     return [this.a, this.b];
   }
 
@@ -474,7 +494,7 @@ export class DataPathBench {
 }
 
 /** What each QP of a node is doing: for the message of a spec that does not come to its end. */
-function progressOf({ dataPath }: DataPathNode): unknown {
+function progressOf({ dataPath }: AnyNode): unknown {
   const { qps } = dataPath.parts;
   return qps.liveSlots().map((qp) => ({
     qpn: qps.numberOf[qp],
@@ -489,8 +509,15 @@ function progressOf({ dataPath }: DataPathNode): unknown {
 }
 
 /** A machine whose cable is up. Its statistics are checked when the spec ends. */
-export async function dataPathBench(options: BenchOptions = {}): Promise<DataPathBench> {
-  const bench = new DataPathBench(options);
+export const dataPathBench = (options: BenchOptions = {}): Promise<DataPathBench> =>
+  benchWith(ibtaCarrier, options);
+
+/** The same with another transport. */
+export async function benchWith<Parts extends TransportParts, Blocks extends object>(
+  carrier: Carrier<Parts, Blocks>,
+  options: BenchOptions = {},
+): Promise<DataPathBench<Parts, Blocks>> {
+  const bench = new DataPathBench(options, carrier);
   onTestFinished(() => bench.checkBalances());
   await bench.bringUp();
   return bench;

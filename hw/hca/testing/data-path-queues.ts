@@ -7,7 +7,7 @@ import { cqArm } from '../../../abi/doorbells.ts';
 import { srqc } from '../../../abi/srqc.ts';
 import { dataPointer, invalidLkey, srqNextSegment } from '../../../abi/wqe.ts';
 import type { Initial } from '../../../base/index.ts';
-import type { DataPathNode } from './data-path-bench.ts';
+import type { AnyNode } from './data-path-bench.ts';
 import { type AnySegment, PD } from './data-path-regions.ts';
 
 /** UAR page and event queue of everything that a spec does not give another one. */
@@ -42,9 +42,9 @@ export class Cq {
   armSequence = 1;
   /** Where the datagram of the completion last polled came from. */
   source = { qpn: 0, hasGrh: false, pathBits: 0, serviceLevel: 0 };
-  readonly #node: DataPathNode;
+  readonly #node: AnyNode;
 
-  constructor(node: DataPathNode, logEntries = 6, fields: Initial<typeof cqc> = {}) {
+  constructor(node: AnyNode, logEntries = 6, fields: Initial<typeof cqc> = {}) {
     this.#node = node;
     this.cqn = takeNumber();
     this.logEntries = logEntries;
@@ -124,7 +124,7 @@ export class Cq {
 }
 
 /** A CQ buffer whose entries all belong to hardware in the first pass. */
-export function freshCqBuffer(node: DataPathNode, logEntries: number): number {
+export function freshCqBuffer(node: AnyNode, logEntries: number): number {
   const address = node.allocate(cqeBytes << logEntries);
   for (let entry = 0; entry < 1 << logEntries; entry++)
     cqe.fields.owner.set(node.view, address + entry * cqeBytes, 1);
@@ -142,7 +142,7 @@ export class Srq {
   readonly slot: number;
   readonly recordAddress: number;
   readonly #bufferAddress: number;
-  readonly #node: DataPathNode;
+  readonly #node: AnyNode;
   readonly #strideBytes = 64;
   readonly #count: number;
   #posted = 0;
@@ -150,7 +150,7 @@ export class Srq {
   readonly #free: number[];
   #tail: number;
 
-  constructor(node: DataPathNode, logWqes = 4, fields: Initial<typeof srqc> = {}) {
+  constructor(node: AnyNode, logWqes = 4, fields: Initial<typeof srqc> = {}) {
     this.#node = node;
     this.srqn = takeNumber();
     this.#count = 2 ** logWqes;
@@ -209,7 +209,7 @@ export class Srq {
 }
 
 export function writeReceiveList(
-  node: DataPathNode,
+  node: AnyNode,
   at: number,
   roomBytes: number,
   segments: readonly AnySegment[],

@@ -2,7 +2,7 @@
 import { indexFormOfKey } from '../../../abi/keys.ts';
 import { MptStatus, mpt } from '../../../abi/mpt.ts';
 import type { Initial } from '../../../base/index.ts';
-import type { DataPathNode } from './data-path-bench.ts';
+import type { AnyNode } from './data-path-bench.ts';
 
 /** Protection domain of everything that a spec does not give another one. */
 export const PD = 5;
@@ -59,7 +59,7 @@ export class Region {
   readonly address: number;
   readonly lengthBytes: number;
   readonly mptIndex: number;
-  readonly #node: DataPathNode;
+  readonly #node: AnyNode;
   readonly #pages: number[] = [];
   readonly #pageBytes: number;
   readonly #pageOffset: number;
@@ -67,7 +67,7 @@ export class Region {
   #status: number = MptStatus.VALID;
   readonly #fields: Initial<typeof mpt>;
 
-  constructor(node: DataPathNode, lengthBytes: number, options: RegionOptions = {}) {
+  constructor(node: AnyNode, lengthBytes: number, options: RegionOptions = {}) {
     this.#node = node;
     this.lengthBytes = lengthBytes;
     this.#pageBytes = 2 ** (options.logPageBytes ?? 12);

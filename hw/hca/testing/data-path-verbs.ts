@@ -19,7 +19,7 @@ import {
 import { inlineBytes, inlinePieces } from '../../../abi/wqe-inline.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { Initial } from '../../../base/index.ts';
-import { type DataPathNode, UAR_AREA_BYTES } from './data-path-bench.ts';
+import { type AnyNode, type DataPathNode, UAR_AREA_BYTES } from './data-path-bench.ts';
 import {
   Cq,
   pagesOf,
@@ -71,10 +71,10 @@ export interface QpOptions {
   readonly fields?: Initial<typeof qpc>;
 }
 
-export class Qp {
+export class Qp<Node extends AnyNode = DataPathNode> {
   readonly qpn: number;
   readonly slot: number;
-  readonly node: DataPathNode;
+  readonly node: Node;
   readonly recordAddress: number;
   readonly sqAddress: number;
   readonly rqAddress: number;
@@ -86,7 +86,7 @@ export class Qp {
   readonly #rqCount: number;
   readonly #rqStride: number;
 
-  constructor(node: DataPathNode, options: QpOptions) {
+  constructor(node: Node, options: QpOptions) {
     this.node = node;
     this.qpn = options.qpn ?? takeNumber();
     this.#sqLogCount = options.sqLogCount ?? 5;
@@ -326,16 +326,16 @@ function writeInline(view: DataView, bytes: Uint8Array, start: number, data: Uin
 }
 
 /** A connected pair with CQs of their own; PSNs near the end of their range, so that they wrap. */
-export function connectedPair(
-  a: DataPathNode,
-  b: DataPathNode,
+export function connectedPair<Node extends AnyNode = DataPathNode>(
+  a: Node,
+  b: Node,
   options: {
     readonly a?: Partial<QpOptions>;
     readonly b?: Partial<QpOptions>;
     readonly ackTimeout?: number;
     readonly path?: Initial<typeof addressPath>;
   } = {},
-): { a: Qp; b: Qp; aCq: Cq; bCq: Cq } {
+): { a: Qp<Node>; b: Qp<Node>; aCq: Cq; bCq: Cq } {
   const aCq = options.a?.sendCq ?? new Cq(a);
   const bCq = options.b?.sendCq ?? new Cq(b);
   const qpA = new Qp(a, { sendCq: aCq, ...options.a });

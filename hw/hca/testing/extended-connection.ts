@@ -38,7 +38,7 @@ export function extendedPair(
   from: DataPathNode,
   to: DataPathNode,
   ackTimeout?: number,
-): ReturnType<typeof connectedPair> {
+): ReturnType<typeof connectedPair<DataPathNode>> {
   const xrc = { serviceType: ServiceType.XRC, doorbellRecordAddress: 0n } as const;
   return connectedPair(from, to, {
     a: { fields: xrc },

@@ -8,7 +8,7 @@ import { expect } from 'vitest';
 import { PathMtu, QpState, type qpc, ServiceType } from '../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { Initial } from '../../../base/index.ts';
-import { DataPathBench, type DataPathNode } from './data-path-bench.ts';
+import { DataPathBench, type DataPathNode, ibtaCarrier } from './data-path-bench.ts';
 import {
   type Completion,
   Cq,
@@ -183,7 +183,7 @@ export class HostileScene<Draw> {
   }
 
   static async open<Draw>(port: HostilePort<Draw>): Promise<HostileScene<Draw>> {
-    const bench = new DataPathBench(port.options);
+    const bench = new DataPathBench(port.options, ibtaCarrier);
     await bench.bringUp();
     const scene = new HostileScene(bench, port);
     await bench.run(10);
@@ -322,7 +322,7 @@ export class HostileScene<Draw> {
 
   #psnOf(qpn: number): number {
     const victim = this.#victims.get(qpn);
-    return victim === undefined ? 0 : this.#node.dataPath.parts.qps.rows[victim.qp.slot]!.expectedPsn;
+    return victim === undefined ? 0 : this.#node.dataPath.parts.states.rows[victim.qp.slot]!.expectedPsn;
   }
 
   /** A forged packet with all the numbers of a connection is that connection's: no device can tell. */
@@ -341,7 +341,7 @@ export class HostileScene<Draw> {
 
   /** What a packet may leave behind: counts of reasons and answers, and where queue pairs are. */
   #traces(): string {
-    const { transport, pageFaults, qps } = this.#node.dataPath.parts;
+    const { transport, pageFaults, qps, states } = this.#node.dataPath.parts;
     const pairs = [...this.#qpns, ...SPECIAL_QPNS, ...(this.#ringQpn === -1 ? [] : [this.#ringQpn])];
     return [
       ...Object.entries(this.#counts()),
@@ -350,7 +350,8 @@ export class HostileScene<Draw> {
       this.#port.answerCount(this.bench),
       ...pairs.map((qpn) => {
         const { qp, receivesTaken } = this.#victims.get(qpn)!;
-        const { expectedPsn, state, messageKind, writeRemaining } = qps.rows[qp.slot]!;
+        const { state, messageKind, writeRemaining } = qps.rows[qp.slot]!;
+        const { expectedPsn } = states.rows[qp.slot]!;
         return [expectedPsn, state, messageKind, writeRemaining, receivesTaken].join();
       }),
     ].join();

@@ -20,7 +20,7 @@ import {
   WORD_RESPONSE_PKEY,
   xrcethWord,
 } from '../../../wire/index.ts';
-import type { PacketPort } from '../packets/packet-port.ts';
+import type { PacketPort } from '../ibta/packets/packet-port.ts';
 
 /** A packet as it reached a node. */
 export interface Packet {
@@ -116,6 +116,9 @@ export class TappedPort implements PacketPort, PacketReceiver {
   get receivePacketsMax(): number {
     return this.#port.receivePacketsMax;
   }
+
+  readonly holdReasons: readonly string[] = [];
+  readonly holdReason = -1;
 
   get outboundHeaders(): WirePort['outboundHeaders'] {
     return this.#port.outboundHeaders;

@@ -95,7 +95,7 @@ const queuePairs: QueuePairFormat = {
   storedBytes: CONTEXT_BYTES + addressPath.sizeBytes,
   pathOffset: CONTEXT_BYTES,
 
-  load(view, at, pair, previousState) {
+  load(view, at, pair, previousState, connections) {
     pair.state = view.getUint8(at);
     pair.sqLogCount = view.getUint8(at + 1);
     pair.rqLogCount = pair.sqLogCount;
@@ -129,14 +129,15 @@ const queuePairs: QueuePairFormat = {
     pair.readsOutstandingMax = 4;
     pair.readResourcesMax = 4;
     pair.remoteRights = 7;
-    if (previousState === QpState.INIT) pair.startReceiving(view.getUint32(at + 60, true));
-    if (previousState === QpState.RTR) pair.startSending(view.getUint32(at + 56, true));
+    if (previousState === QpState.INIT) connections.startReceiving(pair.slot, view.getUint32(at + 60, true));
+    if (previousState === QpState.RTR) connections.startSending(pair.slot, view.getUint32(at + 56, true));
   },
 
-  sync(view, at, pair) {
+  sync(view, at, pair, connections) {
+    const { nextSend, nextReceive } = connections.numbersOf(pair.slot);
     view.setUint8(at, pair.state);
-    view.setUint32(at + 56, pair.nextPsn, true);
-    view.setUint32(at + 60, pair.expectedPsn, true);
+    view.setUint32(at + 56, nextSend, true);
+    view.setUint32(at + 60, nextReceive, true);
   },
 
   receiveCqnAt: (view, at) => view.getUint32(at + 12, true),

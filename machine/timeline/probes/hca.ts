@@ -90,11 +90,12 @@ function watchDoorbells(stream: Stream, { dataPath: { parts, blocks }, domain }:
  * records add up to the report.
  */
 function watchOperations(stream: Stream, { dataPath: { parts }, domain }: Hca): void {
-  const { operations, qps, records } = parts;
+  const { operations, qps, records, states } = parts;
   const { clock } = domain;
   const before = new Float64Array(operationStages.length);
   around(operations, 'completed', (completed) => (request, cycle, isSilent) => {
-    const { wqeCounter, messageBytes, firstPsn, psnCount } = request;
+    const { wqeCounter, messageBytes, packetCount } = request;
+    const firstPsn = states.firstPsnOf(request);
     const opcode = operations.operationOf(request.qp, request.opcode);
     const row = operations.rows[opcode]!;
     const { count, lifePs, far } = row;
@@ -126,7 +127,7 @@ function watchOperations(stream: Stream, { dataPath: { parts }, domain }: Hca): 
       messageBytes,
       silent,
       firstPsn,
-      psnCount,
+      packetCount,
       destinationQpn,
     );
     if (isFar) return;

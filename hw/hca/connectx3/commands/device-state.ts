@@ -11,7 +11,7 @@ import { initHca } from '../../../../abi/index.ts';
 import type { Cycles, Decoded } from '../../../../base/index.ts';
 import type { BlockState } from '../../../../sim/index.ts';
 import type { CommandSetParts, CommandSetPorts } from '../../host-interface/index.ts';
-import type { MulticastGroups } from '../../receiver/index.ts';
+import type { MulticastGroups } from '../../ibta/receiver/index.ts';
 import type { IcmMap } from '../icm-map.ts';
 
 /** How far the device is up; a command needs at least one of these. */

@@ -1,0 +1,137 @@
+/** Makes the blocks of the IBTA transport, in the order of their stages, and hands each of them the parts that it declares. */
+import type { BlockAccount } from '../../../sim/index.ts';
+import type { EngineParts, TransportRoles } from '../transport/index.ts';
+import type { IbtaParts } from './ibta-parts.ts';
+import { Transmitter } from './packets/index.ts';
+import { DatagramReceiver, Receiver } from './receiver/index.ts';
+import { Acknowledgements, IbtaRequests, RetryTimers } from './requests/index.ts';
+import { Responder, ResponseEngine } from './responder/index.ts';
+
+type Parts = EngineParts & IbtaParts;
+
+/** The blocks by name. */
+export type IbtaBlocks = ReturnType<typeof makeIbtaBlocks>;
+
+export function makeIbtaBlocks(parts: Parts) {
+  const { states, loopback, roceLink } = parts;
+  const transmitter = makeTransmitter(parts);
+  const responses = makeResponses(parts);
+  const receiver = makeReceiver(parts);
+  return {
+    states,
+    loopback,
+    transmitter,
+    responses,
+    receiver,
+    roceLink,
+    ...makeRequestSide(parts, receiver.account),
+    ...makeResponseSide(parts, receiver.account),
+  };
+}
+
+/** The blocks that the engines reach, by their roles. */
+export const ibtaRoles = (b: IbtaBlocks): TransportRoles => ({
+  connections: b.states,
+  requestTransport: b.ibtaRequests,
+  outbound: b.transmitter,
+  inbound: b.receiver,
+  responses: b.responses,
+  frameSink: b.roceLink,
+});
+
+function makeTransmitter(parts: Parts): Transmitter {
+  const { lp, domain, config, dmaRead, qps, sram, records } = parts;
+  const { states, port, address, networkHeaders, requestPackets, responsePackets, loopback } = parts;
+  return new Transmitter({
+    lp,
+    domain,
+    config,
+    dmaRead,
+    port,
+    address,
+    qps,
+    states,
+    sram,
+    records,
+    requestPackets,
+    responsePackets,
+    loopback,
+    networkHeaders,
+  });
+}
+
+function makeResponses(parts: Parts): ResponseEngine {
+  const { domain, config, dmaRead, dmaWrite, qps, states, sram, sramView, allocateSram } = parts;
+  const { translator, pageFaults, responsePackets, readUnit, transport, diagnostics, costs } = parts;
+  return new ResponseEngine({
+    domain,
+    config,
+    dmaRead,
+    dmaWrite,
+    qps,
+    states,
+    sram,
+    sramView,
+    allocateSram,
+    translator,
+    pageFaults,
+    responsePackets,
+    readUnit,
+    transport,
+    diagnostics,
+    costs,
+  });
+}
+
+function makeReceiver(parts: Parts): Receiver {
+  const { lp, domain, config, port, address, specialQps, manager, groups } = parts;
+  const { qps, qpcCache, loopback, receiveTurns, received, violations, costs } = parts;
+  return new Receiver({
+    lp,
+    domain,
+    config,
+    port,
+    address,
+    specialQps,
+    manager,
+    groups,
+    qps,
+    qpcCache,
+    loopback,
+    receiveTurns,
+    received,
+    violations,
+    costs,
+  });
+}
+
+/** @param account of the receiver, whose stage works on answers */
+function makeRequestSide(parts: Parts, account: BlockAccount) {
+  const { lp, domain, config, qps, states, records, costs } = parts;
+  const { translator, pageFaults, received, transport, diagnostics } = parts;
+  const { datagrams } = records;
+  return {
+    timers: new RetryTimers({ lp, domain, config, qps, states, diagnostics }),
+    ibtaRequests: new IbtaRequests({ states, datagrams, costs }),
+    acknowledgements: new Acknowledgements(
+      { lp, qps, states, translator, pageFaults, received, transport, diagnostics },
+      account,
+    ),
+  };
+}
+
+/** @param account of the receiver, whose stage works on requests and datagrams */
+function makeResponseSide(parts: Parts, account: BlockAccount) {
+  const { domain, address, qps, cqs, srqs, states } = parts;
+  const { translator, pageFaults, received, violations, transport, diagnostics } = parts;
+  return {
+    datagrams: new DatagramReceiver(
+      { address, qps, pageFaults, received, violations, transport, diagnostics },
+      account,
+    ),
+    responder: new Responder(
+      { domain, cqs, srqs, states, translator, pageFaults, received, transport, diagnostics },
+      account,
+    ),
+  };
+}

@@ -1,0 +1,58 @@
+/** Memories, queues and counters of the IBTA transport. They are made once, before its blocks. */
+import { PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from '../packets/index.ts';
+import type { TransportSite } from '../transport/index.ts';
+import {
+  GlobalRoutes,
+  Loopback,
+  makeIbtaPacket,
+  type PacketPort,
+  type PortAddress,
+  ReceivedPackets,
+  RoceRoutes,
+  TransportCounters,
+} from './packets/index.ts';
+import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/index.ts';
+import { RoceLink } from './roce/index.ts';
+import { IbtaStates } from './state/index.ts';
+
+/** The port that the transport uses, and who manages it. */
+export interface IbtaAttachment {
+  /** Of InfiniBand; unused where the port is of Ethernet. */
+  readonly port: PacketPort;
+  readonly address: PortAddress;
+  readonly specialQps: SpecialQps;
+  readonly manager: EmbeddedManager;
+  readonly groups: MulticastGroups;
+}
+
+export type IbtaParts = ReturnType<typeof makeIbtaParts>;
+
+export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
+  const { config, qps, records, ethernet, violations, allocateSram, requestSlotBytes } = site;
+  const { address, specialQps, manager, groups } = attachment;
+  const roceLink = new RoceLink(ethernet, address, violations, qps);
+  const port = roceLink.isOn ? roceLink : attachment.port;
+  const loopback = new Loopback(config);
+  const received = new ReceivedPackets(port, loopback);
+  const queueOf = (packets: number, slotBytes: number) =>
+    new PacketQueue(packets, allocateSram(packets * slotBytes), makeIbtaPacket, slotBytes);
+  const headerParts = { qps, datagrams: records.datagrams, address };
+  return {
+    address,
+    specialQps,
+    manager,
+    groups,
+    port,
+    networkHeaders:
+      address.roce === undefined ? new GlobalRoutes(headerParts) : new RoceRoutes(headerParts, address.roce),
+    loopback,
+    received,
+    roceLink,
+    receiveBuffers: received,
+    frameNames: roceLink.isOn ? roceLink : undefined,
+    requestPackets: queueOf(config.transmitBufferPackets, requestSlotBytes),
+    responsePackets: queueOf(config.responseBufferPackets, PACKET_PAYLOAD_BYTES_MAX),
+    states: new IbtaStates(records.capacity),
+    transport: new TransportCounters(),
+  };
+}

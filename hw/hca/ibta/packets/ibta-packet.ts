@@ -1,0 +1,23 @@
+/** A packet of the IBTA transport on its way to the wire: the header fields of its slot. */
+import type { Wide } from '../../../../base/index.ts';
+import type { QueuePair } from '../../objects/index.ts';
+import { PacketSlot } from '../../packets/index.ts';
+
+/** Fields that are not Wide hold 32-bit integers. */
+export class IbtaPacket extends PacketSlot {
+  opcode = 0;
+  psn = 0;
+  flags = 0;
+  address: Wide = 0;
+  addressTop = 0;
+  key: Wide = 0;
+  dmaBytes = 0;
+  aeth = 0;
+  immediate = 0;
+  /** Operands of an atomic request (4 words, 8 with masks) or the result of an atomic (2 words). */
+  readonly operands = new Int32Array(8);
+}
+
+/** See PacketQueue. */
+export const makeIbtaPacket = (slot: number, payloadOffset: number, pair: QueuePair): IbtaPacket =>
+  new IbtaPacket(slot, payloadOffset, pair);

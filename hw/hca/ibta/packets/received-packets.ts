@@ -1,0 +1,114 @@
+/**
+ * Where received packets lie: in the wire port's buffer or in that of the loopback. The receiver selects the side whose
+ * packet it works on and turns to it; its two halves then find its headers here, whichever side it came from.
+ *
+ * A packet of the loopback is named by the complement of its offset, so that one number stands for both.
+ */
+import type { Cycles } from '../../../../base/index.ts';
+import {
+  ADDRESS_TOP_SHIFT,
+  FLOAT_VIRTUAL_ADDRESS,
+  operandBytes,
+  WORD_DESTINATION_QPN,
+  WORD_DMA_LENGTH,
+  WORD_LIDS,
+  WORD_OPCODE,
+  WORD_PACKET_FLAGS,
+  WORD_PAYLOAD_BYTES,
+  WORD_PSN,
+  WORD_REQUEST_PKEY,
+  WORD_RKEY,
+  xrcethWord,
+} from '../../../../wire/index.ts';
+import type { Loopback } from './loopback.ts';
+import type { PacketPort } from './packet-port.ts';
+import { traitsByOpcode } from './request-traits.ts';
+
+export class ReceivedPackets {
+  /** Of the packet being worked on. */
+  rxBytes: Uint8Array;
+  rxWords: Int32Array;
+  rxFloats: Float64Array;
+  /** True when it came by the loopback. */
+  isLoopback = false;
+  /** Place of its record in the buffer, and the cycle from which on it could be looked at. */
+  offset = 0;
+  arrivedCycle = 0;
+  /** What its headers say, and request-traits.ts of the opcode, which the receiver changes to that of RC for XRC. All are 32-bit integers. */
+  opcode = 0;
+  traits = 0;
+  destinationQpn = 0;
+  psn = 0;
+  flags = 0;
+  payloadBytes = 0;
+  lids = 0;
+  /** Of a RETH or AtomicETH, to be read as unsigned. */
+  key = 0;
+  dmaLength = 0;
+  readonly #port: PacketPort;
+  readonly #loopback: Loopback;
+
+  constructor(port: PacketPort, loopback: Loopback) {
+    this.#port = port;
+    this.#loopback = loopback;
+    this.rxBytes = port.rxBytes;
+    this.rxWords = port.rxWords;
+    this.rxFloats = port.rxFloats;
+  }
+
+  /** Most packets that can be received and not yet consumed. */
+  get receivePacketsMax(): number {
+    return this.#port.receivePacketsMax + this.#loopback.capacity;
+  }
+
+  select(isLoopback: boolean): void {
+    this.isLoopback = isLoopback;
+    const side = isLoopback ? this.#loopback : undefined;
+    this.rxBytes = side?.bytes ?? this.#port.rxBytes;
+    this.rxWords = side?.words ?? this.#port.rxWords;
+    this.rxFloats = side?.floats ?? this.#port.rxFloats;
+  }
+
+  /** Turns to the packet at `offset` of the selected side, which is there since `arrivedCycle`: reads its headers. */
+  turnTo(offset: number, arrivedCycle: Cycles): void {
+    const words = this.rxWords;
+    const word = offset >> 2;
+    const opcode = words[word + WORD_OPCODE]!;
+    this.offset = offset;
+    this.arrivedCycle = arrivedCycle;
+    this.opcode = opcode;
+    this.traits = traitsByOpcode[opcode]!;
+    this.destinationQpn = words[word + WORD_DESTINATION_QPN]!;
+    this.psn = words[word + WORD_PSN]!;
+    this.flags = words[word + WORD_PACKET_FLAGS]!;
+    this.payloadBytes = words[word + WORD_PAYLOAD_BYTES]!;
+    this.lids = words[word + WORD_LIDS]!;
+    this.key = words[word + WORD_RKEY]!;
+    this.dmaLength = words[word + WORD_DMA_LENGTH]!;
+  }
+
+  /** Virtual address of a RETH or AtomicETH, and its top. */
+  get virtualAddress(): number {
+    return this.rxFloats[(this.offset >> 3) + FLOAT_VIRTUAL_ADDRESS]!;
+  }
+
+  get virtualAddressTop(): number {
+    return this.rxWords[(this.offset >> 2) + WORD_REQUEST_PKEY]! >>> ADDRESS_TOP_SHIFT;
+  }
+
+  /** The SRQ that an XRC request names. */
+  get sharedReceiveQueue(): number {
+    return this.rxWords[xrcethWord(this.offset, operandBytes(this.opcode) + this.payloadBytes)]!;
+  }
+
+  /** A header word. */
+  word(word: number): number {
+    return this.rxWords[(this.offset >> 2) + word]!;
+  }
+
+  /** Gives a packet's buffer back, by its name. */
+  consume(name: number): void {
+    if (name < 0) this.#loopback.consume(~name);
+    else this.#port.consume(name);
+  }
+}

@@ -1,0 +1,540 @@
+/**
+ * The transmitter: sends complete packets to the wire port, one at a time.
+ *
+ *   response packets ─┐
+ *                     ├─> choose (see below) ─> header words and payload ─┬─> wire port
+ *   request packets  ─┘                                    to this very port:   └─> loopback
+ *
+ * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those behind it, but
+ * not the other queue. While both have a packet that can be sent, `hca.responseBurstPackets` responses go, then one request:
+ * with responses always first, a side that answers enough would never ask. Responses depend on nothing that requests hold: a
+ * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
+ */
+
+import { BlockCopier, type Cycles } from '../../../../base/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  type LogicalProcess,
+  NOT_STALLED,
+  stallReasons,
+} from '../../../../sim/index.ts';
+import {
+  ADDRESS_TOP_SHIFT,
+  bytesBeforeGrh,
+  FLAG_GRH,
+  FLAG_RETRANSMISSION,
+  FLOAT_VIRTUAL_ADDRESS,
+  grhPlace,
+  MANAGEMENT_LANE,
+  Opcode,
+  operandBytes,
+  PACKET_PAYLOAD_OFFSET,
+  PSN_MASK,
+  psnDistance,
+  WORD_AETH,
+  WORD_DATAGRAM_PKEY,
+  WORD_DATAGRAM_QKEY,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_DESTINATION_QPN,
+  WORD_DMA_LENGTH,
+  WORD_IMMEDIATE,
+  WORD_LIDS,
+  WORD_PSN,
+  WORD_RKEY,
+  xrcethWord,
+} from '../../../../wire/index.ts';
+import type { DmaReads } from '../../memory/index.ts';
+import {
+  ETHERNET_OPCODE_BASE,
+  noRecord,
+  type QpTable,
+  type QueuePair,
+  type SendRecord,
+  type SendRecords,
+  UD_OPCODE_BASE,
+  XRC_SERVICE,
+} from '../../objects/index.ts';
+import type { PacketQueue } from '../../packets/index.ts';
+import type { HcaConfig } from '../../parameters.ts';
+import type { IbtaState, IbtaStates } from '../state/index.ts';
+import { isLoopbackPath } from './grh.ts';
+import type { IbtaPacket } from './ibta-packet.ts';
+import type { Loopback } from './loopback.ts';
+import { MessageGaps, type MessageGapsConfig } from './message-gaps.ts';
+import type { NetworkHeaders } from './network-headers.ts';
+import type { PacketPort } from './packet-port.ts';
+import { isOwnLid, type PortAddress } from './port-address.ts';
+
+const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
+
+const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
+/** In place of a cycle: the packet is not complete. */
+const NOT_COMPLETE = -1;
+/** The port may have more of them, whose numbers follow these. */
+const stalls = stallReasons('payload', 'wire', 'formation', 'loopback');
+const STALL_OF_PORT = Object.keys(stalls).length;
+const {
+  payload: STALL_PAYLOAD,
+  wire: STALL_WIRE,
+  formation: STALL_FORMATION,
+  loopback: STALL_LOOPBACK,
+} = stalls;
+/** Beyond the opcodes of the reliable connection. */
+const RC_OPCODE_END = 0x20;
+
+/** Ways out, as bits: a packet for a multicast group takes both. */
+const WAY_CABLE = 1;
+const WAY_LOOPBACK = 2;
+
+export interface TransmitterPorts {
+  readonly requester: PacketSource & {
+    /** A request packet was handed to the wire port. */
+    requestSent(packet: IbtaPacket, cycle: Cycles): void;
+  };
+  readonly responses: PacketSource & {
+    /** The payload of a READ response could not be read. */
+    payloadFailed(packet: IbtaPacket, cycle: Cycles): void;
+  };
+  readonly errors: {
+    /** The payload of a request packet could not be read. */
+    payloadFailed(request: SendRecord, pair: QueuePair, cycle: Cycles): void;
+  };
+}
+
+/** A source of packets: the requester or the response engine. */
+interface PacketSource {
+  /** A slot of the queue became free. */
+  slotFreed(cycle: Cycles): void;
+}
+
+/** Parts of the device that {@link Transmitter} uses. */
+export interface TransmitterSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: MessageGapsConfig &
+    Pick<HcaConfig, 'transmitPacketCycles' | 'transmitBytesPerCycle' | 'responseBurstPackets'>;
+  readonly dmaRead: DmaReads;
+  readonly port: PacketPort;
+  readonly address: PortAddress;
+  readonly qps: QpTable;
+  readonly states: IbtaStates;
+  readonly sram: Uint8Array;
+  readonly records: SendRecords;
+  readonly requestPackets: PacketQueue<IbtaPacket>;
+  readonly responsePackets: PacketQueue<IbtaPacket>;
+  readonly loopback: Loopback;
+  readonly networkHeaders: NetworkHeaders;
+}
+
+export class Transmitter {
+  readonly account: BlockAccount;
+  repeatedPacketCount = 0;
+  droppedPacketCount = 0;
+  readonly requests: PacketQueue<IbtaPacket>;
+  readonly responses: PacketQueue<IbtaPacket>;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #dmaRead: DmaReads;
+  readonly #qps: QpTable;
+  readonly #states: IbtaStates;
+  readonly #networkHeaders: NetworkHeaders;
+  readonly #port: PacketPort;
+  readonly #loopback: Loopback;
+  readonly #address: PortAddress;
+  readonly #records: SendRecords;
+  readonly #copier = new BlockCopier();
+  readonly #sram: Uint8Array;
+  /** Of the configuration: cycles that a packet takes, and bytes of payload that a cycle takes. */
+  readonly #packetCycles: number;
+  readonly #bytesPerCycle: Cycles;
+  readonly #gaps: MessageGaps;
+  /** Responses that go in a row while a request could: of the configuration, and so far. */
+  readonly #responseBurstPackets: number;
+  #responsesInRow = 0;
+  /** Both queues had a packet to send when one was chosen. */
+  #isContended = false;
+  readonly #stage: number;
+  #requester!: TransmitterPorts['requester'];
+  #responses!: TransmitterPorts['responses'];
+  #errors!: TransmitterPorts['errors'];
+
+  constructor(setup: TransmitterSetup) {
+    const { port } = setup;
+    this.account = new BlockAccount('transmitter', stallReasons(...Object.keys(stalls), ...port.holdReasons));
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#dmaRead = setup.dmaRead;
+    this.#qps = setup.qps;
+    this.#states = setup.states;
+    this.#networkHeaders = setup.networkHeaders;
+    this.#port = port;
+    this.#loopback = setup.loopback;
+    this.#address = setup.address;
+    this.#records = setup.records;
+    this.#sram = setup.sram;
+    this.#packetCycles = setup.config.transmitPacketCycles;
+    this.#bytesPerCycle = setup.config.transmitBytesPerCycle;
+    this.#gaps = new MessageGaps(setup.config);
+    this.#responseBurstPackets = setup.config.responseBurstPackets;
+    this.requests = setup.requestPackets;
+    this.responses = setup.responsePackets;
+    this.#stage = setup.domain.addStage(this.#run, this);
+  }
+
+  /** The port may take a packet again. */
+  spaceFreed(): void {
+    this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
+  }
+
+  connect({ requester, responses, errors }: TransmitterPorts): void {
+    this.#requester = requester;
+    this.#responses = responses;
+    this.#errors = errors;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#domain.wake(this.#stage, cycle);
+  }
+
+  /** A DMA read into a slot is complete. */
+  payloadArrived(queue: PacketQueue<IbtaPacket>, packet: IbtaPacket, status: number, cycle: Cycles): void {
+    packet.pendingReads--;
+    if (status !== 0) packet.failure = status;
+    if (packet !== queue.oldest || !packet.isComplete) return;
+    this.wake(packet.readyCycle > cycle ? packet.readyCycle : cycle + 1);
+  }
+
+  reset(): void {
+    this.#dmaRead.withdrawPlaces();
+    this.requests.clear();
+    this.responses.clear();
+    this.#responsesInRow = 0;
+  }
+
+  /** Packets that are to leave. */
+  get heldCount(): number {
+    return this.requests.heldCount + this.responses.heldCount;
+  }
+
+  inspect(): BlockState {
+    const { requests, responses } = this;
+    return {
+      requestPackets: requests.heldCount,
+      responsePackets: responses.heldCount,
+      responsesInRow: this.#responsesInRow,
+    };
+  }
+
+  /** The stage: sends one packet. */
+  #run(cycle: Cycles): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    const queue = this.#choose(cycle);
+    if (queue === undefined) return;
+    let outcome = this.#send(queue, cycle);
+    if (outcome === STALL_LOOPBACK && queue === this.requests && this.#isContended)
+      outcome = this.#send(this.responses, cycle);
+    if (outcome !== NOT_STALLED) return this.account.stall(cycle, this.#reasonOf(outcome));
+    this.account.serve(cycle, this.#packetCycles);
+    this.#scheduleNext(cycle + this.#packetCycles);
+  }
+
+  /** The cable takes none: it is busy, or the port has a reason of its own. */
+  #reasonOf(outcome: number): number {
+    if (outcome !== STALL_WIRE) return outcome;
+    const { holdReason } = this.#port;
+    return holdReason === -1 ? STALL_WIRE : STALL_OF_PORT + holdReason;
+  }
+
+  /** Sends the oldest packet of a queue. NOT_STALLED, or why it has to wait. */
+  #send(queue: PacketQueue<IbtaPacket>, cycle: Cycles): number {
+    const packet = queue.oldest;
+    const isRepeated = this.#isRepeated(packet);
+    const flags = packet.flags | packet.pair.migrationFlag;
+    packet.flags = isRepeated ? flags | FLAG_RETRANSMISSION : flags & ~FLAG_RETRANSMISSION;
+    const discarded = this.#port.discardedCount;
+    const outcome = this.#isPlain(packet)
+      ? this.#sendByCable(packet, packet.flags, 0, cycle)
+      : this.#sendSpecial(packet, cycle);
+    if (outcome !== NOT_STALLED) return outcome;
+    if (queue === this.requests) this.#responsesInRow = 0;
+    else if (this.#isContended) this.#responsesInRow++;
+    if (this.#gaps.areThere) this.#gaps.left(packet, this.#leftCycle(packet));
+    if (isRepeated) this.repeatedPacketCount++;
+    else if (this.#port.discardedCount === discarded) noteSent(packet, this.#states.rows[packet.pair.slot]!);
+    this.#free(queue, packet.pair, cycle);
+    if (packet.request !== noRecord) this.#requester.requestSent(packet, cycle);
+    return NOT_STALLED;
+  }
+
+  /**
+   * Whether a packet's PSN has left before, of a reliable connection's request, READ response or atomic result. One
+   * that was queued and dropped before it left is not repeated; acknowledgements name PSNs and never are.
+   */
+  #isRepeated({ opcode, pair, psn, request }: IbtaPacket): boolean {
+    if (opcode >= RC_OPCODE_END || opcode === RC_ACKNOWLEDGE) return false;
+    const { unansweredPsn, unsentPsn } = this.#states.rows[pair.slot]!;
+    return psnDistance(psn, request === noRecord ? unansweredPsn : unsentPsn) < 0;
+  }
+
+  /** Schedules the next attempt at `cycle`, or when the cable becomes free if that is later. */
+  #scheduleNext(cycle: Cycles): void {
+    const { responses, requests } = this;
+    const packet = responses.oldest.isComplete ? responses.oldest : requests.oldest;
+    if (!packet.isComplete) return;
+    const fromPs = this.#domain.clock.edgePs(cycle);
+    const isForCable = isFit(packet) && packet.readyCycle <= cycle && this.#isPlain(packet);
+    const readyPs = isForCable
+      ? this.#port.expectPacket(fromPs, this.#formedPs(cycle, packet.payloadBytes) - fromPs)
+      : fromPs;
+    if (readyPs <= fromPs) return this.wake(cycle);
+    this.account.stall(cycle, STALL_WIRE);
+    this.#domain.wakeAfter(this.#stage, readyPs);
+  }
+
+  /** The queue to serve, or undefined: then the reason is accounted for and the next try is scheduled. */
+  #choose(cycle: Cycles): PacketQueue<IbtaPacket> | undefined {
+    const { responses, requests } = this;
+    const response = this.#headReadyCycle(responses, cycle);
+    const request = this.#headReadyCycle(requests, cycle);
+    const isRequest = request !== NOT_COMPLETE && request <= cycle;
+    if (response !== NOT_COMPLETE && response <= cycle) {
+      this.#isContended = isRequest;
+      return isRequest && this.#responsesInRow >= this.#responseBurstPackets ? requests : responses;
+    }
+    this.#isContended = false;
+    if (isRequest) return requests;
+    if (response !== NOT_COMPLETE || request !== NOT_COMPLETE) {
+      this.account.stall(cycle, STALL_FORMATION);
+      if (response !== NOT_COMPLETE) this.wake(response);
+      if (request !== NOT_COMPLETE) this.wake(request);
+    } else if (requests.isEmpty && responses.isEmpty) {
+      this.account.rest(cycle);
+    } else {
+      this.account.stall(cycle, STALL_PAYLOAD);
+    }
+    return undefined;
+  }
+
+  /**
+   * Cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not. Complete ones in
+   * front of it that are invalidated or could not be read are dropped.
+   */
+  #headReadyCycle(queue: PacketQueue<IbtaPacket>, cycle: Cycles): number {
+    for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
+      // A frame among requests is the frame transmitter's.
+      if (packet.pair.opcodeBase === ETHERNET_OPCODE_BASE) return NOT_COMPLETE;
+      if (isFit(packet)) return this.#gaps.areThere ? this.#readyAfterGap(packet) : packet.readyCycle;
+      const { request, pair } = packet;
+      this.droppedPacketCount++;
+      if (isCurrent(packet)) {
+        if (request === noRecord) this.#responses.payloadFailed(packet, cycle);
+        else this.#errors.payloadFailed(request, pair, cycle);
+      }
+      this.#free(queue, pair, cycle);
+    }
+    return NOT_COMPLETE;
+  }
+
+  #readyAfterGap(packet: IbtaPacket): Cycles {
+    return this.#gaps.readyCycle(packet, this.#formingCycles(packet.payloadBytes));
+  }
+
+  /** The loopback has room again. */
+  loopbackSpace(): void {
+    if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(this.#domain.cycle + 1);
+  }
+
+  #waysOf({ opcode, pair, request }: IbtaPacket): number {
+    return opcode >= UD_OPCODE_BASE ? this.#waysOfDatagram(request.number) : this.#waysOfConnected(pair);
+  }
+
+  /** A connected QP's packets to this very port never see the cable. */
+  #waysOfConnected(pair: QueuePair): number {
+    const address = this.#address;
+    const isToSelf =
+      isOwnLid(address, pair.remoteLid) ||
+      pair.isForcedBack === 1 ||
+      (pair.hasGrh === 1 && this.#isLoopbackPath(pair));
+    return isToSelf && address.isActive ? WAY_LOOPBACK : WAY_CABLE;
+  }
+
+  #isLoopbackPath({ slot }: QueuePair): boolean {
+    return isLoopbackPath(this.#address, this.#qps.bytes, this.#qps.pathOf(slot));
+  }
+
+  /** Subnet management goes on before the port is active. Packets to a multicast group go to the cable and to the loopback. */
+  #waysOfDatagram(record: number): number {
+    const { datagrams } = this.#records;
+    const lid = datagrams.destinationLid[record]!;
+    const isOpen = this.#address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
+    if (!isOpen) return WAY_CABLE;
+    if (datagrams.isToGroup[record] === 1) return WAY_CABLE | WAY_LOOPBACK;
+    if (isOwnLid(this.#address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
+    return lid === this.#address.embeddedManagerLid ? WAY_LOOPBACK : WAY_CABLE;
+  }
+
+  /** A packet as most are: of a connected QP, without GRH, for another port. */
+  #isPlain({ opcode, pair }: IbtaPacket): boolean {
+    return (
+      opcode < UD_OPCODE_BASE &&
+      pair.hasGrh === 0 &&
+      pair.isForcedBack === 0 &&
+      !isOwnLid(this.#address, pair.remoteLid)
+    );
+  }
+
+  /** Sends any packet the ways it has to go: NOT_STALLED, or why it has to wait. */
+  #sendSpecial(packet: IbtaPacket, cycle: Cycles): number {
+    const { pair, request } = packet;
+    const { datagrams } = this.#records;
+    const isDatagram = packet.opcode >= UD_OPCODE_BASE;
+    const ways = this.#waysOf(packet);
+    const grh = isDatagram ? datagrams.hasGrh[request.number]! : pair.hasGrh;
+    const lane = isDatagram ? datagrams.virtualLane[request.number]! : 0;
+    const flags = packet.flags | (grh === 1 ? FLAG_GRH : 0);
+    if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom) return STALL_LOOPBACK;
+    if ((ways & WAY_CABLE) !== 0) {
+      const outcome = this.#sendByCable(packet, flags, lane, cycle);
+      if (outcome !== NOT_STALLED) return outcome;
+    }
+    if ((ways & WAY_LOOPBACK) !== 0) {
+      const { bytes, words, floats } = this.#loopback;
+      const { payloadBytes } = packet;
+      const opcode = packet.opcode | pair.serviceBits;
+      const formedCycle = cycle + this.#formingCycles(payloadBytes);
+      const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
+      this.#fill(packet, flags, bytes, words, floats, offset);
+    }
+    return NOT_STALLED;
+  }
+
+  /** Cycle by which the last byte of the packet just sent has left, by the cable where it goes both ways. */
+  #leftCycle(packet: IbtaPacket): Cycles {
+    const isByCable = this.#isPlain(packet) || (this.#waysOf(packet) & WAY_CABLE) !== 0;
+    return isByCable ? this.#domain.clock.cycleAfter(this.#port.freePs) : this.#loopback.freeCycle;
+  }
+
+  /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
+  #sendByCable(packet: IbtaPacket, flags: number, lane: number, cycle: Cycles): number {
+    const { payloadBytes } = packet;
+    const opcode = packet.opcode | packet.pair.serviceBits;
+    const port = this.#port;
+    const formedPs = this.#formedPs(cycle, payloadBytes);
+    const headers = port.outboundHeaders;
+    headers.destinationQpn = this.#destinationQpn(packet);
+    headers.psn = packet.psn;
+    const offset = port.sendPacket(opcode, payloadBytes, flags, formedPs, lane);
+    if (offset < 0) return STALL_WIRE;
+    this.#fill(packet, flags, port.txBytes, port.txWords, port.txFloats, offset);
+    port.packetFilled(offset, packet.pair.slot);
+    return NOT_STALLED;
+  }
+
+  #destinationQpn({ opcode, pair, request }: IbtaPacket): number {
+    return opcode < UD_OPCODE_BASE ? pair.remoteQpn : this.#records.datagrams.destinationQpn[request.number]!;
+  }
+
+  /** Instant at which a packet begun at `cycle` is formed. */
+  #formedPs(cycle: Cycles, payloadBytes: number): number {
+    const formedCycle = payloadBytes === 0 ? cycle : cycle + this.#formingCycles(payloadBytes);
+    return this.#domain.clock.edgePs(formedCycle);
+  }
+
+  /** Cycles until all payload has passed from the packet buffer. */
+  #formingCycles(payloadBytes: number): number {
+    const width = this.#bytesPerCycle;
+    return ((payloadBytes + width - 1) / width) | 0;
+  }
+
+  /** The packet's words, operands and payload, into the record at `offset`. */
+  #fill(
+    packet: IbtaPacket,
+    flags: number,
+    bytes: Uint8Array,
+    words: Int32Array,
+    floats: Float64Array,
+    offset: number,
+  ): void {
+    const { opcode, payloadBytes, pair } = packet;
+    const isResponse = packet.request === noRecord;
+    const pkey = this.#address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;
+    const word = offset >> 2;
+    words[word + WORD_DESTINATION_QPN] = this.#destinationQpn(packet);
+    words[word + WORD_PSN] = packet.psn;
+    floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
+    words[word + WORD_RKEY] = packet.key;
+    words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
+    // P_Key and service level take the place of what the direction has not: an AETH or an immediate.
+    words[word + WORD_AETH] = isResponse ? packet.aeth : pkey | (packet.addressTop << ADDRESS_TOP_SHIFT);
+    words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
+    words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
+    if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
+    if (pair.serviceBits === XRC_SERVICE && !isResponse) fillXrceth(packet, words, offset);
+    if ((flags & FLAG_GRH) !== 0) this.#fillNetworkHeader(packet, bytes, offset);
+    const to = offset + PACKET_PAYLOAD_OFFSET;
+    if (payloadBytes > 0) this.#copier.copy(bytes, to, this.#sram, packet.payloadOffset, payloadBytes);
+    else fillOperands(packet, words, word);
+  }
+
+  /** The words in which a datagram's headers differ from those of a connected QP's packet. */
+  #fillDatagram(record: number, words: Int32Array, word: number): void {
+    const { datagrams } = this.#records;
+    words[word + WORD_DATAGRAM_PKEY] = datagrams.pkeyAndLevel[record]!;
+    words[word + WORD_DATAGRAM_QKEY] = datagrams.queueKey[record]!;
+    words[word + WORD_DATAGRAM_SOURCE_QPN] = datagrams.sourceQpn[record]!;
+    words[word + WORD_LIDS] = (datagrams.sourceLid[record]! << 16) | datagrams.destinationLid[record]!;
+  }
+
+  /** The network header, behind the payload. */
+  #fillNetworkHeader(packet: IbtaPacket, bytes: Uint8Array, offset: number): void {
+    const opcode = packet.opcode | packet.pair.serviceBits;
+    this.#networkHeaders.fill(packet, bytes, grhPlace(offset, bytesBeforeGrh(opcode, packet.payloadBytes)));
+  }
+
+  #free(queue: PacketQueue<IbtaPacket>, pair: QueuePair, cycle: Cycles): void {
+    queue.close();
+    pair.inPipelineCount--;
+    if (queue === this.requests) this.#requester.slotFreed(cycle);
+    else this.#responses.slotFreed(cycle);
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.requests.rebase(cycles);
+    this.responses.rebase(cycles);
+  }
+}
+
+/** A packet leaves for the first time: all PSNs up to its own have left, with a READ request those of its responses. */
+function noteSent(packet: IbtaPacket, state: IbtaState): void {
+  const { opcode, pair, psn } = packet;
+  if (opcode >= RC_OPCODE_END || opcode === RC_ACKNOWLEDGE) return;
+  if (packet.request === noRecord) state.unansweredPsn = (psn + 1) & PSN_MASK;
+  else if (opcode !== RC_RDMA_READ_REQUEST) state.unsentPsn = (psn + 1) & PSN_MASK;
+  else state.unsentPsn = (psn + Math.max(1, Math.ceil(packet.dmaBytes / pair.mtuBytes))) & PSN_MASK;
+}
+
+/** Responses answer for packets already accepted: they go out even if the QP has failed since. */
+function isCurrent({ sendGeneration, request, pair, generation }: IbtaPacket): boolean {
+  return (
+    sendGeneration === (request === noRecord ? 0 : pair.sendGeneration) && generation === request.generation
+  );
+}
+
+/** A complete packet that may be sent: still valid, and its payload was read. */
+function isFit(packet: IbtaPacket): boolean {
+  return isCurrent(packet) && packet.failure === 0;
+}
+
+/** The SRQ that an XRC request is for stands behind its payload. */
+function fillXrceth({ opcode, payloadBytes, request }: IbtaPacket, words: Int32Array, offset: number): void {
+  words[xrcethWord(offset, operandBytes(opcode) + payloadBytes)] = request.remoteSrqn;
+}
+
+/** Operands stand where other packets have their payload. */
+function fillOperands({ opcode, operands }: IbtaPacket, words: Int32Array, word: number): void {
+  const count = operandBytes(opcode) >> 2;
+  for (let index = 0; index < count; index++) words[word + WORD_PAYLOAD + index] = operands[index]!;
+}

@@ -1,0 +1,516 @@
+/**
+ * The receiver: takes packets from the wire port one at a time, in order, finds their QP, and hands them to the
+ * responder (requests), to the acknowledgement side (responses) or to the datagram receiver. A datagram for a multicast
+ * group is worked on once for each member here.
+ *
+ *   wire port ──> fifo (ICRC, parsing) ──┬──> QP, context ──> responder ──> payload writes, completions, responses
+ *    loopback ──> fifo ──────────────────┘            ├──> acknowledgements ──> payload writes, completions
+ *                                                     └──> datagram receiver ──> payload writes, completions
+ *
+ * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
+ */
+
+import { QpState } from '../../../../abi/index.ts';
+import type { Cycles } from '../../../../base/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+} from '../../../../sim/index.ts';
+import {
+  bytesBeforeGrh,
+  FLAG_GRH,
+  grhPlace,
+  Opcode,
+  PACKET_PAYLOAD_OFFSET,
+  WORD_DATAGRAM_SOURCE_QPN,
+  WORD_LIDS,
+  WORD_PAYLOAD_BYTES,
+  WORD_REQUEST_PKEY,
+  WORD_RESPONSE_PKEY,
+} from '../../../../wire/index.ts';
+import { WAIT } from '../../answers.ts';
+import type { CostAttribution } from '../../costs/index.ts';
+import type { ReceiveTurns } from '../../frames/index.ts';
+import { type ContextCache, type ContextPort, type ContextUser, PORT_RECEIVER } from '../../memory/index.ts';
+import {
+  type Qpn,
+  type QpSlot,
+  type QpTable,
+  type QueuePair,
+  UD_OPCODE_BASE,
+  XRC_SERVICE,
+} from '../../objects/index.ts';
+import { receiverStalls, STALL_COMPLETION, STALL_CONTEXT, STALL_DMA } from '../../packets/index.ts';
+import type { HcaConfig } from '../../parameters.ts';
+import type { PayloadWriter } from '../../receive-queue/index.ts';
+import type { DataPathViolation, ViolationCounters } from '../../statistics/index.ts';
+import {
+  exchangeGids,
+  FIRST_MULTICAST_LID,
+  IS_KNOWN,
+  IS_REQUEST,
+  isGrhForGroup,
+  isGrhForPort,
+  isGrhFromPath,
+  isOwnLid,
+  isSamePartition,
+  type Loopback,
+  type PacketPort,
+  type PortAddress,
+  type ReceivedPackets,
+} from '../packets/index.ts';
+import type { Acknowledgements } from '../requests/index.ts';
+import type { Responder } from '../responder/index.ts';
+import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
+import type { MulticastGroups } from './multicast-groups.ts';
+
+const { ERR, RTR } = QpState;
+
+/** Bits of an opcode that name the service. */
+const SERVICE_MASK = 0xe0;
+const QPN_MULTICAST = 0xffffff;
+/** Distance of QP1's block from QP0's in the special QPs: one place for each of two ports. */
+const PORTS = 2;
+
+/** Where the special QPs are. */
+export interface SpecialQps {
+  /** QPN of port 1's QP0, or 0 while there are none. */
+  readonly specialQpBase: number;
+}
+
+/** The subnet manager that stands in the HCA. */
+export interface EmbeddedManager {
+  /** Turns a management datagram into its answer, in place. False: it has none. */
+  answer(mad: Uint8Array): boolean;
+  /** Whether the answer goes on in another datagram. */
+  readonly hasNext: boolean;
+  /** Turns an answer, which has been received, into the next datagram of it, in place. */
+  next(mad: Uint8Array): void;
+}
+
+export interface ReceiverPorts {
+  readonly writer: PayloadWriter;
+  readonly responder: Responder;
+  readonly acknowledgements: Acknowledgements;
+  readonly datagrams: DatagramReceiver;
+}
+
+/** Parts of the device that {@link Receiver} uses. */
+export interface ReceiverSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: Pick<
+    HcaConfig,
+    'receiveLatencyCycles' | 'receiveBytesPerCycle' | 'receivePacketCycles' | 'receiveHeadCycles'
+  >;
+  readonly port: PacketPort;
+  readonly address: PortAddress;
+  readonly specialQps: SpecialQps;
+  readonly manager: EmbeddedManager;
+  readonly groups: MulticastGroups;
+  readonly qps: QpTable;
+  readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
+  readonly loopback: Loopback;
+  readonly receiveTurns: ReceiveTurns | undefined;
+  readonly received: ReceivedPackets;
+  readonly violations: ViolationCounters;
+  readonly costs: CostAttribution | undefined;
+}
+
+export class Receiver {
+  readonly account = new BlockAccount('receiver', receiverStalls);
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #manager: EmbeddedManager;
+  readonly #qps: QpTable;
+  readonly #violations: ViolationCounters;
+  readonly #costs: CostAttribution | undefined;
+  readonly #pairs: readonly QueuePair[];
+  readonly #contexts: ContextPort;
+  readonly #loopback: Loopback;
+  readonly #packets: ReceivedPackets;
+  readonly #address: PortAddress;
+  /** Packets that came by the cable, and by the loopback: as many as their buffers hold, each until it has left its buffer. */
+  readonly #arrived: Fifo;
+  readonly #looped: Fifo;
+  /** The fifo whose oldest packet is being worked on, and whether it is that of the loopback. */
+  #source: Fifo;
+  #isLoopback = false;
+  readonly #stage: number;
+  /** Of the configuration. */
+  readonly #latencyCycles: number;
+  readonly #bytesPerCycle: Cycles;
+  readonly #packetCycles: number;
+  readonly #headCycles: number;
+  #writer!: PayloadWriter;
+  #responder!: Responder;
+  #acknowledgements!: Acknowledgements;
+  #datagrams!: DatagramReceiver;
+  readonly #specialQps: SpecialQps;
+  readonly #groups: MulticastGroups;
+  /** On a port of Ethernet: see ReceiveTurns. */
+  readonly #turns: ReceiveTurns | undefined;
+  /** Members of the group that the packet is for, and the one being served. */
+  #memberCount = 0;
+  #member = 0;
+  /** The packet is an answer of the embedded subnet manager, which may go on; and the next datagram of it is to be put in its place. */
+  #isManagers = false;
+  #isFollowing = false;
+  /** QP of the packet being worked on. */
+  #active: QueuePair | undefined;
+
+  constructor(setup: ReceiverSetup) {
+    const { port, loopback } = setup;
+    this.#lp = setup.lp;
+    this.#domain = setup.domain;
+    this.#manager = setup.manager;
+    this.#qps = setup.qps;
+    this.#violations = setup.violations;
+    this.#costs = setup.costs;
+    this.#pairs = setup.qps.rows;
+    this.#contexts = setup.qpcCache.port(PORT_RECEIVER);
+    this.#loopback = loopback;
+    this.#packets = setup.received;
+    this.#address = setup.address;
+    this.#specialQps = setup.specialQps;
+    this.#groups = setup.groups;
+    this.#turns = setup.receiveTurns;
+    this.#arrived = new Fifo({
+      name: 'packets from the cable',
+      capacity: port.receivePacketsMax,
+      whenFull: 'never: the cable gives credits for what the receive buffers hold',
+    });
+    this.#looped = new Fifo({
+      name: 'packets from the loopback',
+      capacity: loopback.capacity,
+      whenFull: 'never: the transmitter waits for room in the loopback',
+    });
+    this.#source = this.#arrived;
+    this.#active = undefined;
+    this.#latencyCycles = setup.config.receiveLatencyCycles;
+    this.#bytesPerCycle = setup.config.receiveBytesPerCycle;
+    this.#packetCycles = setup.config.receivePacketCycles;
+    this.#headCycles = setup.config.receiveHeadCycles;
+    this.#stage = setup.domain.addStage(this.#run, this);
+  }
+
+  connect({ writer, responder, acknowledgements, datagrams }: ReceiverPorts): void {
+    this.#writer = writer;
+    this.#responder = responder;
+    this.#acknowledgements = acknowledgements;
+    this.#datagrams = datagrams;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#domain.wake(this.#stage, cycle);
+  }
+
+  /** Room for a completion became free. */
+  completionSpace(cycle: Cycles): void {
+    if (this.account.isStalledFor(STALL_COMPLETION)) this.wake(cycle + 1);
+  }
+
+  isServing(qp: QpSlot): boolean {
+    return this.#active?.slot === qp;
+  }
+
+  reset(): void {
+    while (!this.#arrived.isEmpty) this.#writer.finish(this.#arrived.pop());
+    while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
+    this.#active = undefined;
+    this.#memberCount = 0;
+    this.#isManagers = false;
+    this.#isFollowing = false;
+    this.#datagrams.reset();
+    this.#responder.reset();
+    this.#acknowledgements.reset();
+  }
+
+  /** Packets that have come and are not done with. */
+  get heldCount(): number {
+    return this.#arrived.count + this.#looped.count;
+  }
+
+  get fifos(): readonly Fifo[] {
+    return [this.#arrived, this.#looped];
+  }
+
+  inspect(): BlockState {
+    return {
+      active: this.#active?.slot ?? 'none',
+      fromCable: this.#arrived.values,
+      fromLoopback: this.#looped.values,
+      members: this.#memberCount,
+    };
+  }
+
+  /** A packet has come by the cable. */
+  packetArrived(offset: number, bytes: number): void {
+    const cycle =
+      this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
+    this.#arrived.push(offset, cycle);
+    this.#domain.wake(this.#stage, cycle);
+  }
+
+  /** A packet from this port to itself: it will be here at `arrivalCycle`. */
+  packetLooped(offset: number, arrivalCycle: Cycles): void {
+    const bytes = this.#loopback.words[(offset >> 2) + WORD_PAYLOAD_BYTES]!;
+    const cycle = arrivalCycle + this.#latencyCycles + this.#moveCycles(bytes);
+    this.#looped.push(offset, cycle);
+    this.wake(cycle);
+  }
+
+  /** Cycles that so much payload takes through the data path. */
+  #moveCycles(bytes: number): number {
+    if (bytes === 0) return 0;
+    const perCycle = this.#bytesPerCycle;
+    return ((bytes + perCycle - 1) / perCycle) | 0;
+  }
+
+  /** Turns to the packet that has been there longer. A packet begun is finished first. */
+  #selectSource(): void {
+    const isLoopback = this.#looped.headCycle < this.#arrived.headCycle;
+    if (isLoopback === this.#isLoopback) return;
+    this.#isLoopback = isLoopback;
+    this.#source = isLoopback ? this.#looped : this.#arrived;
+    this.#packets.select(isLoopback);
+  }
+
+  #run(cycle: Cycles): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#active === undefined && (this.#looped.count > 0 || this.#isLoopback)) this.#selectSource();
+    const source = this.#source;
+    if (this.#turns?.isOthers(this)) return this.#await(this.#turns, cycle);
+    if (source.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!source.isEmpty) this.wake(source.headCycle);
+      return;
+    }
+    this.#turns?.take(this);
+    const bytes = this.#process(source.head, cycle);
+    if (bytes === WAIT) return;
+    if (this.#active !== undefined) this.#contexts.used();
+    this.#active = this.#memberCount === 0 ? this.#nextAnswer() : this.#nextMember();
+    if (this.#active === undefined) {
+      this.#costs?.rests(PORT_RECEIVER);
+      this.#release(source.pop());
+    }
+    const passCycles = bytes === 0 ? 0 : this.#headCycles + this.#moveCycles(bytes);
+    const busyCycles = passCycles > this.#packetCycles ? passCycles : this.#packetCycles;
+    this.account.serve(cycle, busyCycles);
+    if (this.#active !== undefined) return this.wake(cycle + busyCycles);
+    this.#turns?.pass(cycle + busyCycles);
+    if (this.#arrived.count > 0 || this.#looped.count > 0) this.#wakeForNext(cycle + busyCycles);
+  }
+
+  /** The receiver of frames has its turn: the next one is this one's, if its packet can be seen. */
+  #await(turns: ReceiveTurns, cycle: Cycles): void {
+    if (this.#source.headCycle <= cycle) turns.awaitNext(this);
+    else if (!this.#source.isEmpty) this.wake(this.#source.headCycle);
+  }
+
+  /** There is a packet: it is looked at when it can be seen, not before `freeCycle`. */
+  #wakeForNext(freeCycle: Cycles): void {
+    const arrivedCycle = this.#arrived.headCycle;
+    const loopedCycle = this.#looped.headCycle;
+    const nextCycle = loopedCycle < arrivedCycle ? loopedCycle : arrivedCycle;
+    this.wake(nextCycle > freeCycle ? nextCycle : freeCycle);
+  }
+
+  /** The packet is worked off: its buffer is freed when its payload has left. */
+  #release(offset: number): void {
+    if (!this.#isLoopback) return this.#writer.finish(offset);
+    this.#loopback.received(offset);
+    this.#writer.finish(~offset);
+  }
+
+  #process(offset: number, cycle: Cycles): number {
+    let pair = this.#active;
+    const isBegun = pair !== undefined;
+    if (pair === undefined) {
+      this.#packets.turnTo(offset, this.#source.headCycle);
+      pair = this.#findQp();
+      if (pair === undefined) return 0;
+      this.#active = pair;
+      if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
+    }
+    if (!this.#contexts.access(pair.slot, true)) {
+      this.account.stall(cycle, STALL_CONTEXT);
+      return WAIT;
+    }
+    if (this.#isFollowing && !this.#follow(cycle)) return WAIT;
+    if (isBegun && !takesRequests(pair)) {
+      // The QP has failed since.
+      this.#isManagers = false;
+      this.#responder.reset();
+      this.#acknowledgements.reset();
+      this.#datagrams.reset();
+      return 0;
+    }
+    if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams.process(offset, pair.slot, cycle);
+    return (this.#packets.traits & IS_REQUEST) !== 0
+      ? this.#responder.process(pair, cycle)
+      : this.#acknowledgements.process(pair, cycle);
+  }
+
+  /** Works on a request of the peer's, or on an answer to one of the QP's own. */
+  #noteWork(costs: CostAttribution, pair: QueuePair): void {
+    const packet = this.#packets;
+    if ((packet.traits & IS_REQUEST) === 0) return costs.worksOnAnswerOf(PORT_RECEIVER, pair, packet.psn);
+    const isDatagram = pair.opcodeBase === UD_OPCODE_BASE;
+    costs.worksOnNewPacket(PORT_RECEIVER, {
+      sourceQpn: isDatagram ? packet.word(WORD_DATAGRAM_SOURCE_QPN) : pair.remoteQpn,
+      number: packet.psn,
+      isLoopback: this.#isLoopback,
+    });
+  }
+
+  /** Packets whose DLID is neither ours, a multicast LID nor the permissive LID are dropped as misrouted. */
+  #isForUs(lid: number): boolean {
+    return lid === this.#address.lid || lid >= FIRST_MULTICAST_LID || isOwnLid(this.#address, lid);
+  }
+
+  /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
+  #findQp(): QueuePair | undefined {
+    const packet = this.#packets;
+    const lid = packet.lids & 0xffff;
+    if (!this.#isLoopback) {
+      if (!this.#isForUs(lid)) return this.#drop('packetForeignLid');
+    } else if (lid === this.#address.embeddedManagerLid && !this.#askManager()) return undefined;
+    const qpn = packet.destinationQpn;
+    if (qpn === QPN_MULTICAST) return this.#firstMember();
+    const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.specialQpn(qpn);
+    const slot = number === -1 ? -1 : this.#qps.slotOf(number);
+    if (slot === -1) return this.#drop('packetUnknownQp');
+    const pair = this.#pairs[slot]!;
+    const { traits } = packet;
+    if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.serviceBits)
+      return this.#drop('packetOpcode');
+    if (pair.opcodeBase !== UD_OPCODE_BASE && !this.#isInPartition(pair)) return this.#drop('packetPkey');
+    const hasGrh = (packet.flags & FLAG_GRH) !== 0;
+    if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(pair, hasGrh))
+      return this.#drop('packetForeignGid');
+    const isReady = takesRequests(pair) && ((traits & IS_REQUEST) !== 0 || pair.state !== RTR);
+    if (!isReady) return this.#drop('packetQpState');
+    if (pair.serviceBits === XRC_SERVICE) packet.opcode -= XRC_SERVICE;
+    return pair;
+  }
+
+  /** A connection takes packets of its partition only (9.6.1.1, 10.9.1); others are counted by the port. */
+  #isInPartition(pair: QueuePair): boolean {
+    const packet = this.#packets;
+    const place = (packet.traits & IS_REQUEST) !== 0 ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
+    if (isSamePartition(this.#address.pkeys[pair.pkeyIndex]!, packet.word(place))) return true;
+    this.#address.countPkeyViolation();
+    return false;
+  }
+
+  /** A datagram to the embedded subnet manager comes back as its answer: same packet, ends exchanged. False: there is none. */
+  #askManager(): boolean {
+    const packet = this.#packets;
+    const { rxBytes, rxWords, offset, payloadBytes, lids } = packet;
+    if (packet.opcode !== Opcode.UD_SEND_ONLY || packet.destinationQpn > QPN_GENERAL_SERVICES) {
+      this.#drop('packetForeignLid');
+      return false;
+    }
+    const at = offset + PACKET_PAYLOAD_OFFSET;
+    if (!this.#manager.answer(rxBytes.subarray(at, at + payloadBytes))) return false;
+    this.#isManagers = true;
+    packet.lids = (lids << 16) | (lids >>> 16);
+    rxWords[(offset >> 2) + WORD_LIDS] = packet.lids;
+    if ((packet.flags & FLAG_GRH) !== 0) exchangeGids(rxBytes, this.#grhPlace());
+    return true;
+  }
+
+  /** The QP once more, if the embedded subnet manager has another datagram for it. */
+  #nextAnswer(): QueuePair | undefined {
+    this.#isFollowing = this.#isManagers && this.#manager.hasNext;
+    if (!this.#isFollowing) this.#isManagers = false;
+    return this.#isFollowing ? this.#active : undefined;
+  }
+
+  /** Puts the next datagram of an answer in the place of the one before. False: that one has not all left for memory. */
+  #follow(cycle: Cycles): boolean {
+    if (!this.#writer.awaitLeft()) {
+      this.account.stall(cycle, STALL_DMA);
+      return false;
+    }
+    const { rxBytes, offset, payloadBytes } = this.#packets;
+    const at = offset + PACKET_PAYLOAD_OFFSET;
+    this.#manager.next(rxBytes.subarray(at, at + payloadBytes));
+    this.#isFollowing = false;
+    return true;
+  }
+
+  #drop(violation: DataPathViolation): undefined {
+    this.#violations.count(violation);
+  }
+
+  /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
+  specialQpn(qpn: Qpn): number {
+    const base = this.#specialQps.specialQpBase;
+    if (base === 0) return -1;
+    return qpn === QPN_SUBNET_MANAGEMENT ? base : base + PORTS;
+  }
+
+  /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
+  #hasRightGrh(pair: QueuePair, hasGrh: boolean): boolean {
+    const isConnected = pair.opcodeBase !== UD_OPCODE_BASE;
+    if (!hasGrh) return !isConnected || pair.hasGrh === 0;
+    const bytes = this.#packets.rxBytes;
+    const grh = this.#grhPlace();
+    if (!isGrhForPort(this.#address, bytes, grh)) return false;
+    return (
+      !isConnected ||
+      pair.hasGrh === 0 ||
+      isGrhFromPath(bytes, grh, this.#qps.bytes, this.#qps.pathOf(pair.slot))
+    );
+  }
+
+  #grhPlace(): number {
+    const { offset, opcode, payloadBytes } = this.#packets;
+    return grhPlace(offset, bytesBeforeGrh(opcode, payloadBytes));
+  }
+
+  /** The first member of the group that takes the packet, if any; packets of groups without a member here are not counted. */
+  #firstMember(): QueuePair | undefined {
+    const packet = this.#packets;
+    const hasGrh = (packet.flags & FLAG_GRH) !== 0;
+    const isDatagram = (packet.opcode & SERVICE_MASK) === UD_OPCODE_BASE;
+    if (!hasGrh || !isDatagram || (packet.traits & IS_KNOWN) === 0) return this.#drop('packetOpcode');
+    const grh = this.#grhPlace();
+    if (!isGrhForGroup(packet.rxBytes, grh)) return this.#drop('packetForeignGid');
+    this.#memberCount = this.#groups.find(packet.rxBytes, grh);
+    this.#member = -1;
+    return this.#memberCount === 0 ? undefined : this.#nextMember();
+  }
+
+  /** The next member that takes the packet, if there is one left. */
+  #nextMember(): QueuePair | undefined {
+    const source = this.#packets.word(WORD_DATAGRAM_SOURCE_QPN);
+    while (++this.#member < this.#memberCount) {
+      const qpn = this.#groups.memberQpn(this.#member);
+      const isEcho = this.#packets.isLoopback && qpn === source && this.#groups.blocksLoopback(this.#member);
+      const slot = qpn === -1 || isEcho ? -1 : this.#qps.slotOf(qpn);
+      if (slot === -1) continue;
+      const pair = this.#pairs[slot]!;
+      if (pair.opcodeBase === UD_OPCODE_BASE && takesRequests(pair)) return pair;
+    }
+    this.#memberCount = 0;
+    return undefined;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#arrived.rebase(cycles);
+    this.#looped.rebase(cycles);
+    this.#packets.arrivedCycle -= cycles;
+  }
+}
+
+function takesRequests(pair: QueuePair): boolean {
+  return pair.state >= RTR && pair.state !== ERR;
+}

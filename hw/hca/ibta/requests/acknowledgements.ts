@@ -1,0 +1,423 @@
+/**
+ * The acknowledgement side of the requester: takes ACKs, NAKs, READ responses and atomic results, has the send work
+ * requests complete that they are for, and sends the requester back when packets have to be repeated.
+ *
+ * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN completes all before it, but
+ * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.8.3).
+ *
+ * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the missing response
+ * is asked for again, once, at the cost of one retry. What else comes of the old series is dropped; when the response to the
+ * repeated request is lost as well, the ACK timeout asks for it.
+ *
+ * So it is where a later request is refused, be it by an RNR NAK: the answer that is missing is asked for at once, what was refused comes
+ * again behind it, and is refused again if it still has to be. Neither the delay that the RNR NAK names nor an RNR retry is taken for it; Linux'
+ * requesters do the same (drivers/infiniband/hw/hfi1/rc.c, do_rc_ack; drivers/infiniband/sw/rxe/rxe_comp.c, check_psn). Operations over
+ * on-demand pages owe much to it: an answer to a READ or atomic that finds no page at the requester is dropped and asked for as soon as the
+ * page is there, and a later request that was answered RNR NAK meanwhile, for a page at the responder, goes with it.
+ */
+
+import { CqeSyndrome, QpState, WqeOpcode } from '../../../../abi/index.ts';
+import type { Cycles } from '../../../../base/index.ts';
+import type { BlockAccount, BlockState, LogicalProcess } from '../../../../sim/index.ts';
+import {
+  AethKind,
+  CREDIT_CODE_INVALID,
+  creditCountByCode,
+  endsMessage,
+  NakCode,
+  Opcode,
+  PSN_MASK,
+  psnAdd,
+  psnDistance,
+  syndromeKind,
+  syndromeValue,
+  WORD_AETH,
+} from '../../../../wire/index.ts';
+import { ABSENT, DONE, type MemoryAnswer, WAIT } from '../../answers.ts';
+import {
+  ENDED_BY_ANSWER,
+  ENDED_BY_RNR_DELAY,
+  ENDED_BY_TIMEOUT,
+  endAttempts,
+  noRecord,
+  type QpSlot,
+  type QpTable,
+  type QueuePair,
+  type SendRecord,
+} from '../../objects/index.ts';
+import { STALL_COMPLETION } from '../../packets/index.ts';
+import type { PayloadWriter } from '../../receive-queue/index.ts';
+import type { RequestCompletion } from '../../requester/index.ts';
+import {
+  PARKED_CREDITS,
+  PARKED_PAGE_FAULT,
+  PARKED_RETRY_DELAY,
+  PARKED_TRANSPORT_WINDOW,
+  type SendScheduler,
+} from '../../send-queue/index.ts';
+import type { DiagnosticCounters } from '../../statistics/index.ts';
+import { countNak, type ReceivedPackets, type TransportCounters } from '../packets/index.ts';
+import type { IbtaStates } from '../state/index.ts';
+import { psnsLeft } from './ibta-requests.ts';
+import { ResponsePlacement, type ResponsePlacementSetup } from './response-placement.ts';
+import type { RetryTimers } from './retry-timers.ts';
+
+const { ACK } = AethKind;
+const { ERR } = QpState;
+const { RC_ACKNOWLEDGE } = Opcode;
+const { TRANSPORT_RETRY_EXC_ERR } = CqeSyndrome;
+
+const RNR_RETRY_FOREVER = 7;
+const NO_PSN = -1;
+
+export interface AcknowledgementPorts {
+  readonly completion: RequestCompletion;
+  readonly scheduler: SendScheduler;
+  readonly timers: RetryTimers;
+  readonly writer: PayloadWriter;
+  readonly ends: {
+    /** The head record completes without an answer, but there is no room for its CQE yet. */
+    waits(pair: QueuePair): void;
+    /** The same when the head record has an error found on this side. */
+    completeLocally(pair: QueuePair, cycle: Cycles): void;
+  };
+}
+
+/** Parts of the device that {@link Acknowledgements} uses. */
+export interface AcknowledgementsSetup extends ResponsePlacementSetup {
+  readonly lp: LogicalProcess;
+  readonly qps: QpTable;
+  readonly states: IbtaStates;
+  readonly received: ReceivedPackets;
+  readonly transport: TransportCounters;
+  readonly diagnostics: DiagnosticCounters;
+}
+
+export class Acknowledgements {
+  readonly #lp: LogicalProcess;
+  readonly #qps: QpTable;
+  readonly #states: IbtaStates;
+  readonly #transport: TransportCounters;
+  readonly #diagnostics: DiagnosticCounters;
+  readonly #packet: ReceivedPackets;
+  readonly #placement: ResponsePlacement;
+  readonly #account: BlockAccount;
+  #writer!: PayloadWriter;
+  #completion!: RequestCompletion;
+  #scheduler!: SendScheduler;
+  #timers!: RetryTimers;
+  #ends!: AcknowledgementPorts['ends'];
+  /** The payload of the packet being worked on is being placed. */
+  #isPlacing = false;
+
+  /** @param account that of the receiver, whose stage works on answers */
+  constructor(setup: AcknowledgementsSetup, account: BlockAccount) {
+    this.#lp = setup.lp;
+    this.#qps = setup.qps;
+    this.#states = setup.states;
+    this.#transport = setup.transport;
+    this.#diagnostics = setup.diagnostics;
+    this.#packet = setup.received;
+    this.#placement = new ResponsePlacement(setup, account);
+    this.#account = account;
+  }
+
+  connect({ completion, scheduler, timers, writer, ends }: AcknowledgementPorts): void {
+    this.#completion = completion;
+    this.#scheduler = scheduler;
+    this.#timers = timers;
+    this.#writer = writer;
+    this.#ends = ends;
+    this.#placement.connect({ writer });
+  }
+
+  /** Works on the response that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
+  process(pair: QueuePair, cycle: Cycles): number {
+    const { opcode, psn } = this.#packet;
+    const { nextPsn, lastAckedPsn } = this.#states.rows[pair.slot]!;
+    const newest = psnDistance(psn, (nextPsn - 1) & PSN_MASK);
+    const oldest = psnDistance(psn, lastAckedPsn);
+    if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
+      if (opcode === RC_ACKNOWLEDGE) this.#countNak();
+      if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE) this.#transport.count('unexpectedResponse');
+      return 0;
+    }
+    if (opcode !== RC_ACKNOWLEDGE) return this.#processData(pair, opcode, psn, cycle);
+    const aeth = this.#packet.word(WORD_AETH);
+    const syndrome = aeth >>> 24;
+    if (syndromeKind(syndrome) === ACK) {
+      if (!this.#completeThrough(pair, psn, cycle)) return WAIT;
+      this.#takeCredits(pair, syndromeValue(syndrome), aeth & PSN_MASK, cycle);
+      return 0;
+    }
+    // A NAK acknowledges everything before the PSN it names.
+    if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
+    // Behind a response that is missing: the request that it refuses, or puts off, is sent again with that one's (see above).
+    const head = pair.recordHead;
+    const isBehind = head.isReadOrAtomic === 1 && head.packetCount > 0 && this.#isAfter(psn, head);
+    const isOver = head === noRecord || pair.state === ERR || isBehind;
+    const taken = isOver ? 0 : this.#takeNak(pair, psn, syndrome, cycle);
+    if (taken !== WAIT) this.#countNak();
+    return taken;
+  }
+
+  /** Counts the packet being worked on if it is a NAK: once, when it is done with. */
+  #countNak(): void {
+    const syndrome = this.#packet.word(WORD_AETH) >>> 24;
+    if (syndromeKind(syndrome) === ACK) return;
+    countNak(syndrome, 'Received', this.#transport, this.#diagnostics);
+  }
+
+  #isAfter(psn: number, request: SendRecord): boolean {
+    return psnDistance(psn, this.#states.lastPsnOf(request)) > 0;
+  }
+
+  /** PSN of the response that a READ or atomic waits for. */
+  #missingPsnOf(request: SendRecord): number {
+    return (this.#states.firstPsnOf(request) + request.responsesReceived) & PSN_MASK;
+  }
+
+  /** No progress for a whole timeout while packets are outstanding. */
+  ackTimedOut(qp: QpSlot, cycle: Cycles): void {
+    const pair = this.#qps.rows[qp]!;
+    if (pair.state === ERR || pair.recordHead === noRecord) return;
+    const { nowPs } = this.#lp;
+    if (pair.parkedFor === PARKED_PAGE_FAULT) {
+      // The answer is not late: it was dropped here, or its request has not been sent.
+      pair.lastProgressPs = nowPs;
+      this.#timers.sent(pair, nowPs);
+      return;
+    }
+    if (pair.retriesLeft === 0) {
+      pair.recordHead.syndrome = TRANSPORT_RETRY_EXC_ERR;
+      this.#ends.completeLocally(pair, cycle);
+      return;
+    }
+    pair.retriesLeft--;
+    pair.lastProgressPs = nowPs;
+    this.#goBack(pair, psnAdd(this.#states.rows[qp]!.lastAckedPsn, 1), cycle, ENDED_BY_TIMEOUT);
+  }
+
+  /** The RNR delay of a QP is over. */
+  rnrWaitOver(pair: QueuePair, cycle: Cycles): void {
+    endAttempts(pair.recordCursor, cycle, ENDED_BY_RNR_DELAY);
+    if (pair.parkedFor === PARKED_RETRY_DELAY) this.#scheduler.unpark(pair, cycle + 1);
+  }
+
+  /** Sends again from `psn` on: everything queued and not yet on the wire is invalidated (9.7.6.1). For what: ENDED_BY_. */
+  #goBack(pair: QueuePair, psn: number, cycle: Cycles, endedBy = ENDED_BY_ANSWER): void {
+    let request = pair.recordHead;
+    while (request !== noRecord && (request.packetCount === 0 || this.#isAfter(psn, request)))
+      request = request.next;
+    if (request === noRecord) return;
+    endAttempts(request, cycle, endedBy);
+    pair.sendGeneration++;
+    pair.recordCursor = request;
+    pair.packetCursor =
+      request.opcode === WqeOpcode.RDMA_READ
+        ? request.responsesReceived
+        : Math.max(0, psnDistance(psn, this.#states.firstPsnOf(request)));
+    // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
+    const reason = pair.parkedFor;
+    if (reason !== PARKED_RETRY_DELAY && reason !== PARKED_PAGE_FAULT)
+      this.#scheduler.unpark(pair, cycle + 1);
+    this.#scheduler.makeReady(pair, cycle + 1);
+  }
+
+  reset(): void {
+    this.#isPlacing = false;
+  }
+
+  inspect(): BlockState {
+    return { isPlacing: this.#isPlacing };
+  }
+
+  /** Completes all records whose last PSN lies at or before `psn`. False: waits for room for a CQE. */
+  #completeThrough(pair: QueuePair, psn: number, cycle: Cycles): boolean {
+    const completion = this.#completion;
+    let head = pair.recordHead;
+    let isMissing = false;
+    for (; head !== noRecord; head = pair.recordHead) {
+      if (head.packetCount === 0) {
+        if (!completion.completeLocally(pair, cycle)) return this.#waitForCompletion(cycle);
+        if (pair.recordHead === head) break;
+        if (pair.state === ERR) return true;
+        continue;
+      }
+      if (psnDistance(this.#states.lastPsnOf(head), psn) > 0) break;
+      // What came later was answered: the response of this one is lost.
+      isMissing = head.isReadOrAtomic === 1;
+      if (isMissing) break;
+      if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
+    }
+    const acknowledged = head === noRecord ? psn : this.#acknowledgedBy(head, psn);
+    if (psnDistance(acknowledged, this.#states.rows[pair.slot]!.lastAckedPsn) > 0)
+      this.#advance(pair, acknowledged, cycle);
+    if (isMissing) return this.#askAgain(pair, this.#missingPsnOf(head), cycle);
+    if (head !== noRecord && !completion.completeLocally(pair, cycle)) this.#ends.waits(pair);
+    return true;
+  }
+
+  /** All up to `psn` is acknowledged: the next request may start if it waits for as many PSNs (9.7.2). */
+  #advance(pair: QueuePair, psn: number, cycle: Cycles): void {
+    const state = this.#states.rows[pair.slot]!;
+    state.lastAckedPsn = psn;
+    this.#timers.progress(pair);
+    if (pair.parkedFor === PARKED_TRANSPORT_WINDOW && state.psnsWanted <= psnsLeft(state))
+      this.#scheduler.unpark(pair, cycle + 1);
+  }
+
+  /**
+   * The response for `psn`, the oldest one that the QP waits for, was lost. Once for each gap: what comes until it is
+   * there belongs to the old series. False: waits for room for a CQE.
+   */
+  #askAgain(pair: QueuePair, psn: number, cycle: Cycles): boolean {
+    const state = this.#states.rows[pair.slot]!;
+    if (psn === state.missingPsn) return true;
+    if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
+    this.#transport.count('missingResponse');
+    pair.retriesLeft--;
+    state.missingPsn = psn;
+    this.#goBack(pair, psn, cycle);
+    return true;
+  }
+
+  #waitForCompletion(cycle: Cycles): boolean {
+    this.#account.stall(cycle, STALL_COMPLETION);
+    return false;
+  }
+
+  /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
+  #takeCredits(pair: QueuePair, code: number, msn: number, cycle: Cycles): void {
+    this.#states.rows[pair.slot]!.ssnLimit =
+      code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
+    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(pair, cycle + 1);
+  }
+
+  #takeNak(pair: QueuePair, psn: number, syndrome: number, cycle: Cycles): number {
+    if (syndromeKind(syndrome) === AethKind.RNR_NAK)
+      return this.#takeRnrNak(pair, psn, syndromeValue(syndrome), cycle);
+    const code = syndromeValue(syndrome);
+    if (code === NakCode.PSN_SEQUENCE_ERROR) {
+      if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle);
+      pair.retriesLeft--;
+      this.#goBack(pair, psn, cycle);
+      return 0;
+    }
+    const error =
+      code === NakCode.REMOTE_ACCESS_ERROR
+        ? CqeSyndrome.REMOTE_ACCESS_ERR
+        : code === NakCode.REMOTE_OPERATIONAL_ERROR
+          ? CqeSyndrome.REMOTE_OP_ERR
+          : CqeSyndrome.REMOTE_INVAL_REQ_ERR;
+    return this.#failOrWait(pair, error, cycle);
+  }
+
+  #takeRnrNak(pair: QueuePair, psn: number, timerCode: number, cycle: Cycles): number {
+    if (pair.rnrRetryCountMax !== RNR_RETRY_FOREVER) {
+      if (pair.rnrRetriesLeft === 0) return this.#failOrWait(pair, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
+      pair.rnrRetriesLeft--;
+    }
+    this.#goBack(pair, psn, cycle);
+    this.#scheduler.park(pair, PARKED_RETRY_DELAY);
+    this.#timers.waitRnr(pair, timerCode, cycle);
+    return 0;
+  }
+
+  #failOrWait(pair: QueuePair, syndrome: number, cycle: Cycles): 0 | typeof WAIT {
+    if (this.#completion.fail(pair, syndrome, cycle)) return 0;
+    this.#account.stall(cycle, STALL_COMPLETION);
+    return WAIT;
+  }
+
+  /** A READ response or an atomic's result: belongs to the oldest READ or atomic, and acknowledges all before it. */
+  #processData(pair: QueuePair, opcode: number, psn: number, cycle: Cycles): number {
+    if (!this.#isPlacing) {
+      if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
+      const request = pair.recordHead;
+      if (request === noRecord || pair.state === ERR) return 0;
+      const expected = this.#missingPsnOf(request);
+      if (request.isReadOrAtomic === 1 && psnDistance(psn, expected) > 0) {
+        if (expected === this.#states.rows[pair.slot]!.missingPsn)
+          this.#transport.count('unexpectedResponse');
+        return this.#askAgain(pair, expected, cycle) ? 0 : WAIT;
+      }
+      if (request.isReadOrAtomic === 0 || expected !== psn) {
+        this.#transport.count('unexpectedResponse');
+        return 0;
+      }
+      if (!this.#isAsExpected(pair, request, opcode))
+        return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
+      this.#isPlacing = true;
+      this.#placement.begin();
+    }
+    const request = pair.recordHead;
+    const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
+    const bytes = isAtomic ? 8 : this.#packet.payloadBytes;
+    const placed = this.#placement.place(this.#packet.offset, pair, request, bytes, cycle);
+    if (placed !== DONE) return this.#notPlaced(placed, pair, psn, cycle);
+    // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
+    if (this.#completion.isFull) {
+      this.#account.stall(cycle, STALL_COMPLETION);
+      return WAIT;
+    }
+    request.responsesReceived++;
+    this.#states.rows[pair.slot]!.missingPsn = NO_PSN;
+    this.#advance(pair, psn, cycle);
+    this.#isPlacing = false;
+    if (!isAtomic && !endsMessage(opcode)) return bytes;
+    pair.fenceWriteCount = this.#writer.requestedCount;
+    const aeth = this.#packet.word(WORD_AETH);
+    this.#takeCredits(pair, syndromeValue(aeth >>> 24), aeth & PSN_MASK, cycle);
+    if (request.responsesReceived !== request.packetCount)
+      return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
+    this.#completion.completeHead(pair, cycle);
+    if (!this.#completion.completeLocally(pair, cycle)) this.#ends.waits(pair);
+    return bytes;
+  }
+
+  /**
+   * A response at the expected PSN is of the request's kind, else it is a bad one (9.9.2.4.1). Of a READ the first is FIRST or ONLY, all but
+   * the last fill this end's MTU, and the last one brings the rest (9.7.5.1): the other end may have another.
+   */
+  #isAsExpected(pair: QueuePair, request: SendRecord, opcode: number): boolean {
+    const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
+    if (isAtomic || request.opcode !== WqeOpcode.RDMA_READ)
+      return isAtomic && request.opcode !== WqeOpcode.RDMA_READ;
+    const { responsesReceived, packetCount, messageBytes } = request;
+    const isFollowing =
+      opcode === Opcode.RC_RDMA_READ_RESPONSE_MIDDLE || opcode === Opcode.RC_RDMA_READ_RESPONSE_LAST;
+    if (responsesReceived === 0 && isFollowing) return false;
+    const isLast = responsesReceived === packetCount - 1;
+    const expectedBytes = isLast ? messageBytes - responsesReceived * pair.mtuBytes : pair.mtuBytes;
+    return this.#packet.payloadBytes === expectedBytes && endsMessage(opcode) === isLast;
+  }
+
+  #notPlaced(
+    placed: Exclude<MemoryAnswer, typeof DONE>,
+    pair: QueuePair,
+    psn: number,
+    cycle: Cycles,
+  ): number {
+    if (placed === WAIT) return WAIT;
+    if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
+    // Dropped, with what follows it; asked for again when the page is there, and no RNR delay is to be waited for.
+    this.#isPlacing = false;
+    this.#states.rows[pair.slot]!.missingPsn = psn;
+    if (pair.isWaitingRnr === 0) this.#scheduler.park(pair, PARKED_PAGE_FAULT);
+    this.#goBack(pair, psn, cycle);
+    return 0;
+  }
+
+  #endPlacing(result: 0 | typeof WAIT): 0 | typeof WAIT {
+    if (result !== WAIT) this.#isPlacing = false;
+    return result;
+  }
+
+  /** The PSN that an answer for `psn` acknowledges: none of the oldest request if that is a READ or atomic without its own answer. */
+  #acknowledgedBy(oldest: SendRecord, psn: number): number {
+    if (oldest.packetCount === 0 || oldest.isReadOrAtomic === 0) return psn;
+    const answered = (this.#missingPsnOf(oldest) - 1) & PSN_MASK;
+    return psnDistance(psn, answered) > 0 ? answered : psn;
+  }
+}

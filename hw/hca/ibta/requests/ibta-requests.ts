@@ -1,0 +1,116 @@
+/**
+ * The IBTA transport's side of requests: gives each message its PSNs and its SSN, writes BTH, RETH and AtomicETH fields of its
+ * packets, and holds a QP back for PSNs (IBTA vol 1, 9.7.2) and for end-to-end credits (9.7.7.2).
+ */
+import { type Cycles, mask24 } from '../../../../base/index.ts';
+import { PSN_MASK, PSNS_OUTSTANDING_MAX } from '../../../../wire/index.ts';
+import type { CostAttribution } from '../../costs/index.ts';
+import {
+  type DatagramAddresses,
+  NOT_NUMBERED,
+  type QpSlot,
+  type QueuePair,
+  type SendRecord,
+  UD_OPCODE_BASE,
+} from '../../objects/index.ts';
+import { NOT_PARKED, PARKED_CREDITS, takesCredit } from '../../send-queue/index.ts';
+import type { RequestLifecycle, RequestTransport, SentMessages } from '../../transport/index.ts';
+import type { IbtaPacket } from '../packets/index.ts';
+import type { IbtaState, IbtaStates } from '../state/index.ts';
+import { fillRequest } from './request-headers.ts';
+import type { RetryTimers } from './retry-timers.ts';
+
+export interface IbtaRequestPorts {
+  readonly timers: RetryTimers;
+  readonly ends: SentMessages;
+}
+
+/** Parts of the device that {@link IbtaRequests} uses. */
+export interface IbtaRequestsSetup {
+  readonly states: IbtaStates;
+  readonly datagrams: DatagramAddresses;
+  readonly costs: CostAttribution | undefined;
+}
+
+export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecycle {
+  readonly windowStall = 'psnWindow';
+  readonly #states: IbtaStates;
+  readonly #datagrams: DatagramAddresses;
+  readonly #costs: CostAttribution | undefined;
+  #timers!: RetryTimers;
+  #ends!: SentMessages;
+
+  constructor({ states, datagrams, costs }: IbtaRequestsSetup) {
+    this.#states = states;
+    this.#datagrams = datagrams;
+    this.#costs = costs;
+  }
+
+  connect({ timers, ends }: IbtaRequestPorts): void {
+    this.#timers = timers;
+    this.#ends = ends;
+  }
+
+  slotsGrown(slotCount: number): void {
+    this.#timers.slotsGrown(slotCount);
+  }
+
+  forget(slot: QpSlot): void {
+    this.#timers.forget(slot);
+  }
+
+  /** With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5). */
+  reasonToPark({ slot, recordCount }: QueuePair, opcode: number): number {
+    const { ssn, ssnLimit } = this.#states.rows[slot]!;
+    const isBeyondCredits = ssnLimit !== -1 && recordCount > 0 && ((ssnLimit - ssn - 1) & 0x800000) !== 0;
+    return isBeyondCredits && takesCredit(opcode) ? PARKED_CREDITS : NOT_PARKED;
+  }
+
+  /** A datagram is one packet, and a message of a reliable connection has no more PSNs than may be outstanding. */
+  messageBytesMax({ messageBytesMax: limit, mtuBytes, opcodeBase }: QueuePair): number {
+    if (opcodeBase === UD_OPCODE_BASE) return Math.min(limit, mtuBytes);
+    return opcodeBase === 0 ? Math.min(limit, mtuBytes * PSNS_OUTSTANDING_MAX) : limit;
+  }
+
+  packetBytes({ mtuBytes }: QueuePair): number {
+    return mtuBytes;
+  }
+
+  begin(pair: QueuePair, request: SendRecord): boolean {
+    const state = this.#states.rows[pair.slot]!;
+    const { packetCount, number } = request;
+    if (pair.opcodeBase === 0 && packetCount > psnsLeft(state)) {
+      state.psnsWanted = packetCount;
+      return false;
+    }
+    const firstPsn = state.nextPsn;
+    this.#states.firstPsn[number] = this.#isNumbered(pair, number)
+      ? this.#datagrams.number[number]!
+      : firstPsn;
+    state.nextPsn = (firstPsn + packetCount) & PSN_MASK;
+    state.ssn = (state.ssn + 1) & mask24;
+    this.#costs?.numbered(pair, this.#states.firstPsn[number]!, packetCount);
+    return true;
+  }
+
+  /** Software has written the PSN into the headers of a datagram. */
+  #isNumbered({ opcodeBase }: QueuePair, record: number): boolean {
+    return opcodeBase === UD_OPCODE_BASE && this.#datagrams.number[record] !== NOT_NUMBERED;
+  }
+
+  seal(packet: IbtaPacket, pair: QueuePair, request: SendRecord): void {
+    packet.psn = (this.#states.firstPsn[request.number]! + packet.index) & PSN_MASK;
+    fillRequest(packet, pair, request);
+  }
+
+  /** The answer is awaited, or the service has none. */
+  sent(packet: IbtaPacket, cycle: Cycles): void {
+    const { request, pair, isLast } = packet;
+    if (pair.opcodeBase === 0) this.#timers.sentAt(pair, request, packet.psn, cycle);
+    else this.#ends.completeOnSend(request, pair, isLast, cycle);
+  }
+}
+
+/** PSNs that a QP of a reliable connection may use before one is acknowledged. */
+export const psnsLeft = ({ nextPsn, lastAckedPsn }: IbtaState): number =>
+  PSNS_OUTSTANDING_MAX - ((nextPsn - 1 - lastAckedPsn) & PSN_MASK);

@@ -1,0 +1,159 @@
+/**
+ * The atomic unit: one read-modify-write of 8 bytes of host memory at a time, for the whole device.
+ *
+ *   begin ──DMA read──> compute ──DMA write──> end, with the old value as the result
+ *
+ * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
+ * in the host's byte order, little-endian, as low and high words. The user of the unit is woken when memory has answered.
+ */
+import type { BusAddress } from '../../../../base/index.ts';
+import type { Wakeable } from '../../../../sim/index.ts';
+import { Opcode } from '../../../../wire/index.ts';
+import { TrafficClass } from '../../../dma/index.ts';
+import type { DmaReads, DmaWrites } from '../../memory/index.ts';
+import type { HcaConfig } from '../../parameters.ts';
+import { AtomicValue } from './atomic-arithmetic.ts';
+
+export const ATOMIC_BYTES = 8;
+/** Bytes of the HCA's memory: the old value, and the new one behind it. */
+const ATOMIC_SRAM_BYTES = 64;
+
+/** The mask of all bits of a word. */
+const ONES = -1;
+
+const IDLE = 0;
+const READING = 1;
+const READ = 2;
+const WRITING = 3;
+const WRITTEN = 4;
+
+/** Parts of the device that {@link AtomicUnit} uses. */
+export interface AtomicUnitSetup {
+  readonly config: Pick<HcaConfig, 'atomicCycles'>;
+  readonly dmaRead: DmaReads;
+  readonly dmaWrite: DmaWrites;
+  readonly sram: Uint8Array;
+  readonly sramView: DataView;
+  allocateSram(lengthBytes: number): number;
+}
+
+export class AtomicUnit {
+  /** Atomics executed. */
+  executedCount = 0;
+  readonly #dmaRead: DmaReads;
+  readonly #dmaWrite: DmaWrites;
+  readonly #sram: Uint8Array;
+  readonly #sramView: DataView;
+  readonly #readRequester: number;
+  readonly #writeRequester: number;
+  readonly #sramOffset: number;
+  #state = IDLE;
+  #readStatus = 0;
+  #address = 0;
+  readonly #value = new AtomicValue();
+
+  /** @param user woken when memory has answered */
+  constructor(setup: AtomicUnitSetup, user: Wakeable) {
+    this.#dmaRead = setup.dmaRead;
+    this.#dmaWrite = setup.dmaWrite;
+    this.#sram = setup.sram;
+    this.#sramView = setup.sramView;
+    this.#sramOffset = setup.allocateSram(ATOMIC_SRAM_BYTES);
+    this.#readRequester = setup.dmaRead.addRequester(
+      { name: 'atomicRead', fifoDepth: 1, trafficClass: TrafficClass.payloadRead, weight: 4 },
+      {
+        done: (_cookie, status, cycle) => {
+          this.#readStatus = status;
+          this.#state = READ;
+          user.wake(cycle + setup.config.atomicCycles);
+        },
+      },
+    );
+    this.#writeRequester = setup.dmaWrite.addRequester(
+      { name: 'atomicWrite', trafficClass: TrafficClass.payloadWrite, fifoDepth: 1 },
+      {
+        done: (_cookie, cycle) => {
+          this.#state = WRITTEN;
+          user.wake(cycle + 1);
+        },
+      },
+    );
+  }
+
+  get isIdle(): boolean {
+    return this.#state === IDLE;
+  }
+
+  /** True while memory is being read or written. */
+  get isWaiting(): boolean {
+    return this.#state === READING || this.#state === WRITING;
+  }
+
+  /** The old value is there, or could not be read ({@link hasFailed}). */
+  get isRead(): boolean {
+    return this.#state === READ;
+  }
+
+  get hasFailed(): boolean {
+    return this.#readStatus !== 0;
+  }
+
+  /** The new value is in memory. */
+  get isWritten(): boolean {
+    return this.#state === WRITTEN;
+  }
+
+  /** The old value. */
+  get resultLow(): number {
+    return this.#sramView.getInt32(this.#sramOffset, true);
+  }
+
+  get resultHigh(): number {
+    return this.#sramView.getInt32(this.#sramOffset + 4, true);
+  }
+
+  /** Begins to read the 8 bytes at a physical address. */
+  begin(address: BusAddress): void {
+    this.#address = address;
+    this.#dmaRead.request(this.#readRequester, address, ATOMIC_BYTES, this.#sramOffset, 0);
+    this.#state = READING;
+  }
+
+  /** Computes the new value and begins to write it; operands are words from `word` on: swap or add, compare, masks of both. */
+  compute(opcode: number, operands: Int32Array, word: number): void {
+    const value = this.#value;
+    value.set(this.resultLow, this.resultHigh);
+    const [low, high] = [operands[word]!, operands[word + 1]!];
+    const [otherLow, otherHigh] = [operands[word + 2]!, operands[word + 3]!];
+    if (opcode === Opcode.RC_FETCH_ADD) value.add(low, high, 0, 0);
+    else if (opcode === Opcode.RC_MASKED_FETCH_ADD) value.add(low, high, otherLow, otherHigh);
+    else {
+      const isMasked = opcode === Opcode.RC_MASKED_COMPARE_SWAP;
+      const maskLow = isMasked ? operands[word + 6]! : ONES;
+      const maskHigh = isMasked ? operands[word + 7]! : ONES;
+      if (value.isEqual(otherLow, otherHigh, maskLow, maskHigh))
+        value.replace(
+          low,
+          high,
+          isMasked ? operands[word + 4]! : ONES,
+          isMasked ? operands[word + 5]! : ONES,
+        );
+    }
+    const place = this.#sramOffset + ATOMIC_BYTES;
+    this.#sramView.setUint32(place, value.low, true);
+    this.#sramView.setUint32(place + 4, value.high, true);
+    this.#dmaWrite.request(this.#writeRequester, this.#address, ATOMIC_BYTES, this.#sram, place, 0);
+    this.#state = WRITING;
+  }
+
+  /** The atomic is executed; its result stays until the next one begins. */
+  end(): void {
+    this.executedCount++;
+    this.#state = IDLE;
+  }
+
+  /** Abandons what was begun; not while {@link isWaiting}, but by a reset. */
+  abandon(): void {
+    this.#state = IDLE;
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * The transport's side of requests, as the requester uses it. The requester decides whose turn it is, makes records of WQEs and
+ * gathers payload into packets; the transport numbers the packets, writes their headers, and knows what may be sent now.
+ */
+import type { Cycles } from '../../../base/index.ts';
+import type { QpSlot, QueuePair, SendRecord } from '../objects/index.ts';
+import type { PacketSlot } from '../packets/index.ts';
+
+/** @typeParam Packet slots of the queue that the transport has made for request packets */
+export interface RequestTransport<Packet extends PacketSlot = PacketSlot> {
+  /** Name of the transport's window, as a reason for which the requester stalls. */
+  readonly windowStall: string;
+  /**
+   * Why the transport cannot start the next request of `pair`, whose operation is `opcode` (WqeOpcode): one of PARKED_, or NOT_PARKED.
+   * The transport unparks the QP.
+   */
+  reasonToPark(pair: QueuePair, opcode: number): number;
+  /** Longest message of `pair` in bytes; a longer one completes with a local length error. */
+  messageBytesMax(pair: QueuePair): number;
+  /** Payload bytes of each packet of a message but the last. */
+  packetBytes(pair: QueuePair): number;
+  /**
+   * Numbers the packets of a decoded request, `request.packetCount` of them.
+   * @returns false when the transport's window has no room for them: nothing has happened, and the requester parks the QP as
+   *   PARKED_TRANSPORT_WINDOW until the transport unparks it
+   */
+  begin(pair: QueuePair, request: SendRecord): boolean;
+  /**
+   * Writes the header fields of a packet whose payload is gathered or under way. `packet.index`, `firstByte`, `payloadBytes` and
+   * `isLast` are set.
+   */
+  seal(packet: Packet, pair: QueuePair, request: SendRecord): void;
+  /** A packet of a request has left the port: its answer is awaited, or its message is complete. */
+  sent(packet: Packet, cycle: Cycles): void;
+}
+
+/** The same as the life of a QP concerns it. */
+export interface RequestLifecycle {
+  /** See SlotUser. */
+  slotsGrown(slotCount: number): void;
+  /** A generation of the QP begins or ends, or its send queue stops: no timer of it runs any more. */
+  forget(slot: QpSlot): void;
+}
+
+/** Where messages end that no answer of the peer ends. */
+export interface SentMessages {
+  /** A packet has left; the last one completes its message. */
+  completeOnSend(request: SendRecord, pair: QueuePair, isLast: boolean, cycle: Cycles): void;
+}
