@@ -3,7 +3,7 @@ import { ConfigurationError } from '../base/index.ts';
 import { checkedFaults, faultText } from './faults/index.ts';
 import type { MachineOptions } from './machine.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValue } from './profile/index.ts';
-import { checkedTopology, declaredOf, pairsOf, type Topology } from './topology/index.ts';
+import { checkedTopology, declaredOf, pairsOf, portCountOf, type Topology } from './topology/index.ts';
 
 /** The machine that the options describe: every parameter, the hosts and their cables. */
 export interface ConfiguredMachine {
@@ -21,10 +21,36 @@ export function configuredOf({ profile, set, seed, nodes, topology }: MachineOpt
   const values: Record<string, ParameterValue> = { ...set };
   if (seed !== undefined) values['machine.seed'] = seed;
   if (nodes !== undefined) values['machine.nodeCount'] = nodes;
-  if (declared !== undefined)
+  if (declared !== undefined) {
     values['machine.nodeCount'] = hostCountOf(declared, values['machine.nodeCount']);
-  const config = configurationOf({ ...(profile === undefined ? {} : { profile }), set: values });
-  return { config, topology: declared ?? pairsOf(config.machine.nodeCount) };
+    if (portCountOf(declared) > 1) values['hca.capability.portCount'] ??= portCountOf(declared);
+  }
+  const config = configurationOf({
+    ...(profile === undefined ? {} : { profile }),
+    set: values,
+    isPaired: declared === undefined,
+  });
+  if (declared === undefined) return { config, topology: pairsOf(config.machine.nodeCount) };
+  checkSecondPorts(declared, config);
+  return { config, topology: declared };
+}
+
+/** @throws ConfigurationError for links of a second port that the adapters do not have */
+function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): void {
+  const needed = portCountOf(topology);
+  if (needed === 1) return;
+  const where = `where the topology has a link at port ${needed}`;
+  if (machine.adapter !== 'hca')
+    throw new ConfigurationError('machine.adapter', machine.adapter, `hca ${where}: a NIC has one port`);
+  const { linkLayer, portCount } = hca.capability;
+  if (linkLayer !== 'infiniband')
+    throw new ConfigurationError(
+      'hca.capability.linkLayer',
+      linkLayer,
+      `infiniband ${where}: on Ethernet only port 1 has a data path`,
+    );
+  if (portCount < needed)
+    throw new ConfigurationError('hca.capability.portCount', portCount, `${needed} ${where}`);
 }
 
 /** @throws ConfigurationError if the given number of hosts contradicts the topology */

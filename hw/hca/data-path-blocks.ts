@@ -71,7 +71,7 @@ function makeOutput(parts: DataPathParts) {
     diagnostics,
     costs,
   });
-  const { port, address, ethernet, loopback, roceLink, violations } = parts;
+  const { ports, addresses, ethernet, loopback, roceLink, violations } = parts;
   const { records, requestPackets, responsePackets, receiveBuffers } = parts;
   return {
     completions,
@@ -81,8 +81,8 @@ function makeOutput(parts: DataPathParts) {
       domain,
       config,
       dmaRead,
-      port,
-      address,
+      ports,
+      addresses,
       ethernet,
       qps,
       sram,
@@ -143,16 +143,15 @@ function makeInput(parts: DataPathParts) {
     diagnostics,
     costs,
   });
-  const { port, address, ethernet, loopback, roceLink, receiveTurns, received, violations } = parts;
-  const { specialQps, manager, groups } = parts;
+  const { ports, addresses, ethernet, loopback, roceLink, receiveTurns, received, violations } = parts;
+  const { specialQps, managers, groups } = parts;
   const receiver = new Receiver({
     lp,
     domain,
     config,
-    port,
-    address,
+    ports,
     specialQps,
-    manager,
+    managers,
     groups,
     qps,
     qpcCache,
@@ -163,7 +162,7 @@ function makeInput(parts: DataPathParts) {
     costs,
   });
   const frameReceiver = new FrameReceiver(
-    { lp, domain, config, address, ethernet, qps, qpcCache, roceLink, receiveTurns, costs },
+    { lp, domain, config, address: addresses[0]!, ethernet, qps, qpcCache, roceLink, receiveTurns, costs },
     roceLink.isOn ? receiver.account : undefined,
   );
   return { receives, responses, receiver, frameReceiver };
@@ -217,7 +216,7 @@ function makeSendSide(parts: DataPathParts) {
  * @param scatterAccount of the receiver that scatters: of frames where the port is of Ethernet
  */
 function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterAccount: BlockAccount) {
-  const { domain, address, qps, cqs, srqs, sramView, translator, pageFaults } = parts;
+  const { domain, qps, cqs, srqs, sramView, translator, pageFaults } = parts;
   const { receives: format } = parts.formats;
   const { received, violations, transport, diagnostics } = parts;
   return {
@@ -227,7 +226,7 @@ function makeReceiveStages(parts: DataPathParts, account: BlockAccount, scatterA
     ),
     scatter: new ReceiveScatter({ qps, srqs, sramView, format, translator, pageFaults }, scatterAccount),
     datagrams: new DatagramReceiver(
-      { address, qps, pageFaults, received, violations, transport, diagnostics },
+      { qps, pageFaults, received, violations, transport, diagnostics },
       account,
     ),
     responder: new Responder(

@@ -72,18 +72,19 @@ export interface DataPathSite {
   readonly dmaWrite: DmaWrites;
   readonly monitors: WordMonitors;
   readonly sram: SramAllocator;
-  readonly port: PacketPort;
-  /** The addresses of the port. */
-  readonly address: PortAddress;
+  /** The ports that carry packets, and their addresses. */
+  readonly ports: readonly PacketPort[];
+  readonly addresses: readonly PortAddress[];
   readonly specialQps: SpecialQps;
-  readonly manager: EmbeddedManager;
+  /** Of each port. */
+  readonly managers: readonly EmbeddedManager[];
   readonly groups: MulticastGroups;
   /** The card's host interface. */
   readonly personality: Pick<
     Personality,
     'contextMemory' | 'keys' | 'translations' | 'makeFormats' | 'makeDoorbells'
   >;
-  /** Left out on a port of InfiniBand. With it `port` carries nothing: RoCE has one of its own. */
+  /** Left out on a port of InfiniBand. With it `ports` carry nothing: RoCE has one of its own. */
   readonly ethernet?: EthernetAttachment | undefined;
   readonly tap: OperationTap | undefined;
   /** On request: which operation each TLP is due to. */
@@ -125,8 +126,15 @@ export function makeParts(site: DataPathSite) {
 
 /** Formats of work requests and completions, as the card has them. */
 function makeFormats(site: DataPathSite, records: SendRecords, sramView: DataView): HostFormats {
-  const { personality, address, ethernet, tables, sram } = site;
-  return personality.makeFormats({ address, ethernet, qps: tables.qps, records, sram: sram.bytes, sramView });
+  const { personality, addresses, ethernet, tables, sram } = site;
+  return personality.makeFormats({
+    addresses,
+    ethernet,
+    qps: tables.qps,
+    records,
+    sram: sram.bytes,
+    sramView,
+  });
 }
 
 /** Keys, translations and the pages that they lack. */
@@ -153,16 +161,16 @@ function makeContextCaches(site: DataPathSite) {
 }
 
 /** The ways to and from the cable, the loopback among them. */
-function makeWireParts({ config, tables, address, ethernet, port: packetPort }: DataPathSite) {
+function makeWireParts({ config, tables, addresses, ethernet, ports: packetPorts }: DataPathSite) {
   const violations = new ViolationCounters();
-  const roceLink = new RoceLink(ethernet, address, violations, tables.qps);
+  const roceLink = new RoceLink(ethernet, addresses[0]!, violations, tables.qps);
   const hasRoce = roceLink.isOn;
-  const port = hasRoce ? roceLink : packetPort;
+  const ports = hasRoce ? [roceLink] : packetPorts;
   const loopback = new Loopback(config);
-  const received = new ReceivedPackets(port, loopback);
+  const received = new ReceivedPackets(ports, addresses, loopback);
   const receiveBuffers = ethernet === undefined || hasRoce ? received : frameBuffers(ethernet.port);
   const receiveTurns = hasRoce ? new ReceiveTurns() : undefined;
-  return { violations, roceLink, port, loopback, received, receiveBuffers, receiveTurns };
+  return { violations, roceLink, ports, loopback, received, receiveBuffers, receiveTurns };
 }
 
 /** Send requests that have been started, WQEs on chip, packets on their way out. */

@@ -46,14 +46,17 @@ export function hcaStream(
   lp: LogicalProcess,
   hca: Hca,
   { pcie, wire, ethernet }: MachineConfig,
-  wireReader: ChannelReader | undefined,
+  cables: readonly ({ readonly reader: ChannelReader } | undefined)[],
 ): Stream | undefined {
   if (options === undefined) return undefined;
   const stream = new Stream(lp, options);
   watchPcie(stream, hca.linkPort.reader, pcie.link, toDevice);
-  if (wireReader !== undefined && hca.ethernetPort !== undefined)
-    watchEthernet(stream, wireReader, ethernet, inbound);
-  else if (wireReader !== undefined) watchCable(stream, wireReader, wire, inbound);
+  for (const [index, cable] of cables.entries()) {
+    if (cable === undefined) continue;
+    const direction = index === 0 ? inbound : `${inbound}, port ${index + 1}`;
+    if (hca.ethernetPort !== undefined) watchEthernet(stream, cable.reader, ethernet, direction);
+    else watchCable(stream, cable.reader, wire, direction);
+  }
   watchHca(stream, hca);
   return stream;
 }

@@ -48,6 +48,8 @@ export interface MessageRow {
 export interface PacketRow extends CostRow {
   readonly sourceQpn: Qpn;
   readonly psn: number;
+  /** The port that it came to, from 0. */
+  readonly portIndex: number;
   readonly isLoopback: boolean;
   readonly atPs: ExactPs;
 }
@@ -56,6 +58,8 @@ export interface PacketRow extends CostRow {
 interface PacketName {
   readonly sourceQpn: Qpn;
   readonly psn: number;
+  /** The port that it came to, from 0. */
+  readonly portIndex: number;
   readonly isLoopback: boolean;
 }
 
@@ -111,7 +115,7 @@ export class CostAttribution {
 
   /** The user of `port` works on a request packet that has just come. Each has a row of its own. */
   worksOnNewPacket(port: number, name: PacketName): void {
-    const key = keyOf(name.sourceQpn, name.psn, name.isLoopback);
+    const key = keyOf(name);
     if (this.#rows.length >= ROWS_MAX) {
       this.lostPacketCount++;
       this.#ofPacket.delete(key);
@@ -127,8 +131,9 @@ export class CostAttribution {
 
   /** The user of `port` works on the answer to a request packet with this PSN. */
   worksOnAnswerTo(port: number, pair: QueuePair, psn: number): void {
-    const byCable = this.#ofPacket.get(keyOf(pair.remoteQpn, psn, false));
-    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf(pair.remoteQpn, psn, true)) ?? UNMARKED;
+    const name = { sourceQpn: pair.remoteQpn, psn, portIndex: pair.portIndex };
+    const byCable = this.#ofPacket.get(keyOf({ ...name, isLoopback: false }));
+    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf({ ...name, isLoopback: true })) ?? UNMARKED;
   }
 
   /** The user of `port` works on an answer that came for this PSN of the own QP. */
@@ -269,5 +274,5 @@ export interface CostLedger {
 }
 
 /** 49 bits: exact in a number. */
-const keyOf = (sourceQpn: Qpn, psn: number, isLoopback: boolean): number =>
-  (sourceQpn * PSN_COUNT + psn) * 2 + (isLoopback ? 1 : 0);
+const keyOf = ({ sourceQpn, psn, portIndex, isLoopback }: PacketName): number =>
+  (sourceQpn * PSN_COUNT + psn) * 4 + 2 * portIndex + (isLoopback ? 1 : 0);

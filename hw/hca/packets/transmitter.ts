@@ -121,8 +121,9 @@ export interface TransmitterSetup {
   readonly config: MessageGapsConfig &
     Pick<HcaConfig, 'transmitPacketCycles' | 'transmitBytesPerCycle' | 'responseBurstPackets'>;
   readonly dmaRead: DmaReads;
-  readonly port: PacketPort;
-  readonly address: PortAddress;
+  /** The ports, and their addresses. */
+  readonly ports: readonly PacketPort[];
+  readonly addresses: readonly PortAddress[];
   readonly ethernet: EthernetAttachment | undefined;
   readonly qps: QpTable;
   readonly sram: Uint8Array;
@@ -145,9 +146,9 @@ export class Transmitter {
   readonly #ethernet: EthernetAttachment | undefined;
   readonly #qps: QpTable;
   readonly #roceLink: RoceLink;
-  readonly #port: PacketPort;
+  readonly #ports: readonly PacketPort[];
   readonly #loopback: Loopback;
-  readonly #address: PortAddress;
+  readonly #addresses: readonly PortAddress[];
   readonly #records: SendRecords;
   readonly #copier = new BlockCopier();
   readonly #sram: Uint8Array;
@@ -166,7 +167,6 @@ export class Transmitter {
   #errors!: TransmitterPorts['errors'];
 
   constructor(setup: TransmitterSetup) {
-    const { port } = setup;
     this.account = new BlockAccount('transmitter', setup.roceLink.isOn ? pausingStalls : stalls);
     this.#lp = setup.lp;
     this.#domain = setup.domain;
@@ -174,9 +174,9 @@ export class Transmitter {
     this.#ethernet = setup.ethernet;
     this.#qps = setup.qps;
     this.#roceLink = setup.roceLink;
-    this.#port = port;
+    this.#ports = setup.ports;
     this.#loopback = setup.loopback;
-    this.#address = setup.address;
+    this.#addresses = setup.addresses;
     this.#records = setup.records;
     this.#sram = setup.sram;
     this.#packetCycles = setup.config.transmitPacketCycles;
@@ -256,7 +256,8 @@ export class Transmitter {
     const isRepeated = this.#isRepeated(packet);
     const flags = packet.flags | packet.pair.migrationFlag;
     packet.flags = isRepeated ? flags | FLAG_RETRANSMISSION : flags & ~FLAG_RETRANSMISSION;
-    const discarded = this.#port.discardedCount;
+    const port = this.#ports[packet.pair.portIndex]!;
+    const discarded = port.discardedCount;
     const outcome = this.#isPlain(packet)
       ? this.#sendByCable(packet, packet.flags, 0, cycle)
       : this.#sendSpecial(packet, cycle);
@@ -265,7 +266,7 @@ export class Transmitter {
     else if (this.#isContended) this.#responsesInRow++;
     if (this.#gaps.areThere) this.#gaps.left(packet, this.#leftCycle(packet));
     if (isRepeated) this.repeatedPacketCount++;
-    else if (this.#port.discardedCount === discarded) noteSent(packet);
+    else if (port.discardedCount === discarded) noteSent(packet);
     this.#free(queue, packet.pair, cycle);
     if (packet.request !== noRecord) this.#requester.requestSent(packet, cycle);
     return NOT_STALLED;
@@ -288,7 +289,10 @@ export class Transmitter {
     const fromPs = this.#domain.clock.edgePs(cycle);
     const isForCable = isFit(packet) && packet.readyCycle <= cycle && this.#isPlain(packet);
     const readyPs = isForCable
-      ? this.#port.expectPacket(fromPs, this.#formedPs(cycle, packet.payloadBytes) - fromPs)
+      ? this.#ports[packet.pair.portIndex]!.expectPacket(
+          fromPs,
+          this.#formedPs(cycle, packet.payloadBytes) - fromPs,
+        )
       : fromPs;
     if (readyPs <= fromPs) return this.wake(cycle);
     this.account.stall(cycle, STALL_WIRE);
@@ -349,12 +353,14 @@ export class Transmitter {
   }
 
   #waysOf({ opcode, pair, request }: PacketSlot): number {
-    return opcode >= UD_OPCODE_BASE ? this.#waysOfDatagram(request.number) : this.#waysOfConnected(pair);
+    return opcode >= UD_OPCODE_BASE
+      ? this.#waysOfDatagram(request.number, this.#addresses[pair.portIndex]!)
+      : this.#waysOfConnected(pair);
   }
 
   /** A connected QP's packets to this very port never see the cable. */
   #waysOfConnected(pair: QueuePair): number {
-    const address = this.#address;
+    const address = this.#addresses[pair.portIndex]!;
     const isToSelf =
       isOwnLid(address, pair.remoteLid) ||
       pair.isForcedBack === 1 ||
@@ -362,19 +368,19 @@ export class Transmitter {
     return isToSelf && address.isActive ? WAY_LOOPBACK : WAY_CABLE;
   }
 
-  #isLoopbackPath({ slot }: QueuePair): boolean {
-    return isLoopbackPath(this.#address, this.#qps.bytes, this.#qps.pathOf(slot));
+  #isLoopbackPath({ slot, portIndex }: QueuePair): boolean {
+    return isLoopbackPath(this.#addresses[portIndex]!, this.#qps.bytes, this.#qps.pathOf(slot));
   }
 
   /** Subnet management goes on before the port is active. Packets to a multicast group go to the cable and to the loopback. */
-  #waysOfDatagram(record: number): number {
+  #waysOfDatagram(record: number, address: PortAddress): number {
     const { datagrams } = this.#records;
     const lid = datagrams.destinationLid[record]!;
-    const isOpen = this.#address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
+    const isOpen = address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
     if (!isOpen) return WAY_CABLE;
     if (datagrams.isToGroup[record] === 1) return WAY_CABLE | WAY_LOOPBACK;
-    if (isOwnLid(this.#address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
-    return lid === this.#address.embeddedManagerLid ? WAY_LOOPBACK : WAY_CABLE;
+    if (isOwnLid(address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
+    return lid === address.embeddedManagerLid ? WAY_LOOPBACK : WAY_CABLE;
   }
 
   /** A packet as most are: of a connected QP, without GRH, for another port. */
@@ -383,7 +389,7 @@ export class Transmitter {
       opcode < UD_OPCODE_BASE &&
       pair.hasGrh === 0 &&
       pair.isForcedBack === 0 &&
-      !isOwnLid(this.#address, pair.remoteLid)
+      !isOwnLid(this.#addresses[pair.portIndex]!, pair.remoteLid)
     );
   }
 
@@ -406,7 +412,7 @@ export class Transmitter {
       const { payloadBytes } = packet;
       const opcode = packet.opcode | pair.serviceBits;
       const formedCycle = cycle + this.#formingCycles(payloadBytes);
-      const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
+      const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle, pair.portIndex);
       this.#fill(packet, flags, bytes, words, floats, offset);
     }
     return NOT_STALLED;
@@ -415,14 +421,16 @@ export class Transmitter {
   /** Cycle by which the last byte of the packet just sent has left, by the cable where it goes both ways. */
   #leftCycle(packet: PacketSlot): Cycles {
     const isByCable = this.#isPlain(packet) || (this.#waysOf(packet) & WAY_CABLE) !== 0;
-    return isByCable ? this.#domain.clock.cycleAfter(this.#port.freePs) : this.#loopback.freeCycle;
+    return isByCable
+      ? this.#domain.clock.cycleAfter(this.#ports[packet.pair.portIndex]!.freePs)
+      : this.#loopback.freeCycle;
   }
 
   /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
   #sendByCable(packet: PacketSlot, flags: number, lane: number, cycle: Cycles): number {
     const { payloadBytes } = packet;
     const opcode = packet.opcode | packet.pair.serviceBits;
-    const port = this.#port;
+    const port = this.#ports[packet.pair.portIndex]!;
     const formedPs = this.#formedPs(cycle, payloadBytes);
     const headers = port.outboundHeaders;
     headers.destinationQpn = this.#destinationQpn(packet);
@@ -464,7 +472,8 @@ export class Transmitter {
   ): void {
     const { opcode, payloadBytes, pair } = packet;
     const isResponse = packet.request === noRecord;
-    const pkey = this.#address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;
+    const address = this.#addresses[pair.portIndex]!;
+    const pkey = address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;
     const word = offset >> 2;
     words[word + WORD_DESTINATION_QPN] = this.#destinationQpn(packet);
     words[word + WORD_PSN] = packet.psn;
@@ -474,7 +483,7 @@ export class Transmitter {
     // P_Key and service level take the place of what the direction has not: an AETH or an immediate.
     words[word + WORD_AETH] = isResponse ? packet.aeth : pkey | (packet.addressTop << ADDRESS_TOP_SHIFT);
     words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
-    words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
+    words[word + WORD_LIDS] = ((address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
     if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
     if (pair.serviceBits === XRC_SERVICE && !isResponse) fillXrceth(packet, words, offset);
     if ((flags & FLAG_GRH) !== 0) this.#fillGrh(packet, bytes, offset);
@@ -497,20 +506,27 @@ export class Transmitter {
     const { payloadBytes } = packet;
     const opcode = packet.opcode | packet.pair.serviceBits;
     const grh = grhPlace(offset, bytesBeforeGrh(opcode, payloadBytes));
-    const { roce } = this.#address;
-    if (roce !== undefined) return this.#fillRoute(packet, roce, bytes, grh);
+    const address = this.#addresses[packet.pair.portIndex]!;
+    const { roce } = address;
+    if (roce !== undefined) return this.#fillRoute(packet, address, roce, bytes, grh);
     if (packet.opcode >= UD_OPCODE_BASE) {
       const from = packet.request.number * GRH_BYTES;
       const all = this.#records.datagrams.grh;
       for (let byte = 0; byte < GRH_BYTES; byte++) bytes[grh + byte] = all[from + byte]!;
     } else {
-      buildGrh(this.#qps.bytes, this.#qps.pathOf(packet.pair.slot), this.#address, bytes, grh);
+      buildGrh(this.#qps.bytes, this.#qps.pathOf(packet.pair.slot), address, bytes, grh);
     }
     setGrhLength(bytes, grh, packetBytesOf(opcode, payloadBytes, true));
   }
 
   /** The same of a port of Ethernet, and what else its packets have in front of the BTH. */
-  #fillRoute(packet: PacketSlot, tables: RoceTables, bytes: Uint8Array, grh: number): void {
+  #fillRoute(
+    packet: PacketSlot,
+    address: PortAddress,
+    tables: RoceTables,
+    bytes: Uint8Array,
+    grh: number,
+  ): void {
     const { opcode, payloadBytes, pair } = packet;
     const place = roceRoutePlace(grh);
     if (opcode >= UD_OPCODE_BASE) {
@@ -520,7 +536,7 @@ export class Transmitter {
       bytes.set(routes.subarray(number * roceRoute.sizeBytes, (number + 1) * roceRoute.sizeBytes), place);
     } else {
       const parts = connectedRouteOf(this.#qps, pair.slot, tables);
-      buildNetworkHeader(parts, this.#address, bytes, grh);
+      buildNetworkHeader(parts, address, bytes, grh);
       buildRoute(parts, bytes, place);
     }
     setRouteLength(bytes, grh, packetBytesOf(opcode | pair.serviceBits, payloadBytes, true));
