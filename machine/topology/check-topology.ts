@@ -85,7 +85,7 @@ function parsedLink(text: string, link: string): LinkEntry {
     .map((part?: string) => Number(part ?? firstPort)) as [number, number, number, number];
   if (left === right)
     throw new ConfigurationError(
-      `topology, link ${link}`,
+      `topology, link ${link},`,
       `a cable from host ${left} to itself`,
       'two hosts, such as 0-1',
     );

@@ -1,10 +1,11 @@
-/** A program for any topology: every host writes to the hosts at the other ends of its cables, by a QP for each cable. */
+/** A program for any topology: every host writes to the hosts at the other ends of its cables, through a QP for each cable. */
 import * as ibv from '../../userlib/index.ts';
 import type { ProgramContext } from '../program.ts';
 
 interface Traffic {
-  /** Ports by which hosts write, from 1. */
-  readonly ports: readonly number[];
+  /** Ports that get a QP, in this order, and those of them by which hosts write; from 1. */
+  readonly bound: readonly number[];
+  readonly used: readonly number[];
   /** WRITEs by each of them, of so many bytes. */
   readonly messages: number;
   readonly size: number;
@@ -68,13 +69,13 @@ async function connect(qp: ibv.IbvQp, portNum: number, far: Address): Promise<vo
 /** @returns LIDs of the own ports by cable, picoseconds from the first post to the last completion, statuses, and the bytes received */
 export async function writeByAllCables(context: ProgramContext) {
   const { links, node, cpu, memory, verbs, exchange } = context;
-  const { ports, messages, size } = context.args as Traffic;
+  const { bound, used, messages, size } = context.args as Traffic;
   const device = await ibv.openDevice(ibv.getDeviceList(verbs)[0]!);
   const pd = await ibv.allocPd(device);
   const cq = await ibv.createCq(device, 128);
   const access = ibv.IBV_ACCESS_LOCAL_WRITE | ibv.IBV_ACCESS_REMOTE_WRITE;
   const ends = [];
-  for (const link of links) {
+  for (const link of bound.flatMap((port) => links.filter(({ portNum }) => portNum === port))) {
     const { portNum, peer, peerPortNum } = link;
     const [source, target] = [memory.map(size), memory.map(size)];
     memory.write(source, new Uint8Array(size).fill(16 * node + portNum));
@@ -96,9 +97,9 @@ export async function writeByAllCables(context: ProgramContext) {
   for (const { link } of ends) await exchange.take(mailboxOf('ready', link.portNum));
   await cpu.settle();
   const startPs = cpu.localPs;
-  const used = connected.filter(({ link }) => ports.includes(link.portNum));
+  const writers = connected.filter(({ link }) => used.includes(link.portNum));
   for (let message = 0; message < messages; message++)
-    for (const { qp, far, source, lkey } of used)
+    for (const { qp, far, source, lkey } of writers)
       ibv.postSend(qp, {
         wrId: message,
         sgList: [{ addr: source, length: size, lkey }],
@@ -109,7 +110,7 @@ export async function writeByAllCables(context: ProgramContext) {
       });
   const statuses: number[] = [];
   const wc = [new ibv.IbvWc()];
-  while (statuses.length < messages * used.length)
+  while (statuses.length < messages * writers.length)
     for (const { status } of wc.slice(0, await ibv.spinCq(cq, 1, wc))) statuses.push(status);
   const tookPs = cpu.localPs - startPs;
   for (const { link } of ends) await exchange.put(mailboxOf('done', link.peerPortNum), true, [link.peer]);

@@ -1,0 +1,93 @@
+/**
+ * Four hosts in a ring, each cabled by both ports: port 1 to the next host, port 2 to the one before. Expected bytes are those of the
+ * headers that InfiniBand gives each packet (volume 1, 5.2); times follow from the data rate.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import '../../runtime/node.ts';
+import { Machine, type MachineOptions } from '../machine.ts';
+import { partitions } from '../partition/placement.ts';
+import { parsedTopology } from './check-topology.ts';
+import type { writeByAllCables } from './testing-links.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const ring = parsedTopology('0-1.2,1-2.2,2-3.2,3-0.2');
+const run = { url: new URL('./testing-links.ts', import.meta.url), exportName: 'writeByAllCables' };
+
+const messages = 3;
+const size = 4096;
+const mtuBytes = 1024;
+// LRH 8, BTH 12, RETH 16 in the first packet, AETH 4 in an acknowledgement, ICRC 4, VCRC 2.
+const packetBytes = 8 + 12 + 4 + 2;
+const writeBytes = 16 + (size / mtuBytes) * packetBytes + size;
+const acknowledgementBytes = 4 + packetBytes;
+
+type Results = readonly Awaited<ReturnType<typeof writeByAllCables>>[];
+
+async function outcomeOf(options: MachineOptions, bound: readonly number[], used = bound) {
+  await using machine = await Machine.create(options);
+  for (let node = 0; node < machine.nodeCount; node++)
+    await machine.load({ node, run, args: { bound, used, messages, size } });
+  await machine.run();
+  return { results: await machine.results<Results>(), report: await machine.report() };
+}
+
+describe('four hosts in a ring, by two ports each', () => {
+  it.each(partitions)('write exact bytes by every cable in partition %s', async (partition) => {
+    const { results, report } = await outcomeOf({ topology: ring, partition }, [1, 2]);
+    expect(report.checks).toMatchObject({ balanced: true });
+    for (const [node, { lids, statuses, received }] of results.entries()) {
+      expect(lids).toEqual([node + 1, 0x100 + node + 1]);
+      expect(statuses).toEqual([0]);
+      // Port 1 leads to port 2 of the next host, port 2 to port 1 of the one before; each filled its buffer with 16 node + port.
+      expect(received).toEqual([[16 * ((node + 1) % 4) + 2], [16 * ((node + 3) % 4) + 1]]);
+    }
+    const bytes = messages * (writeBytes + acknowledgementBytes);
+    expect(report.wire.map((cable) => cable.bytes)).toEqual(Array(8).fill(bytes));
+    // In each direction: the same messages, as all hosts do the same at the same time.
+    expect(new Set(report.wire.map(({ busyPs }) => busyPs)).size).toBe(1);
+    const [{ busyPs, linkBytes }] = report.wire as [{ busyPs: number; linkBytes: number }];
+    // 4X QDR carries 4 bytes a nanosecond.
+    expect(busyPs).toBe(linkBytes * 250);
+    expect(report.wire.map(({ from, fromPort = 1, to, toPort = 1 }) => [from, fromPort, to, toPort])).toEqual(
+      [
+        [0, 1, 1, 2],
+        [0, 2, 3, 1],
+        [1, 1, 2, 2],
+        [1, 2, 0, 1],
+        [2, 1, 3, 2],
+        [2, 2, 1, 1],
+        [3, 1, 0, 2],
+        [3, 2, 2, 1],
+      ],
+    );
+    expect({ results, report }).toEqual(await inOneThread());
+  });
+
+  it('need the same cycles by port 1, by port 2, and as pairs', async () => {
+    const byPort1 = await outcomeOf({ topology: ring }, [1, 2], [1]);
+    const byPort2 = await outcomeOf({ topology: ring }, [2, 1], [2]);
+    const timesOf = ({ results }: { readonly results: Results }) => results.map(({ tookPs }) => tookPs);
+    expect(timesOf(byPort2)).toEqual(timesOf(byPort1));
+    const coresOf = ({ report }: typeof byPort1) =>
+      report.nodes.map(({ cpu }) => cpu.cores.map(({ cycles }) => cycles));
+    expect(coresOf(byPort2)).toEqual(coresOf(byPort1));
+    // Half of the cables carry the writes, the others nothing.
+    const sumOf = ({ report }: typeof byPort1) => report.wire.reduce((sum, { bytes }) => sum + bytes, 0);
+    expect([sumOf(byPort1), sumOf(byPort2)]).toEqual(
+      Array(2).fill(4 * messages * (writeBytes + acknowledgementBytes)),
+    );
+  });
+
+  it('by port 1 alone need the cycles of pairs', async () => {
+    const pairs = await outcomeOf({ nodes: 4 }, [1]);
+    const crossed = await outcomeOf({ topology: parsedTopology('0-2,1-3,0.2-1.2,2.2-3.2') }, [1]);
+    expect(crossed.results.map(({ tookPs }) => tookPs)).toEqual(pairs.results.map(({ tookPs }) => tookPs));
+  });
+});
+
+let single: ReturnType<typeof outcomeOf> | undefined;
+const inOneThread = (): ReturnType<typeof outcomeOf> => {
+  single ??= outcomeOf({ topology: ring }, [1, 2]);
+  return single;
+};
