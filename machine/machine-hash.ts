@@ -66,7 +66,7 @@ export function effectiveOf(options: MachineOptions): {
   readonly topology: Topology | undefined;
 } {
   const { config, topology } = configuredOf(options);
-  const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount).map(faultText);
+  const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount, topology).map(faultText);
   return { config, faults, topology: declaredOf(topology) };
 }
 

@@ -12,6 +12,8 @@ export {
   declaredOf,
   directionsOf,
   farEndOf,
+  hostPortMax,
+  hostsBySide,
   hostsOf,
   hostsWith,
   joinedHostsOf,

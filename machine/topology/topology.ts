@@ -6,7 +6,7 @@
  *
  * Code that needs the other end of a cable calls these functions and never computes it from a node's number.
  */
-import { InvariantError } from '../../base/index.ts';
+import { ConfigurationError, InvariantError } from '../../base/index.ts';
 
 /**
  * The kinds of nodes. A `host` ends traffic: a host with an adapter in its slot. A forwarding node will be another kind, numbered after the
@@ -108,6 +108,22 @@ export function cabledPeerOf(topology: Topology, node: number): number {
   const peer = peerOf(topology, node);
   if (peer === undefined) throw new InvariantError(`port of host ${node}`, 'open', 'one with a cable');
   return peer;
+}
+
+/**
+ * Hosts in the order of the sides of a test: host 0, and the host at the other end of the cable of its first port; the others follow in
+ * their order. In the default topology side and host have the same number.
+ * @throws ConfigurationError for a cable to a second port, which tests do not use
+ */
+export function hostsBySide(topology: Topology): readonly number[] {
+  const far = farEndOf(topology, { node: 0, port: firstPort });
+  if (far !== undefined && far.port !== firstPort)
+    throw new ConfigurationError(
+      'topology, cable of host 0, port 1,',
+      `a cable to port ${far.port} of host ${far.node}`,
+      'one to port 1 of another host: a test uses the first ports of two hosts',
+    );
+  return [...new Set([0, cabledPeerOf(topology, 0), ...hostsOf(topology)])];
 }
 
 /** Ports of the subnet that a port belongs to, ascending, that port among them: both ends of its cable. */
