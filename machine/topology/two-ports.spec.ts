@@ -4,8 +4,12 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import '../../runtime/node.ts';
+import { readCapture } from '../../analyser/capture/index.ts';
 import { Machine, type MachineOptions } from '../machine.ts';
+import { configuredOf } from '../machine-hash.ts';
+import { HcaNode } from '../node/hca-node.ts';
 import { partitions } from '../partition/placement.ts';
+import { planMachine } from '../plan.ts';
 import { parsedTopology } from './check-topology.ts';
 import type { writeByAllCables } from './testing-links.ts';
 
@@ -83,6 +87,60 @@ describe('four hosts in a ring, by two ports each', () => {
     const pairs = await outcomeOf({ nodes: 4 }, [1]);
     const crossed = await outcomeOf({ topology: parsedTopology('0-2,1-3,0.2-1.2,2.2-3.2') }, [1]);
     expect(crossed.results.map(({ tookPs }) => tookPs)).toEqual(pairs.results.map(({ tookPs }) => tookPs));
+  });
+});
+
+describe('the second port', () => {
+  it('has faults of its own, and recovers from them', async () => {
+    const faults = [
+      { packet: 'lost', nth: 2, portNumber: 2 },
+      { cable: 'pulled', node: 2, portNumber: 2, at: '2ms', for: '500us' },
+    ];
+    const { results, report } = await outcomeOf({ topology: ring, faults }, [1, 2]);
+    expect(report.checks).toMatchObject({ balanced: true });
+    expect(results.map(({ statuses }) => statuses)).toEqual(Array(4).fill([0]));
+    expect(report.faults?.map(({ fired }) => fired)).toEqual([1, 1]);
+    // Host 0 lost a packet to host 3, which only this cable carries again.
+    const again = report.wire.flatMap(({ from, fromPort, lost, retransmitted }) =>
+      lost !== undefined || Object.keys(retransmitted).length > 0 ? [[from, fromPort, lost]] : [],
+    );
+    expect(again).toEqual([[0, 2, 1]]);
+  });
+
+  it('has captures of its own', async () => {
+    await using machine = await Machine.create({
+      topology: ring,
+      analysis: { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 20 } },
+    });
+    for (let node = 0; node < machine.nodeCount; node++)
+      await machine.load({ node, run, args: { bound: [1, 2], used: [2], messages, size } });
+    await machine.run();
+    const { interfaces } = readCapture(await machine.capture());
+    expect(interfaces.map(({ name }) => name)).toEqual(['hca0', 'hca0.2']);
+    // Host 0 writes by port 2; host 1 writes by its own port 2, which is cabled to port 1 of host 0. Each WRITE has 4 packets and an answer.
+    const kept = messages * (size / mtuBytes + 1);
+    expect(await machine.captureDrops()).toEqual([
+      { process: 'hca0', kept, dropped: 0 },
+      { process: 'hca0, port 2', kept, dropped: 0 },
+    ]);
+  });
+
+  it('has a subnet of its own, whose manager names the ports of its cable', () => {
+    const { config, topology } = configuredOf({ topology: ring });
+    const plan = planMachine({
+      ...{ config, topology, faults: [], partition: 'single', shuffleSeed: undefined, analysis: undefined },
+    });
+    const { managers } = new HcaNode(plan, 1).hca.control.state;
+    const guids = managers.map((manager) => {
+      // Get(SMInfo), volume 1, 13.4.2 and 14.2.5.13: base version 1, class 1, method 1, attribute 0x20; GUID first in the data.
+      const mad = new Uint8Array(256);
+      mad.set([1, 1, 1, 1]);
+      mad[0x11] = 0x20;
+      expect(manager.answer(mad)).toBe(true);
+      return Buffer.from(mad.subarray(64, 72)).toString('hex');
+    });
+    // Port 1 is cabled to port 2 of host 2, port 2 to port 1 of host 0; the first of each pair of ports is the manager's.
+    expect(guids).toEqual(['0002c90300000011', '0002c90300000001']);
   });
 });
 
