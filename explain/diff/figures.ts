@@ -97,6 +97,10 @@ function keyOf(row: unknown, at: number): string {
   return String(at);
 }
 
+/** The end of a cable: its host, and the port unless it is the first. */
+const endName = (host: unknown, port: unknown): string =>
+  port === undefined ? String(host) : `${String(host)}.${String(port)}`;
+
 /** Fields that identify the rows of each list; the first match applies. */
 const keys: readonly ((row: JsonObject) => string | undefined)[] = [
   ({ args }) => {
@@ -107,8 +111,9 @@ const keys: readonly ((row: JsonObject) => string | undefined)[] = [
     sizeBytes === undefined ? undefined : `${String(path)},size=${String(sizeBytes)}`,
   ({ vector }) => (vector === undefined ? undefined : `vector=${String(vector)}`),
   ({ fault, fired }) => (fired === undefined ? undefined : String(fault)),
-  ({ from, to }) => (from === undefined ? undefined : `${String(from)}-${String(to)}`),
-  // Resources and stages, several of which are of one kind; and advice.
+  ({ from, fromPort, to, toPort }) =>
+    from === undefined ? undefined : `${endName(from, fromPort)}-${endName(to, toPort)}`,
+  // Resources and stages, of which several are of one kind; and what to turn.
   ({ share, name }) => (share === undefined || typeof name !== 'string' ? undefined : name),
   ({ what, towards }) => (typeof what === 'string' && typeof towards === 'string' ? what : undefined),
   ({ method, waiting, path, kind, name }) => {

@@ -14,6 +14,10 @@ const toDevice = 'to device';
 const toHost = 'to host';
 /** For a cable: traffic that arrives at the recording process. */
 const inbound = 'in';
+const inboundTrack = (port: number): string => (port === 1 ? inbound : `${inbound}, port ${port}`);
+
+/** The port whose cable a track of a cable is of. */
+export const portOfTrack = (name: string): number => (name === inboundTrack(2) ? 2 : 1);
 
 export function hostStream(
   options: TimelineOptions | undefined,
@@ -53,7 +57,7 @@ export function hcaStream(
   watchPcie(stream, hca.linkPort.reader, pcie.link, toDevice);
   for (const [index, cable] of cables.entries()) {
     if (cable === undefined) continue;
-    const direction = index === 0 ? inbound : `${inbound}, port ${index + 1}`;
+    const direction = inboundTrack(index + 1);
     if (hca.ethernetPort !== undefined) watchEthernet(stream, cable.reader, ethernet, direction);
     else watchCable(stream, cable.reader, wire, direction);
   }
