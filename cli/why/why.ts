@@ -97,7 +97,7 @@ async function why(name: string, options: WhyOptions, command: Command): Promise
   const load = isProgramFile(name) ? await programsOf(name, options) : testOf(name, options, machine);
   const lines = new ProgramLines(isProgramFile(name) ? resolve(name) : undefined, isLibrary);
   const { report, ...result } = await whyOf(machine, load, lines);
-  const text = textOf(result);
+  const text = textOf(result, report.nodes.length);
   screen.print(text);
   const ran = { title: `Why: ${name}`, words: [name], machine, elapsedPs: report.elapsedPs };
   const page = (): string =>
@@ -234,7 +234,10 @@ function withLines({ line, mendLine, ...cause }: Cause, lines: ProgramLines): Ca
 
 const usText = (ps: number): string => `${(ps / 1e6).toFixed(3)} µs`;
 
-function textOf({ error, causes, failures, unfinished, losses, faults, dropped }: WhyResult): string {
+function textOf(
+  { error, causes, failures, unfinished, losses, faults, dropped }: WhyResult,
+  hostCount: number,
+): string {
   const lines = failures.map(
     ({ node, qpn, queue, wqeCounter, status, atPs, operation, ordinal, postedAt, reasons }) => [
       `host ${node}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)} of the ${queue} queue` +
@@ -255,7 +258,9 @@ function textOf({ error, causes, failures, unfinished, losses, faults, dropped }
     ...(error === undefined ? [] : [`The run ended with: ${error}`]),
     ...lines.flat(),
     ...open.flat(),
-    ...(failures.length + unfinished.length === 0 ? ['Every send request of both hosts ended well.'] : []),
+    ...(failures.length + unfinished.length === 0
+      ? [`Every send request of ${hostCount === 2 ? 'both' : 'all'} hosts ended well.`]
+      : []),
     ...reasonLines(losses.first),
     ...(losses.count > losses.first.length
       ? [`  and ${losses.count - losses.first.length} more packets that were lost or corrupted`]

@@ -5,18 +5,22 @@
 import { describe, expect, it, vi } from 'vitest';
 import '../../runtime/node.ts';
 import { readCapture } from '../../analyser/capture/index.ts';
+import type { writeByAllCables } from '../../examples/every-cable.ts';
 import { Machine, type MachineOptions } from '../machine.ts';
 import { configuredOf } from '../machine-hash.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { partitions } from '../partition/placement.ts';
 import { planMachine } from '../plan.ts';
 import { parsedTopology } from './check-topology.ts';
-import type { writeByAllCables } from './testing-links.ts';
 
-vi.setConfig({ testTimeout: 120_000 });
+// Eight worker threads on machines with few cores.
+vi.setConfig({ testTimeout: 300_000 });
 
 const ring = parsedTopology('0-1.2,1-2.2,2-3.2,3-0.2');
-const run = { url: new URL('./testing-links.ts', import.meta.url), exportName: 'writeByAllCables' };
+const run = {
+  url: new URL('../../examples/every-cable.ts', import.meta.url),
+  exportName: 'writeByAllCables',
+};
 
 const messages = 3;
 const size = 4096;

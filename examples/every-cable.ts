@@ -1,6 +1,12 @@
-/** A program for any topology: every host writes to the hosts at the other ends of its cables, through a QP for each cable. */
-import * as ibv from '../../userlib/index.ts';
-import type { ProgramContext } from '../program.ts';
+/**
+ * A program for any topology: every host writes to the hosts at the other ends of its cables, through a QP for each cable.
+ *
+ *     node examples/every-cable.ts
+ */
+
+import type { MachineOptions, ProgramContext, Report, TopologyEntry } from '../index.ts';
+import * as ibv from '../index.ts';
+import { Machine } from '../index.ts';
 
 interface Traffic {
   /** Ports that get a QP, in this order, and those of them by which hosts write; from 1. */
@@ -67,9 +73,9 @@ async function connect(qp: ibv.IbvQp, portNum: number, far: Address): Promise<vo
 }
 
 /** @returns LIDs of the own ports by cable, picoseconds from the first post to the last completion, statuses, and the bytes received */
-export async function writeByAllCables(context: ProgramContext) {
+export async function writeByAllCables(context: ProgramContext<Traffic>) {
   const { links, node, cpu, memory, verbs, exchange } = context;
-  const { bound, used, messages, size } = context.args as Traffic;
+  const { bound, used, messages, size } = context.args;
   const device = await ibv.openDevice(ibv.getDeviceList(verbs)[0]!);
   const pd = await ibv.allocPd(device);
   const cq = await ibv.createCq(device, 128);
@@ -118,4 +124,24 @@ export async function writeByAllCables(context: ProgramContext) {
   const lids = ends.map(({ lid }) => lid);
   const received = ends.map(({ target }) => [...new Set(memory.read(target, size))]);
   return { lids, tookPs, statuses: [...new Set(statuses)], received };
+}
+
+/** Four hosts in a ring: port 1 of each is cabled to one neighbour, port 2 to the other. */
+const ring: TopologyEntry = {
+  nodes: [0, 1, 2, 3].map(() => ({ kind: 'host' })),
+  links: [0, 1, 2, 3].map((node) => ({ ends: [{ node }, { node: (node + 1) % 4, port: 2 }] })),
+};
+
+export async function main(options: MachineOptions = { topology: ring }): Promise<Report> {
+  await using machine = await Machine.create(options);
+  const args: Traffic = { bound: [1, 2], used: [1, 2], messages: 3, size: 4096 };
+  for (let node = 0; node < machine.nodeCount; node++)
+    await machine.load({ node, name: `host${node}`, run: writeByAllCables, args });
+  await machine.run();
+  return machine.report();
+}
+
+if (import.meta.main) {
+  for (const { from, fromPort = 1, to, toPort = 1, bytes } of (await main()).wire)
+    console.log(`host ${from}, port ${fromPort} → host ${to}, port ${toPort}: ${bytes} bytes`);
 }
