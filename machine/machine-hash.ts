@@ -3,7 +3,14 @@ import { ConfigurationError } from '../base/index.ts';
 import { checkedFaults, faultText } from './faults/index.ts';
 import type { MachineOptions } from './machine.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValue } from './profile/index.ts';
-import { checkedTopology, declaredOf, pairsOf, portCountOf, type Topology } from './topology/index.ts';
+import {
+  checkedTopology,
+  declaredOf,
+  hostsOf,
+  pairsOf,
+  portCountOf,
+  type Topology,
+} from './topology/index.ts';
 
 /** The machine that the options describe: every parameter, the hosts and their cables. */
 export interface ConfiguredMachine {
@@ -53,10 +60,11 @@ function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): 
     throw new ConfigurationError('hca.capability.portCount', portCount, `${needed} ${where}`);
 }
 
-/** @throws ConfigurationError if the given number of hosts contradicts the topology */
-function hostCountOf({ nodes }: Topology, given: ParameterValue | undefined): number {
-  if (given === undefined || given === nodes.length) return nodes.length;
-  throw new ConfigurationError('machine.nodeCount', given, `${nodes.length}, the hosts of the topology`);
+/** @throws ConfigurationError if a number of hosts was given that the topology contradicts */
+function hostCountOf(topology: Topology, given: ParameterValue | undefined): number {
+  const count = hostsOf(topology).length;
+  if (given === undefined || given === count) return count;
+  throw new ConfigurationError('machine.nodeCount', given, `${count}, the hosts of the topology`);
 }
 
 /** Every parameter, including the seed, each fault as an option, and the topology if it is not the default. */

@@ -77,7 +77,7 @@ export interface HcaNeighbours {
 }
 
 /** Keys of the two channels of a cable, as one of its ends sees them. */
-export interface CableChannels {
+interface CableChannels {
   readonly outbound: string;
   readonly inbound: string;
 }
