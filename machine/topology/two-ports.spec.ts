@@ -134,7 +134,7 @@ describe('the second port', () => {
     const plan = planMachine({
       ...{ config, topology, faults: [], partition: 'single', shuffleSeed: undefined, analysis: undefined },
     });
-    const { managers } = new HcaNode(plan, 1).hca.control.state;
+    const { managers } = new HcaNode(plan, 1).hca.control.management;
     const guids = managers.map((manager) => {
       // Get(SMInfo), volume 1, 13.4.2 and 14.2.5.13: base version 1, class 1, method 1, attribute 0x20; GUID first in the data.
       const mad = new Uint8Array(256);

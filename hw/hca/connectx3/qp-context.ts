@@ -5,10 +5,10 @@ import {
   mtuBytesOf,
   PathMigration,
   PathMtu,
+  portOfScheduleQueue,
   QpState,
   qpc,
   ServiceType,
-  portOfScheduleQueue,
   serviceLevelOfScheduleQueue,
 } from '../../../abi/index.ts';
 import { asInteger } from '../../../base/index.ts';
