@@ -179,7 +179,7 @@ const isInput = (value: unknown): boolean =>
   (value['file'] === undefined || typeof value['file'] === 'string') &&
   typeof value['bytes'] === 'number' &&
   typeof value['sha256'] === 'string';
-/** Links alone: an output from elsewhere must not have a file read. */
+/** Accepts links only: a foreign output must not cause a file to be read. */
 const isLinks = (value: unknown): boolean => typeof value === 'string' && /^[-.\d,]+$/.test(value);
 const isMachine = (value: unknown): boolean =>
   isObject(value) &&

@@ -80,7 +80,7 @@ export const refuseTopologyOption = (command: Command, range: string): Command =
       .hideHelp(),
   );
 
-/** Adds --watch: for commands that run programs on simulated hosts. */
+/** Adds --watch, for commands that run programs on simulated hosts. */
 export function addWatchOption(command: Command): Command {
   return command.addOption(
     new Option('--watch <what>', "report programs that touch buffers which are the device's").choices([

@@ -60,7 +60,7 @@ function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): 
     throw new ConfigurationError('hca.capability.portCount', portCount, `${needed} ${where}`);
 }
 
-/** @throws ConfigurationError if a number of hosts was given that the topology contradicts */
+/** @throws ConfigurationError if the given number of hosts contradicts the topology */
 function hostCountOf(topology: Topology, given: ParameterValue | undefined): number {
   const count = hostsOf(topology).length;
   if (given === undefined || given === count) return count;

@@ -102,7 +102,7 @@ export function receiverOf(machine: MachineOptions, paths: readonly ComparePath[
   return hostsBySide(configuredOf(machine).topology)[1]!;
 }
 
-/** Recordings of one run. Each of several runs has its own files, with path and size in their names. */
+/** Recordings of one run. With several runs, each has its own files, whose names contain path and size. */
 function timelineOf(
   order: TimelineOrder | undefined,
   { path, sizeBytes }: CompareArgs,

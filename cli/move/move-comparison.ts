@@ -13,7 +13,7 @@ import { causeTable, compareTable } from '../compare/compare-table.ts';
 import { integer } from '../options.ts';
 
 export const comparedPaths: readonly ComparePath[] = ['pio', 'sockets', 'send', 'write', 'read'];
-/** Programmed I/O takes a millisecond for every 8 KiB, and the simulation a good part of a second. */
+/** Programmed I/O takes a millisecond per 8 KiB, and its simulation a large part of a second. */
 const programmedBytes = 16 * 1024;
 const latencyRounds = 2;
 
@@ -52,7 +52,7 @@ export function comparisonOf(
   });
 }
 
-/** The table, and what must be known to read it. @param far the host that gets the file */
+/** The table, and the notes needed to read it. @param far the host that gets the file */
 export function comparisonText(rows: readonly CompareRow[], fileBytes: number, far: number): string {
   const shortened = rows.filter(({ totalBytes }) => totalBytes < fileBytes);
   const lengths = [...new Set(shortened.map(({ totalBytes }) => totalBytes))];

@@ -22,7 +22,7 @@ export interface MoveOutcome {
   readonly isCorrect: boolean;
 }
 
-/** A row for each way in which the file was moved. @param far the host that gets it */
+/** One row for each way in which the file was moved. @param far the host that gets it */
 export function movedTable(
   { file, fileBytes, chunkBytes }: MoveArgs,
   { legs }: MoveOutcome,

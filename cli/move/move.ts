@@ -185,7 +185,7 @@ function outcomeOf(
 
 function movedText(args: MoveArgs, outcome: MoveOutcome, far: number): string {
   const { fetchAddTotal, compareSwapTotal, atomicCount } = outcome;
-  const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each was asked for.`;
+  const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each were requested.`;
   const { title, head, rows } = movedTable(args, outcome, far);
   return `${tableOf(title, head, rows)}\n${counts}`;
 }

@@ -147,7 +147,7 @@ export function queueAddressOf({
   return { url: redis, queue };
 }
 
-/** Options that say what is swept; with a specification they are in it. */
+/** Options that define the sweep; a specification contains them. */
 const specOptions = ['workload', 'sample', 'sampleSeed', 'profile', 'seed', 'topology'] as const;
 const specLists = ['vary', 'point', 'set', 'fault', 'faults'] as const;
 

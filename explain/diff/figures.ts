@@ -113,7 +113,7 @@ const keys: readonly ((row: JsonObject) => string | undefined)[] = [
   ({ fault, fired }) => (fired === undefined ? undefined : String(fault)),
   ({ from, fromPort, to, toPort }) =>
     from === undefined ? undefined : `${endName(from, fromPort)}-${endName(to, toPort)}`,
-  // Resources and stages, of which several are of one kind; and what to turn.
+  // Resources and stages, several of which are of one kind; and advice.
   ({ share, name }) => (share === undefined || typeof name !== 'string' ? undefined : name),
   ({ what, towards }) => (typeof what === 'string' && typeof towards === 'string' ? what : undefined),
   ({ method, waiting, path, kind, name }) => {

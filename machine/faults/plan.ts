@@ -24,7 +24,7 @@ const version = 1;
 const kindNames = Object.keys(faultKinds) as readonly FaultKind[];
 
 /**
- * Checks entries that may come from anywhere, and reads them.
+ * Checks and parses entries from an untrusted source.
  * @param topology left out: adapters have a cable at port 1 only
  * @throws ConfigurationError naming entry, field, value and range
  */

@@ -138,7 +138,7 @@ describe('a topology as an option', () => {
     expect(topologyText(topology)).toBe('0-1,0.2-2');
   });
 
-  it('is rejected if the file is no JSON', () => {
+  it('is rejected if the file is not JSON', () => {
     const file = join(folder, 'torn.json');
     writeFileSync(file, '{ "nodes": [');
     expect(messageOf(() => parsedTopology(file))).toBe(
