@@ -193,7 +193,10 @@ export const faultKinds = {
         integer(1, 1024, 'how many packets of its virtual lane pass a reordered one, 1 when left out'),
       ),
       where: optional(
-        choice(['anywhere', 'header', 'payload'], 'part of the packet in which a bit is flipped; default: anywhere'),
+        choice(
+          ['anywhere', 'header', 'payload'],
+          'part of the packet in which a bit is flipped; default: anywhere',
+        ),
       ),
       crc: optional(
         choice(
