@@ -110,7 +110,9 @@ function programOf(): Command {
     .option(...htmlOption)
     .option(...jsonOption)
     .action(move);
-  addTimelineOptions(addWatchOption(addAnalysisOptions(addFaultOptions(addMachineOptions(moveCommand)))));
+  addTimelineOptions(
+    addWatchOption(addAnalysisOptions(addFaultOptions(addTopologyOption(addMachineOptions(moveCommand))))),
+  );
   addPartitionOption(moveCommand, 'per-device');
 
   const perfCommand = program
@@ -139,7 +141,9 @@ function programOf(): Command {
     .option(...htmlOption)
     .option(...jsonOption)
     .action(compare);
-  addTimelineOptions(addTimelineFileOption(addFaultOptions(addMachineOptions(compareCommand))));
+  addTimelineOptions(
+    addTimelineFileOption(addFaultOptions(addTopologyOption(addMachineOptions(compareCommand)))),
+  );
 
   const devinfoCommand = program
     .command('devinfo')

@@ -180,7 +180,7 @@ const isInput = (value: unknown): boolean =>
   typeof value['bytes'] === 'number' &&
   typeof value['sha256'] === 'string';
 /** Accepts links only: a foreign output must not cause a file to be read. */
-const isLinks = (value: unknown): boolean => typeof value === 'string' && /^[-\d,]+$/.test(value);
+const isLinks = (value: unknown): boolean => typeof value === 'string' && /^[-.\d,]+$/.test(value);
 const isMachine = (value: unknown): boolean =>
   isObject(value) &&
   typeof value['seed'] === 'number' &&

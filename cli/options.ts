@@ -70,6 +70,16 @@ export const addTopologyOption = (command: Command): Command =>
     parsedTopology,
   );
 
+/** Has a command reject --topology. @param range what it has instead */
+export const refuseTopologyOption = (command: Command, range: string): Command =>
+  command.addOption(
+    new Option('--topology <file|links>')
+      .argParser((text) => {
+        throw new ConfigurationError('--topology', text, range);
+      })
+      .hideHelp(),
+  );
+
 /** Adds --watch, for commands that run programs on simulated hosts. */
 export function addWatchOption(command: Command): Command {
   return command.addOption(
@@ -139,8 +149,9 @@ export function machineOptionsOf({
  */
 export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice & TopologyChoice): MachineOptions {
   const options = machineOptionsOf(choice);
-  const { adapter, nodeCount } = configuredOf(options).config.machine;
-  checkedFaults(options.faults ?? [], nodeCount);
+  const { config, topology } = configuredOf(options);
+  const { adapter, nodeCount } = config.machine;
+  checkedFaults(options.faults ?? [], nodeCount, topology);
   if (adapter === 'hca') return options;
   throw new ConfigurationError(
     'machine.adapter',

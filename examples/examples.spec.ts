@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { renderReport } from '../index.ts';
+import { main as everyCable } from './every-cable.ts';
 import { main as keyValueLookup } from './key-value-lookup.ts';
 import { main as rcPingpong } from './rc-pingpong.ts';
 import { main as rdmaCmEcho } from './rdma-cm-echo.ts';
@@ -45,6 +46,14 @@ describe('the examples', () => {
     expect(renderReport(report)).toContain('The ledgers balance');
   });
 
+  it('write by every cable of a ring of four hosts', async () => {
+    const report = await everyCable();
+    expect(report.checks.balanced).toBe(true);
+    // 12 packets of 26 bytes of headers and a RETH of 16 in each third, and 3 acknowledgements of 30 bytes: InfiniBand, volume 1, 5.2.
+    const bytes = 3 * (4096 + 4 * 26 + 16 + 30);
+    expect(report.wire.map((cable) => cable.bytes)).toEqual(Array(8).fill(bytes));
+  });
+
   it('are short enough to be read at one sitting', () => {
     for (const name of [
       'rc-pingpong.ts',
@@ -52,6 +61,7 @@ describe('the examples', () => {
       'rdma-cm-echo.ts',
       'socket-echo.ts',
       'guest-pingpong.ts',
+      'every-cable.ts',
     ]) {
       const lines = readFileSync(new URL(name, import.meta.url), 'utf8').split('\n');
       expect(lines.length, name).toBeLessThan(150);

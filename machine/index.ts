@@ -16,7 +16,7 @@ export { ProgramRunner, type ProgressListener } from './node/program-runner.ts';
 export { type ProgramAccess, type Race, type RaceSide, raceText } from './node/race-watch.ts';
 export { endLabel, type HostSpent, type TransferMeter } from './node/transfer-meter.ts';
 export type { Verbs } from './node/verbs.ts';
-export { type WireCapture, wireCaptureOf } from './node/wire-log.ts';
+export { type WireCapture, wireCapturesOf } from './node/wire-log.ts';
 export { type ErrorRecord, errorOf, errorRecordOf } from './partition/answer.ts';
 export { programWaitsOf } from './partition/part-activity.ts';
 export { type PartOrder, partApiOf } from './partition/part-api.ts';
@@ -62,6 +62,7 @@ export {
   blockFailures,
   hostFailures,
   linkFailures,
+  nakFailures,
   nicHostFailures,
   operationFailures,
   wireFailures,

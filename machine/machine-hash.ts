@@ -3,7 +3,14 @@ import { ConfigurationError } from '../base/index.ts';
 import { checkedFaults, faultText } from './faults/index.ts';
 import type { MachineOptions } from './machine.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValue } from './profile/index.ts';
-import { checkedTopology, declaredOf, pairsOf, type Topology } from './topology/index.ts';
+import {
+  checkedTopology,
+  declaredOf,
+  hostsOf,
+  pairsOf,
+  portCountOf,
+  type Topology,
+} from './topology/index.ts';
 
 /** The machine that the options describe: every parameter, the hosts and their cables. */
 export interface ConfiguredMachine {
@@ -21,16 +28,43 @@ export function configuredOf({ profile, set, seed, nodes, topology }: MachineOpt
   const values: Record<string, ParameterValue> = { ...set };
   if (seed !== undefined) values['machine.seed'] = seed;
   if (nodes !== undefined) values['machine.nodeCount'] = nodes;
-  if (declared !== undefined)
+  if (declared !== undefined) {
     values['machine.nodeCount'] = hostCountOf(declared, values['machine.nodeCount']);
-  const config = configurationOf({ ...(profile === undefined ? {} : { profile }), set: values });
-  return { config, topology: declared ?? pairsOf(config.machine.nodeCount) };
+    if (portCountOf(declared) > 1) values['hca.capability.portCount'] ??= portCountOf(declared);
+  }
+  const config = configurationOf({
+    ...(profile === undefined ? {} : { profile }),
+    set: values,
+    isPaired: declared === undefined,
+  });
+  if (declared === undefined) return { config, topology: pairsOf(config.machine.nodeCount) };
+  checkSecondPorts(declared, config);
+  return { config, topology: declared };
+}
+
+/** @throws ConfigurationError for links of a second port that the adapters do not have */
+function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): void {
+  const needed = portCountOf(topology);
+  if (needed === 1) return;
+  const where = `where the topology has a link at port ${needed}`;
+  if (machine.adapter !== 'hca')
+    throw new ConfigurationError('machine.adapter', machine.adapter, `hca ${where}: a NIC has one port`);
+  const { linkLayer, portCount } = hca.capability;
+  if (linkLayer !== 'infiniband')
+    throw new ConfigurationError(
+      'hca.capability.linkLayer',
+      linkLayer,
+      `infiniband ${where}: on Ethernet only port 1 has a data path`,
+    );
+  if (portCount < needed)
+    throw new ConfigurationError('hca.capability.portCount', portCount, `${needed} ${where}`);
 }
 
 /** @throws ConfigurationError if the given number of hosts contradicts the topology */
-function hostCountOf({ nodes }: Topology, given: ParameterValue | undefined): number {
-  if (given === undefined || given === nodes.length) return nodes.length;
-  throw new ConfigurationError('machine.nodeCount', given, `${nodes.length}, the hosts of the topology`);
+function hostCountOf(topology: Topology, given: ParameterValue | undefined): number {
+  const count = hostsOf(topology).length;
+  if (given === undefined || given === count) return count;
+  throw new ConfigurationError('machine.nodeCount', given, `${count}, the hosts of the topology`);
 }
 
 /** Every parameter, including the seed, each fault as an option, and the topology if it is not the default. */
@@ -40,7 +74,7 @@ export function effectiveOf(options: MachineOptions): {
   readonly topology: Topology | undefined;
 } {
   const { config, topology } = configuredOf(options);
-  const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount).map(faultText);
+  const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount, topology).map(faultText);
   return { config, faults, topology: declaredOf(topology) };
 }
 

@@ -15,7 +15,7 @@ import type { Fault } from './faults/index.ts';
 import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
-import { pairsOf, peersOf, type Topology } from './topology/index.ts';
+import { directionsOf, type NodePort, pairsOf, type Topology } from './topology/index.ts';
 
 /** `races`: programs that access buffers owned by the device; `accesses`: device accesses to memory that was not granted. */
 export const watches = ['races', 'accesses'] as const;
@@ -67,12 +67,19 @@ export type HcaPlan = Pick<
   readonly analysis?: AnalysisOptions | undefined;
 };
 
-/** Names of the logical processes at the ends of an HCA's two links. */
+/** An HCA's links: to its host, and by port from 1 the cables. */
 export interface HcaNeighbours {
+  /** Name of the host's logical process. */
   readonly host: string;
-  readonly wirePeer: string;
-  /** The nodes whose HCAs are at the ends of the cable, in order. */
-  readonly subnetNodes: readonly number[];
+  readonly cables: readonly (CableChannels | undefined)[];
+  /** The ports at the ends of each cable, ascending. */
+  readonly subnets: readonly (readonly NodePort[])[];
+}
+
+/** Keys of the two channels of a cable, as one of its ends sees them. */
+interface CableChannels {
+  readonly outbound: string;
+  readonly inbound: string;
 }
 
 export const hostName = (node: number): string => `host${node}`;
@@ -84,6 +91,13 @@ export const nicName = (node: number): string => `nic${node}`;
 export const adapterName = ({ machine }: MachineConfig, node: number): string => `${machine.adapter}${node}`;
 
 export const channelKey = (from: string, to: string): string => `${from}>${to}`;
+
+/** Channel of one direction of a cable. */
+export const cableKey = (config: MachineConfig, from: NodePort, to: NodePort): string =>
+  channelKey(cableEnd(config, from), cableEnd(config, to));
+
+const cableEnd = (config: MachineConfig, { node, port }: NodePort): string =>
+  `${adapterName(config, node)}${port === 1 ? '' : `.${port}`}`;
 
 export interface PlanChoice {
   readonly config: MachineConfig;
@@ -118,7 +132,9 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     const adapter = adapterName(config, node);
     add(hostName(node), adapter, bytesToDevice(config));
     add(adapter, hostName(node), bytesToHost(config));
-    for (const peer of peersOf(topology, node)) add(adapter, adapterName(config, peer), cableBytes(config));
+    for (const { from, to } of directionsOf(topology))
+      if (from.node === node)
+        channels[cableKey(config, from, to)] = new SharedArrayBuffer(cableBytes(config));
     for (let other = 0; other < nodeCount; other++)
       if (other !== node) add(hostName(node), hostName(other), exchangeBytes(config));
   }

@@ -18,6 +18,15 @@ import type { MachineConfig } from './profile/index.ts';
 export type { Exchange } from './node/exchange.ts';
 export type { JsonLike, JsonValue } from './node/json-value.ts';
 
+/** A cable as one of its hosts sees it. */
+export interface HostLink {
+  /** Port of this host's adapter, from 1: `portNum` of verbs. */
+  readonly portNum: number;
+  /** Host at the other end, and the port of its adapter. */
+  readonly peer: number;
+  readonly peerPortNum: number;
+}
+
 /** Context of a program. @typeParam Args the type of its arguments */
 export interface ProgramContext<Args = unknown> {
   readonly name: string;
@@ -25,6 +34,8 @@ export interface ProgramContext<Args = unknown> {
   readonly node: number;
   /** Hosts at the other ends of this host's cables, ascending. */
   readonly peers: readonly number[];
+  /** The cables of this host, by its own port. */
+  readonly links: readonly HostLink[];
   readonly host: Host;
   /** Every parameter of the machine. */
   readonly configuration: MachineConfig;

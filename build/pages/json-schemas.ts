@@ -20,7 +20,7 @@ import {
 import type { Parameter } from '../../base/index.ts';
 import { faultKinds } from '../../machine/faults/index.ts';
 import { isParameter, type ParameterGroup, parameterTree } from '../../machine/profile/index.ts';
-import { hostCountMax, hostCountMin } from '../../machine/topology/index.ts';
+import { hostCountMax, hostCountMin, hostPortMax } from '../../machine/topology/index.ts';
 import { workloadSchemaText } from './workload-schema.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -79,7 +79,7 @@ function topologySchemaText(generator: SchemaGenerator): string {
   const { [nameOf($ref)]: entry = alias, ...parts } = definitions as Record<string, Schema>;
   const end = parts['NodePortEntry']!.properties!;
   Object.assign(end['node']!, { type: 'integer', minimum: 0, maximum: hostCountMax - 1 });
-  Object.assign(end['port']!, { type: 'integer', const: 1 });
+  Object.assign(end['port']!, { type: 'integer', minimum: 1, maximum: hostPortMax });
   Object.assign(entry.properties!['nodes']!, { minItems: hostCountMin, maxItems: hostCountMax });
   const text = JSON.stringify({ $schema, title: 'hca-topology/1', ...entry, definitions: parts }, null, 1);
   return `${text}\n`;

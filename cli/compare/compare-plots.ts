@@ -57,11 +57,15 @@ export function comparePlots(rows: readonly CompareRow[]): string[] {
     .map((chart) => terminalChart(chart, terminalSize));
 }
 
+/** How tables show two hosts. @param far the host that gets the bytes */
+export const sidesSentence = (far: number): string =>
+  `In "a / b", a is host 0, which has the bytes, and b is host ${far}, which gets them.`;
+
 /** First sentences of the page. */
-export const compareSentences: readonly string[] = [
+export const compareSentences = (far: number): readonly string[] => [
   'Simulated: two hosts with cores of 2.5 GHz unless changed; a conventional 10 Gb/s NIC, or an InfiniBand HCA. ' +
     'Latency is of one message alone, everything else of a stream of messages, from memory to memory.',
-  'In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.',
+  sidesSentence(far),
 ];
 
 /** A self-contained page with all plots and the table. */

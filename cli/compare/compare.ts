@@ -4,27 +4,38 @@ import type { CompareRow } from '../../experiments/runs/compare-run.ts';
 import { orderOfRow, type TimelineOrder } from '../../experiments/runs/timeline-files.ts';
 import {
   type CompareArgs,
+  type ComparePath,
+  machineOf,
   messageCountOf,
   pathLimitBytes,
   pathTitles,
 } from '../../experiments/workloads/index.ts';
 import { bytesText, countText } from '../../explain/text/format.ts';
 import { faultLinesOf } from '../../explain/text/render.ts';
+import { configuredOf, type MachineOptions } from '../../machine/index.ts';
+import { hostsBySide } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { CountBar } from '../count-bar.ts';
 import { type HtmlChoice, headOf, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
-import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice, machineHashOf } from '../options.ts';
+import {
+  type FaultChoice,
+  hcaMachineOptionsOf,
+  type MachineChoice,
+  machineHashOf,
+  type TopologyChoice,
+} from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import { type TimelineChoice, timelineOrderOf, timelineText } from '../timeline-options.ts';
 import { type CompareChoice, compareArgsOf } from './compare-options.ts';
-import { comparePage, comparePlots, compareSentences } from './compare-plots.ts';
+import { comparePage, comparePlots, compareSentences, sidesSentence } from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';
 import { causeTable, compareTable } from './compare-table.ts';
 
 export interface CompareOptions
   extends CompareChoice,
     MachineChoice,
+    TopologyChoice,
     FaultChoice,
     HtmlChoice,
     TimelineChoice {
@@ -35,6 +46,7 @@ export async function compare(options: CompareOptions, command: Command): Promis
   // The path determines the card in the slot.
   const machine = hcaMachineOptionsOf(options);
   const { runs, leftOut, shortened } = compareArgsOf(options);
+  const far = receiverOf(machine, options.paths);
   checkWritable(options.json);
   checkWritable(options.html);
   const timeline = timelineOrderOf(options);
@@ -46,9 +58,9 @@ export async function compare(options: CompareOptions, command: Command): Promis
   for (const sizeBytes of options.sizes) {
     const ofSize = rows.filter((row) => row.sizeBytes === sizeBytes);
     if (ofSize.length === 0) continue;
-    screen.print(compareTable(`Messages of ${bytesText(sizeBytes)} from host 0 to host 1`, ofSize));
+    screen.print(compareTable(`Messages of ${bytesText(sizeBytes)} from host 0 to host ${far}`, ofSize));
   }
-  screen.print('In "a / b", a is host 0, which has the bytes, and b is host 1, which gets them.');
+  screen.print(sidesSentence(far));
   const largest = largestOf(rows);
   screen.print(causeTable('Where the cycles went, at the largest size of each path', largest));
   for (const plot of comparePlots(rows)) screen.print(plot);
@@ -64,9 +76,9 @@ export async function compare(options: CompareOptions, command: Command): Promis
   for (const note of notes) screen.print(note);
   for (const { timeline: written } of rows) if (written !== undefined) screen.print(timelineText(written));
   const ran = {
-    title: 'The same bytes from host 0 to host 1 by every path',
+    title: `The same bytes from host 0 to host ${far} by every path`,
     machine,
-    sentences: [...compareSentences, ...notes],
+    sentences: [...compareSentences(far), ...notes],
   };
   writePage(options, () => comparePage(headOf(command, ran), rows), screen);
   if (options.json !== undefined) {
@@ -79,6 +91,15 @@ export async function compare(options: CompareOptions, command: Command): Promis
     });
   }
   reportFailures(rows);
+}
+
+/**
+ * The host that gets the bytes: at the other end of host 0's first cable.
+ * @throws ConfigurationError for a machine that the adapter of one of these paths cannot be in
+ */
+export function receiverOf(machine: MachineOptions, paths: readonly ComparePath[]): number {
+  for (const path of paths) configuredOf({ ...machine, set: { ...machine.set, ...machineOf(path) } });
+  return hostsBySide(configuredOf(machine).topology)[1]!;
 }
 
 /** Recordings of one run. With several runs, each has its own files, whose names contain path and size. */

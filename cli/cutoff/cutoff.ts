@@ -12,13 +12,21 @@ import {
 import { type CutoffLine, type CutoffOrder, messagingOf } from '../../experiments/runs/cutoff-run.ts';
 import { type TaskRunner, taskRunner } from '../../experiments/runs/task-pool.ts';
 import { costParameters } from '../../host/index.ts';
-import type { MachineOptions } from '../../machine/index.ts';
-import { configHashOf, configurationOf, type MachineConfig } from '../../machine/profile/index.ts';
+import { configuredOf, type MachineOptions } from '../../machine/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
-import { addMachineOptions, integer, type MachineChoice, machineOptionsOf } from '../options.ts';
+import {
+  addMachineOptions,
+  addTopologyOption,
+  integer,
+  type MachineChoice,
+  machineHashOf,
+  machineOptionsOf,
+  type TopologyChoice,
+} from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import { type Measure, type Sample, simulatedCrossing } from './cutoff-crossing.ts';
 import {
@@ -34,7 +42,7 @@ import {
 const sizeLeast = 1;
 const sizeMost = 8 * 2 ** 20;
 
-interface CutoffOptions extends MachineChoice, HtmlChoice {
+interface CutoffOptions extends MachineChoice, TopologyChoice, HtmlChoice {
   readonly sizes: SizeRange;
   readonly waiting: WaitingBy | 'both';
   readonly rendezvous?: MessagingConfig['rendezvousBy'];
@@ -58,7 +66,7 @@ export function addCutoffCommand(program: Command): void {
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
     .action(cutoff);
-  addMachineOptions(command);
+  addTopologyOption(addMachineOptions(command));
 }
 
 function sizeRange(text: string): SizeRange {
@@ -70,7 +78,7 @@ function sizeRange(text: string): SizeRange {
 
 async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
   const machine: MachineOptions = { ...machineOptionsOf(options), partition: 'single' };
-  const config = configurationOf(machine);
+  const { config } = configuredOf(machine);
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);
@@ -91,7 +99,7 @@ async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
   }
   const ran = { title: 'When to copy and when to register', machine, sentences: resultSentences(results) };
   writePage(options, () => resultPage(headOf(command, ran), sizes, results), screen);
-  const configHash = configHashOf(config);
+  const configHash = machineHashOf(machine);
   const { rendezvousBy } = messaging;
   const invocation = invocationOf(command, argumentsOf(command), machine);
   if (options.json !== undefined)

@@ -17,14 +17,20 @@ import {
   operationOf,
   timeOf,
 } from '../../explain/timeline/index.ts';
-import { Machine, type MachineOptions, type Partition, type Report } from '../../machine/index.ts';
-import { configurationOf } from '../../machine/profile/index.ts';
+import {
+  configuredOf,
+  Machine,
+  type MachineOptions,
+  type Partition,
+  type Report,
+} from '../../machine/index.ts';
 import {
   mergedTimeline,
   type Timeline,
   type TimelineOptions,
   timelineCategories,
 } from '../../machine/timeline/index.ts';
+import { hostsBySide } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
@@ -70,7 +76,8 @@ async function explain(name: string, options: ExplainOptions, command: Command):
     throw new ConfigurationError('hca explain', '--all or --odp', 'one size and one kind of memory');
   const asked = perfArgsOf(workloads[0]!);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  const config = configurationOf(machine);
+  const { config, topology } = configuredOf(machine);
+  hostsBySide(topology);
   const args = fittedToHost(asked, config.host, '--');
   checkPort(args, config, optionOf);
   checkWritable(options.json);

@@ -54,6 +54,7 @@ import {
   integer,
   type MachineChoice,
   machineOptionsOf,
+  refuseTopologyOption,
 } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import {
@@ -178,6 +179,7 @@ export function addGuestCommand(program: Command): void {
   addTimelineOptions(
     addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command, softRoceWords)))),
   );
+  refuseTopologyOption(command, 'left out: --guests, --hcas, --cable and --peer say what the cables lead to');
 }
 
 async function guest(options: GuestCommandOptions, command: Command): Promise<void> {

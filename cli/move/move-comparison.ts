@@ -12,7 +12,7 @@ import type { MachineOptions } from '../../machine/index.ts';
 import { causeTable, compareTable } from '../compare/compare-table.ts';
 import { integer } from '../options.ts';
 
-const paths: readonly ComparePath[] = ['pio', 'sockets', 'send', 'write', 'read'];
+export const comparedPaths: readonly ComparePath[] = ['pio', 'sockets', 'send', 'write', 'read'];
 /** Programmed I/O takes a millisecond per 8 KiB, and its simulation a large part of a second. */
 const programmedBytes = 16 * 1024;
 const latencyRounds = 2;
@@ -40,7 +40,7 @@ export function comparisonOf(
 ): CompareOrder[] {
   const comparedBytes = Math.min(fileBytes, askedBytes);
   if (comparedBytes === 0) return [];
-  return paths.map((path) => {
+  return comparedPaths.map((path) => {
     const limit = path === 'pio' ? programmedBytes : pathLimitBytes[path];
     const totalBytes = Math.min(comparedBytes, limit);
     const sizeBytes = Math.min(chunkBytes, totalBytes);
@@ -52,8 +52,8 @@ export function comparisonOf(
   });
 }
 
-/** The table, and the notes needed to read it. */
-export function comparisonText(rows: readonly CompareRow[], fileBytes: number): string {
+/** The table, and the notes needed to read it. @param far the host that gets the file */
+export function comparisonText(rows: readonly CompareRow[], fileBytes: number, far: number): string {
   const shortened = rows.filter(({ totalBytes }) => totalBytes < fileBytes);
   const lengths = [...new Set(shortened.map(({ totalBytes }) => totalBytes))];
   const notes = lengths.map((bytes) => {
@@ -68,23 +68,23 @@ export function comparisonText(rows: readonly CompareRow[], fileBytes: number): 
       `The same file by the traditional path and by RDMA, in messages of at most ${bytesText(sizeBytes)}`,
       rows,
     ),
-    'In "a / b", a is host 0, which has the file, and b is host 1, which gets it. Latency is of one message alone; costs and',
+    `In "a / b", a is host 0, which has the file, and b is host ${far}, which gets it. Latency is of one message alone; costs and`,
     'rate are of all bytes, from memory to memory: without reading the file, connecting, registering and hashing.',
     ...(notes.length === 0
       ? []
       : [
           `Not the whole file, which would take long (--traditional all), but its beginning: ${notes.join('; ')}.`,
         ]),
-    passiveLine(rows),
+    passiveLine(rows, [0, far]),
     causeTable('Where the cycles of both hosts went', rows),
   ].join('\n');
 }
 
 /** Hosts whose programs slept while their memory was written or read. */
-function passiveLine(rows: readonly CompareRow[]): string {
+function passiveLine(rows: readonly CompareRow[], numbers: readonly number[]): string {
   const passive = rows.flatMap(({ path, isActive, hosts }) =>
-    isActive.flatMap((active, host) =>
-      active ? [] : [`${hosts[host]!.cyclesTotal} cycles of host ${host} for ${pathTitles[path]}`],
+    isActive.flatMap((active, side) =>
+      active ? [] : [`${hosts[side]!.cyclesTotal} cycles of host ${numbers[side]} for ${pathTitles[path]}`],
     ),
   );
   return `The passive side, by its cores' ledger: ${passive.join(', ')}.`;

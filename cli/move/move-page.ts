@@ -22,10 +22,14 @@ export interface MoveOutcome {
   readonly isCorrect: boolean;
 }
 
-/** One row for each way in which the file was moved. */
-export function movedTable({ file, fileBytes, chunkBytes }: MoveArgs, { legs }: MoveOutcome): PageTable {
+/** One row for each way in which the file was moved. @param far the host that gets it */
+export function movedTable(
+  { file, fileBytes, chunkBytes }: MoveArgs,
+  { legs }: MoveOutcome,
+  far: number,
+): PageTable {
   return {
-    title: `Moved ${visible(file)} (${bytesText(fileBytes)}) from host 0 to host 1 in chunks of ${bytesText(chunkBytes)}`,
+    title: `Moved ${visible(file)} (${bytesText(fileBytes)}) from host 0 to host ${far} in chunks of ${bytesText(chunkBytes)}`,
     head: ['by', 'simulated time', 'rate', 'SHA-256 received', 'and sent'],
     rows: legs.map(({ method, startPs, endPs, bytesPerSecond, sha256, received }) => [
       method,
@@ -44,14 +48,14 @@ export function movePage(
   outcome: MoveOutcome,
   comparison: readonly CompareRow[],
   report: Report,
+  far: number,
 ): string {
   const compared: PageTable = {
-    title:
-      'The same bytes by the traditional path and by RDMA; in "a / b", a is host 0, which has the file, and b is host 1',
+    title: `The same bytes by the traditional path and by RDMA; in "a / b", a is host 0, which has the file, and b is host ${far}`,
     head: compareHead(false),
     isTurned: true,
     rows: comparison.map((row) => compareCells(row, false)),
   };
-  const tables = [compared, movedTable(args, outcome)];
+  const tables = [compared, movedTable(args, outcome, far)];
   return pageOf(head, [...tables.map(tableSection), reportSections(report)]);
 }

@@ -15,12 +15,17 @@ import { Machine, type Partition, type Report } from '../../machine/index.ts';
 import { checkWritable, writeFileAtomically } from '../../runtime/output-files.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
-import { reportFailures, rowsOf } from '../compare/compare.ts';
+import { receiverOf, reportFailures, rowsOf } from '../compare/compare.ts';
 import { CountBar } from '../count-bar.ts';
 import { headOf } from '../html-output.ts';
 import { argumentsOf, inputName, invocationOf } from '../invocation.ts';
 import type { ReportOutput, RunFactsOutput } from '../json-outputs.ts';
-import { type FaultChoice, hcaMachineOptionsOf, type MachineChoice } from '../options.ts';
+import {
+  type FaultChoice,
+  hcaMachineOptionsOf,
+  type MachineChoice,
+  type TopologyChoice,
+} from '../options.ts';
 import { codeOf, exitFailed, jsonText, Screen, writeJson } from '../output.ts';
 import {
   type TimelineChoice,
@@ -28,11 +33,16 @@ import {
   timelineText,
   withoutTimelineFile,
 } from '../timeline-options.ts';
-import { comparisonOf, comparisonText } from './move-comparison.ts';
+import { comparedPaths, comparisonOf, comparisonText } from './move-comparison.ts';
 import { type MoveOutcome, movedTable, movePage } from './move-page.ts';
 import { takeaways, takeawayText } from './move-takeaways.ts';
 
-export interface MoveOptions extends AnalysisChoice, TimelineChoice, MachineChoice, FaultChoice {
+export interface MoveOptions
+  extends AnalysisChoice,
+    TimelineChoice,
+    MachineChoice,
+    TopologyChoice,
+    FaultChoice {
   readonly partition: Partition;
   readonly chunk: number;
   readonly window: number;
@@ -53,6 +63,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
   const machineOptions = hcaMachineOptionsOf(options);
+  const far = receiverOf(machineOptions, fileBytes === 0 || options.traditional === 0 ? [] : comparedPaths);
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);
   checkWritable(options.report);
@@ -81,7 +92,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
       ? ''
       : `, after ${(comparedMs / 1000).toFixed(2)} s for the ${comparison.length} simulations of the comparison`;
   if (comparison.length > 0)
-    screen.print(`${takeawayText(comparison)}\n\n${comparisonText(comparison, fileBytes)}`);
+    screen.print(`${takeawayText(comparison)}\n\n${comparisonText(comparison, fileBytes, far)}`);
   const bar = new CountBar(3 * fileBytes);
   await using machine = await Machine.create({
     ...machineOptions,
@@ -97,7 +108,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
     return machine.load({ node, name, run, args });
   };
   await load(0, 'sender', 'move-sender', 'send');
-  await load(1, 'receiver', 'move-receiver', 'receive');
+  await load(far, 'receiver', 'move-receiver', 'receive');
   const watch = setInterval(() => bar.update(machine.progressOf(0).done), 100);
   try {
     await keepingCapture(machine, analysis, () => runMachine(machine));
@@ -123,15 +134,15 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   if (options.json !== undefined)
     writeJson(options.json, { schema: 'hca-move/1', invocation, ...outcome, comparison, report });
   const ran = {
-    title: `${basename(path)} from host 0 to host 1`,
+    title: `${basename(path)} from host 0 to host ${far}`,
     machine: machineOptions,
     input: path,
     elapsedPs: report.elapsedPs,
     sentences: takeaways(comparison),
   };
   if (options.html !== undefined)
-    writeFileAtomically(options.html, movePage(headOf(command, ran), args, outcome, comparison, report));
-  screen.print(movedText(args, outcome));
+    writeFileAtomically(options.html, movePage(headOf(command, ran), args, outcome, comparison, report, far));
+  screen.print(movedText(args, outcome, far));
   screen.print(renderReport(report));
   screen.print(
     `Simulated ${timeText(report.elapsedPs)} in ${(facts.wallMs / 1000).toFixed(2)} s${comparedText}.\n` +
@@ -172,10 +183,10 @@ function outcomeOf(
   return { fileBytes, legs, fetchAddTotal, compareSwapTotal, atomicCount, isCorrect };
 }
 
-function movedText(args: MoveArgs, outcome: MoveOutcome): string {
+function movedText(args: MoveArgs, outcome: MoveOutcome, far: number): string {
   const { fetchAddTotal, compareSwapTotal, atomicCount } = outcome;
   const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each were requested.`;
-  const { title, head, rows } = movedTable(args, outcome);
+  const { title, head, rows } = movedTable(args, outcome, far);
   return `${tableOf(title, head, rows)}\n${counts}`;
 }
 

@@ -23,8 +23,8 @@ import { orderOfRow, type TimelineOrder } from '../../experiments/runs/timeline-
 import { type LatencyResult, type PerfArgs, perfArgsOf, startOf } from '../../experiments/workloads/index.ts';
 import { faultLinesOf, raceLines } from '../../explain/text/render.ts';
 import { type AnalysisOptions, traceFileOf } from '../../machine/analysis/index.ts';
-import type { MachineOptions, Partition } from '../../machine/index.ts';
-import { configurationOf } from '../../machine/profile/index.ts';
+import { configuredOf, type MachineOptions, type Partition } from '../../machine/index.ts';
+import { hostsBySide } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
 import { CountBar } from '../count-bar.ts';
@@ -65,7 +65,8 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   const { test } = start;
   const workloads = workloadsOf(start, options);
   const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
-  const config = configurationOf(machine);
+  const { config, topology } = configuredOf(machine);
+  hostsBySide(topology);
   const rows = workloads.map((workload) => fittedToHost(perfArgsOf(workload), config.host, '--'));
   for (const args of rows) checkPort(args, config, optionOf);
   const analysis = analysisOptionsOf(withoutTimelineFile(options));

@@ -31,6 +31,7 @@ import {
   integer,
   type MachineChoice,
   machineOptionsOf,
+  refuseTopologyOption,
 } from '../options.ts';
 import { exitFailed, jsonText, Screen, writeJson } from '../output.ts';
 import {
@@ -89,6 +90,10 @@ export function addServeCommand(program: Command): void {
     .option(...htmlOption)
     .action(serveGuests);
   addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command)))));
+  refuseTopologyOption(
+    command,
+    'left out: --hcas, --cable, --wire, --peer and --no-loopback-plug say what the cables lead to',
+  );
 }
 
 function forwarded(text: string, before: Readonly<Record<number, number>>): Readonly<Record<number, number>> {

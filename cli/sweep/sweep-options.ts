@@ -9,13 +9,15 @@ import {
   addFaultOptions,
   addMachineOptions,
   addPartitionOption,
+  addTopologyOption,
   type FaultChoice,
   integer,
   type MachineChoice,
   machineOptionsOf,
+  type TopologyChoice,
 } from '../options.ts';
 
-export interface SweepChoice extends MachineChoice, FaultChoice {
+export interface SweepChoice extends MachineChoice, TopologyChoice, FaultChoice {
   readonly workload?: string;
   readonly vary: readonly string[];
   readonly point: readonly string[];
@@ -101,7 +103,7 @@ export function addSweepOptions(command: Command): Command {
     .option('--retry-failed', 'run points again that failed')
     .option('--sqlite <file>', 'write the results as an SQLite database too, for notebooks')
     .option('--schema', 'print the JSON Schema of specifications, and end');
-  addFaultOptions(addMachineOptions(command));
+  addFaultOptions(addTopologyOption(addMachineOptions(command)));
   return addPartitionOption(command, 'single');
 }
 
@@ -146,7 +148,7 @@ export function queueAddressOf({
 }
 
 /** Options that define the sweep; a specification contains them. */
-const specOptions = ['workload', 'sample', 'sampleSeed', 'profile', 'seed'] as const;
+const specOptions = ['workload', 'sample', 'sampleSeed', 'profile', 'seed', 'topology'] as const;
 const specLists = ['vary', 'point', 'set', 'fault', 'faults'] as const;
 
 /** @throws ConfigurationError for a bad specification, and for options that belong into it */

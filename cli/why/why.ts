@@ -21,14 +21,15 @@ import {
 } from '../../explain/timeline/index.ts';
 import { type Cause, causeLines, diagnosedRun, ProgramLines } from '../../explain/why/index.ts';
 import {
+  configuredOf,
   type FaultReport,
   Machine,
   type MachineOptions,
   type ProgramFunction,
   type Report,
 } from '../../machine/index.ts';
-import { configurationOf } from '../../machine/profile/index.ts';
 import type { TimelineOptions } from '../../machine/timeline/index.ts';
+import { hostsBySide } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
@@ -80,7 +81,7 @@ export function addWhyCommand(program: Command): void {
     )
     .argument(
       '<test|file>',
-      'a test of hca perf, or a file that exports host0 and host1, the programs of both hosts',
+      'a test of hca perf, or a file that exports host0, host1 and so on, the programs of the hosts',
     )
     .option('--json <file>', 'write it as JSON; - is standard output')
     .option(...htmlOption)
@@ -96,7 +97,7 @@ async function why(name: string, options: WhyOptions, command: Command): Promise
   const load = isProgramFile(name) ? await programsOf(name, options) : testOf(name, options, machine);
   const lines = new ProgramLines(isProgramFile(name) ? resolve(name) : undefined, isLibrary);
   const { report, ...result } = await whyOf(machine, load, lines);
-  const text = textOf(result);
+  const text = textOf(result, report.nodes.length);
   screen.print(text);
   const ran = { title: `Why: ${name}`, words: [name], machine, elapsedPs: report.elapsedPs };
   const page = (): string =>
@@ -115,7 +116,8 @@ function testOf(name: string, options: PerfChoice, machine: MachineOptions): Loa
   const workloads = workloadsOf(startOf(name), options);
   if (workloads.length > 1)
     throw new ConfigurationError('hca why', '--all or --odp', 'one size and one kind of memory');
-  const config = configurationOf(machine);
+  const { config, topology } = configuredOf(machine);
+  hostsBySide(topology);
   const args = fittedToHost(perfArgsOf(workloads[0]!), config.host, '--');
   checkPort(args, config, optionOf);
   return (built) => loadPrograms(built, args);
@@ -137,7 +139,11 @@ async function programsOf(file: string, options: PerfChoice): Promise<Load> {
       : [];
   });
   if (programs.length === 0)
-    throw new ConfigurationError('FILE', file, 'a module that exports host0 or host1');
+    throw new ConfigurationError(
+      'FILE',
+      file,
+      'a module that exports host0, host1 or the program of another host',
+    );
   return async (machine) => {
     const last = machine.nodeCount - 1;
     const beyond = programs.find(({ node }) => node > last);
@@ -228,7 +234,10 @@ function withLines({ line, mendLine, ...cause }: Cause, lines: ProgramLines): Ca
 
 const usText = (ps: number): string => `${(ps / 1e6).toFixed(3)} µs`;
 
-function textOf({ error, causes, failures, unfinished, losses, faults, dropped }: WhyResult): string {
+function textOf(
+  { error, causes, failures, unfinished, losses, faults, dropped }: WhyResult,
+  hostCount: number,
+): string {
   const lines = failures.map(
     ({ node, qpn, queue, wqeCounter, status, atPs, operation, ordinal, postedAt, reasons }) => [
       `host ${node}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)} of the ${queue} queue` +
@@ -249,7 +258,9 @@ function textOf({ error, causes, failures, unfinished, losses, faults, dropped }
     ...(error === undefined ? [] : [`The run ended with: ${error}`]),
     ...lines.flat(),
     ...open.flat(),
-    ...(failures.length + unfinished.length === 0 ? ['Every send request of both hosts ended well.'] : []),
+    ...(failures.length + unfinished.length === 0
+      ? [`Every send request of ${hostCount === 2 ? 'both' : 'all'} hosts ended well.`]
+      : []),
     ...reasonLines(losses.first),
     ...(losses.count > losses.first.length
       ? [`  and ${losses.count - losses.first.length} more packets that were lost or corrupted`]

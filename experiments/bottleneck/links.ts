@@ -20,8 +20,8 @@ const ethernetTurn = more('ethernet.gigabitsPerSecond', 'ethernet.mtuBytes', '--
 export function linkResources(measured: Measured): Resource[] {
   const { config, figures, hosts, durationPs } = measured;
   const cables = figures.wire.map(
-    ({ from, to, busyPs }): Resource => ({
-      name: `cable from ${hostText(measured, from)} to ${hosts[to]}`,
+    ({ from, to, fromPort, busyPs }): Resource => ({
+      name: `cable from ${hostText(measured, from)} to ${hosts[to]}${fromPort === undefined ? '' : `, port ${fromPort}`}`,
       kind: 'server',
       share: busyPs / durationPs,
       turn: isEthernet(config) ? ethernetTurn : wireTurn,

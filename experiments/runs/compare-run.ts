@@ -7,6 +7,7 @@ import {
   type MachineOptions,
   type Report,
 } from '../../machine/index.ts';
+import { hostsBySide } from '../../machine/topology/index.ts';
 import {
   type CompareArgs,
   type ComparePath,
@@ -37,7 +38,7 @@ export interface CompareRow {
   /** Of all messages in sequence. */
   readonly durationPs: number;
   readonly bytesPerSecond: number;
-  /** Costs of all messages at host 0 (has the bytes) and host 1 (receives them). */
+  /** Costs of all messages at host 0 (has the bytes) and at the host cabled to it (receives them). */
   readonly hosts: readonly [HostSpent, HostSpent];
   /** Whether each host's program took part. */
   readonly isActive: readonly [boolean, boolean];
@@ -62,9 +63,10 @@ export default async function runCompare({
     set,
     ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
   });
-  for (const [node, role] of ['Sender', 'Receiver'].entries()) {
+  const hosts = hostsBySide(machine.topology);
+  for (const [side, role] of ['Sender', 'Receiver'].entries()) {
     const run = { url: programUrl('compare-sides'), exportName: `compare${role}` };
-    await machine.load({ node, name: role.toLowerCase(), run, args });
+    await machine.load({ node: hosts[side]!, name: role.toLowerCase(), run, args });
   }
   await runMachine(machine);
   const [sender, receiver] = await machine.results<[SideResult, SideResult]>();

@@ -3,7 +3,8 @@
  * return plain data.
  */
 
-import { BootedMachines, type MachineOptions } from '../../machine/index.ts';
+import { BootedMachines, configuredOf, type MachineOptions } from '../../machine/index.ts';
+import { hostsBySide } from '../../machine/topology/index.ts';
 import type { MessagingConfig } from '../../userlib/messaging/index.ts';
 import type { WaitingBy, Way } from '../model/index.ts';
 import type { MessagePingpongPlan, MessagePingpongRow } from '../workloads/index.ts';
@@ -47,8 +48,9 @@ export default async function runCutoff(order: CutoffOrder): Promise<CutoffLine>
   const plan: MessagePingpongPlan = { config, waiting, sizes, rounds, warmUpRounds };
   const run = { url: programUrl('message-pingpong'), exportName: 'messagePingpong' };
   const args = plan;
+  const hosts = hostsBySide(configuredOf(order.machine).topology).slice(0, 2);
   await using lease = await machines.take(order.machine, () =>
-    [0, 1].map((node) => ({ node, name: `pingpong${node}`, run, args })),
+    hosts.map((node) => ({ node, name: `pingpong${node}`, run, args })),
   );
   const { machine } = lease;
   await runMachine(machine);

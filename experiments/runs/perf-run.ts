@@ -14,7 +14,7 @@ import {
   type ReportFigures,
 } from '../../machine/index.ts';
 import { type MachineConfig, parametersByPath } from '../../machine/profile/index.ts';
-import { cabledPeerOf, checkedTopology, hostsOf, type Topology } from '../../machine/topology/index.ts';
+import { checkedTopology, hostsBySide, type Topology } from '../../machine/topology/index.ts';
 import {
   type Bottleneck,
   bottleneckOf,
@@ -266,13 +266,8 @@ export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<vo
   for (const program of placed(programsOf(args), machine.topology)) await machine.load(program);
 }
 
-/** Sides of a test: the client is 0, the server is 1. In the default topology these are the numbers of their hosts. */
-const [clientSide, serverSide] = [0, 1];
-
-/** The host of each side: host 0, and the host at the other end of its cable; the other hosts follow in their order. */
-const hostsBySide = (topology: Topology): readonly number[] => [
-  ...new Set([clientSide, cabledPeerOf(topology, clientSide), ...hostsOf(topology)]),
-];
+/** Side of the server in a test; the client's is 0. */
+const serverSide = 1;
 
 /** The programs of the sides at their hosts. */
 function placed(programs: readonly ProgramOptions[], topology: Topology): ProgramOptions[] {

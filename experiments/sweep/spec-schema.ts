@@ -36,6 +36,10 @@ const machine = {
       type: 'array',
       items: { type: 'object', additionalProperties: { type: ['string', 'number'] } },
     },
+    topology: {
+      description: 'Hosts and cables: links such as 0-2,1-3, a JSON file, or its content.',
+      type: ['string', 'object'],
+    },
   },
 } as const;
 

@@ -16,6 +16,7 @@ import { parse } from 'yaml';
 import { ConfigurationError, codeOf, shortJson } from '../../base/index.ts';
 import { checkedFaults, type FaultPlan } from '../../machine/faults/index.ts';
 import { checkedValue, configurationOf, hintFor, type ParameterValues } from '../../machine/profile/index.ts';
+import { checkedTopology, parsedTopology, type Topology } from '../../machine/topology/index.ts';
 import { readSmallFile } from '../../runtime/files.ts';
 import { type Axis, type AxisValue, checkAxisPath, checkedAxis, checkedAxisValue } from './axis.ts';
 import type { Sample } from './latin-hypercube.ts';
@@ -28,6 +29,7 @@ export interface SweepMachine {
   readonly set?: ParameterValues;
   readonly seed?: number;
   readonly faults?: FaultPlan;
+  readonly topology?: Topology;
 }
 
 export interface SweepSpec {
@@ -149,9 +151,13 @@ function checkedSample(value: unknown): Sample {
   };
 }
 
+const topologyOf = (value: unknown): Topology =>
+  typeof value === 'string' ? parsedTopology(value) : checkedTopology(value);
+
 export function checkedMachine(value: unknown): SweepMachine {
   const given = fieldsOf('machine', value, specSchema.properties.machine);
-  const { profile, set = {}, seed, faults = [] } = given;
+  const { profile, set = {}, seed, faults = [], topology: cabled } = given;
+  const topology = cabled === undefined ? undefined : topologyOf(cabled);
   if (profile !== undefined && typeof profile !== 'string')
     throw new ConfigurationError('profile', shortJson(profile), 'a name or a file');
   const parameters = Object.entries(objectOf('set', set)).map(
@@ -165,9 +171,10 @@ export function checkedMachine(value: unknown): SweepMachine {
     ...(profile === undefined ? {} : { profile }),
     ...(parameters.length === 0 ? {} : { set: Object.fromEntries(parameters) }),
     ...(seed === undefined ? {} : { seed: wholeIn('seed', seed, 0, seedMax) }),
+    ...(topology === undefined ? {} : { topology }),
   };
   const { nodeCount } = configurationOf(profile === undefined ? {} : { profile }).machine;
-  checkedFaults(faults, nodeCount);
+  checkedFaults(faults, topology?.nodes.length ?? nodeCount, topology);
   return (faults as FaultPlan).length === 0 ? machine : { ...machine, faults: faults as FaultPlan };
 }
 

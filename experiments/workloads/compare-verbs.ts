@@ -66,22 +66,22 @@ export async function sendSide(program: ProgramContext, buffer: CompareBuffer): 
 }
 
 export const writeSide = (program: ProgramContext, buffer: CompareBuffer): Promise<CompareSide> =>
-  oneSided(program, buffer, 0, IBV_WR_RDMA_WRITE);
+  oneSided(program, buffer, program.node === 0, IBV_WR_RDMA_WRITE);
 
 export const readSide = (program: ProgramContext, buffer: CompareBuffer): Promise<CompareSide> =>
-  oneSided(program, buffer, 1, IBV_WR_RDMA_READ);
+  oneSided(program, buffer, program.node !== 0, IBV_WR_RDMA_READ);
 
-/** @param initiator the host whose program does everything */
+/** @param isActive whether this program does everything */
 async function oneSided(
   program: ProgramContext,
   buffer: CompareBuffer,
-  initiator: number,
+  isActive: boolean,
   opcode: IbvSendWr['opcode'],
 ): Promise<CompareSide> {
   const link = await connect(program, buffer);
   const { peer } = link;
   return {
-    isActive: program.node === initiator,
+    isActive,
     prepare: async () => {},
     run: (messages) =>
       postAll(link, messages, ({ address }) => {

@@ -44,7 +44,7 @@ async function cardSide(program: ProgramContext, means: Means): Promise<CompareS
       for (const message of messages)
         if (program.node === 0) await line.write(message);
         else await line.read(message);
-      if (program.node === 1) await line.linger();
+      if (program.node !== 0) await line.linger();
     },
     close: () => card.close(),
   };

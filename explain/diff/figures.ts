@@ -97,6 +97,10 @@ function keyOf(row: unknown, at: number): string {
   return String(at);
 }
 
+/** The end of a cable: its host, and the port unless it is the first. */
+const endName = (host: unknown, port: unknown): string =>
+  port === undefined ? String(host) : `${String(host)}.${String(port)}`;
+
 /** Fields that identify the rows of each list; the first match applies. */
 const keys: readonly ((row: JsonObject) => string | undefined)[] = [
   ({ args }) => {
@@ -107,7 +111,8 @@ const keys: readonly ((row: JsonObject) => string | undefined)[] = [
     sizeBytes === undefined ? undefined : `${String(path)},size=${String(sizeBytes)}`,
   ({ vector }) => (vector === undefined ? undefined : `vector=${String(vector)}`),
   ({ fault, fired }) => (fired === undefined ? undefined : String(fault)),
-  ({ from, to }) => (from === undefined ? undefined : `${String(from)}-${String(to)}`),
+  ({ from, fromPort, to, toPort }) =>
+    from === undefined ? undefined : `${endName(from, fromPort)}-${endName(to, toPort)}`,
   // Resources and stages, several of which are of one kind; and advice.
   ({ share, name }) => (share === undefined || typeof name !== 'string' ? undefined : name),
   ({ what, towards }) => (typeof what === 'string' && typeof towards === 'string' ? what : undefined),

@@ -6,7 +6,7 @@
 import type { BlockRow, CheckReport, LinkDirection, NodeReport, Report } from '../../machine/index.ts';
 import { blockOrder, type Cell, diagramSvg, layoutOf, type Work } from '../diagram/index.ts';
 import { bytesText, countText, shareText, timeText } from '../text/format.ts';
-import { faultLines } from '../text/render.ts';
+import { directionText, faultLines } from '../text/render.ts';
 import { stagesShown } from '../text/stages-shown.ts';
 import { cacheNameOf } from '../text/titles.ts';
 import { wordsOf } from '../text/words.ts';
@@ -97,15 +97,14 @@ function diagramOf({ nodes, wire }: ReportShown, isOneOfMany: boolean): Html {
   const longest = Math.max(1, ...works);
   const cables = wire.map(
     ({
-      from,
-      to,
       busyPs,
       packets,
       bytes,
       creditWaitPs,
       serializerWaitPs,
       pauseWaitPs,
-    }) => html`<div class="unit"><h3>cable ${from} → ${to}</h3>
+      ...ends
+    }) => html`<div class="unit"><h3>cable ${directionText(ends)}</h3>
 <p>${countText(packets)} packets, ${bytesText(bytes)}; busy ${timeText(busyPs)}; waited ${timeText(creditWaitPs)} for credits, ${timeText(serializerWaitPs)} for the link${pauseWaitPs === undefined ? '' : `, ${timeText(pauseWaitPs)} for the end of a pause`}</p></div>`,
   );
   return html`<h2>What each block did</h2>

@@ -11,7 +11,9 @@ import {
   type NodeReport,
   type Report,
   raceText,
+  type WireReport,
 } from '../../machine/index.ts';
+import { portText } from '../../machine/topology/index.ts';
 import { bytesText, countText, shareText, timeText } from './format.ts';
 import { iommuTable, onDemandTable } from './memory-tables.ts';
 import { stagesShown } from './stages-shown.ts';
@@ -265,16 +267,25 @@ function interruptTable(nodes: readonly NodeReport[]): string {
   );
 }
 
+/** One direction of a cable: the hosts at its ends, each with the port of its adapter if that is not the first. */
+export const directionText = ({
+  from,
+  fromPort = 1,
+  to,
+  toPort = 1,
+}: Pick<WireReport, 'from' | 'fromPort' | 'to' | 'toPort'>): string =>
+  `${portText({ node: from, port: fromPort })} → ${portText({ node: to, port: toPort })}`;
+
 export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'>, adapter = 'hca'): string {
   const rows = wire.flatMap((direction) => [
     ...Object.entries(direction.opcodes).map(([opcode, { packets, bytes }]) => [
-      `${adapter} ${direction.from} → ${direction.to} ${opcode}`,
+      `${adapter} ${directionText(direction)} ${opcode}`,
       countText(packets),
       bytesText(bytes),
       '',
     ]),
     ...Object.entries(direction.retransmitted).map(([opcode, { packets, bytes }]) => [
-      `${adapter} ${direction.from} → ${direction.to} ${opcode}, again`,
+      `${adapter} ${directionText(direction)} ${opcode}, again`,
       countText(packets),
       bytesText(bytes),
       '',
@@ -282,13 +293,13 @@ export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'
     ...(['corrupted', 'lost', 'duplicated', 'reordered', 'dropped', 'discarded'] as const)
       .filter((fate) => (direction[fate] ?? 0) > 0)
       .map((fate) => [
-        `${adapter} ${direction.from} → ${direction.to} ${fate}`,
+        `${adapter} ${directionText(direction)} ${fate}`,
         countText(direction[fate] ?? 0),
         '',
         '',
       ]),
     [
-      `${adapter} ${direction.from} → ${direction.to} in all`,
+      `${adapter} ${directionText(direction)} in all`,
       countText(direction.packets),
       bytesText(direction.bytes),
       shareText(direction.busyPs, elapsedPs),

@@ -4,8 +4,13 @@
  * destination and PSN.
  */
 import { mask24 } from '../../base/index.ts';
-import { flushedTrack, type Timeline, type TimelineRecord } from '../../machine/timeline/index.ts';
-import { directionsOf } from '../../machine/topology/index.ts';
+import {
+  flushedTrack,
+  portOfTrack,
+  type Timeline,
+  type TimelineRecord,
+} from '../../machine/timeline/index.ts';
+import { farEndOf } from '../../machine/topology/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
 
 /** One operation of a node, as far as the timeline has it. */
@@ -112,9 +117,6 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     readonly firstPsn: number;
     readonly psnCount: number;
   }
-  const links = directionsOf(timeline.topology);
-  const isPeer = (here: number, sender: number): boolean =>
-    sender !== here && links.some(({ from, to }) => from.node === sender && to.node === here);
   const spans = new Map<string, Span[]>();
   const add = (key: string, span: Span): void => void listIn(spans, key).push(span);
   for (const flow of flows)
@@ -133,13 +135,15 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     const [opcode, destinationQpn, psn] = record.values;
     // A packet is recorded on arrival.
     const here = nodeOf(record);
+    const far = farEndOf(timeline.topology, { node: here, port: portOfTrack(record.track.name) });
     const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
     const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
     const found = (spans.get(key) ?? []).filter(
       ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & mask24) < psnCount,
     );
     const best =
-      found.find(({ flow }) => isPeer(here, flow.node)) ?? found.find(({ flow }) => flow.node === here);
+      found.find(({ flow }) => flow.node !== here && flow.node === far?.node) ??
+      found.find(({ flow }) => flow.node === here);
     best?.flow.records.push(index);
   }
 }

@@ -27,7 +27,7 @@ import {
   nicLedgerOf,
   type ValueTaken,
   type WireCapture,
-  wireCaptureOf,
+  wireCapturesOf,
 } from '../../machine/index.ts';
 import type { DroppedRecords } from '../../machine/timeline/index.ts';
 import { type ProcessObservations, SteppedRunner } from '../../sim/index.ts';
@@ -280,8 +280,8 @@ export class Emulation {
   }
 
   #capturesNow(): WireCapture[] {
-    return this.#allAdapters.flatMap(({ node, lp, wireLog }) =>
-      wireCaptureOf(node, `${lp.name}${this.#buildText}`, wireLog),
+    return this.#allAdapters.flatMap(({ node, lp, wireLogs }) =>
+      wireCapturesOf(node, `${lp.name}${this.#buildText}`, wireLogs),
     );
   }
 

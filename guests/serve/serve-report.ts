@@ -31,6 +31,7 @@ import {
   macFailures,
   type NicLedger,
   type NodeReport,
+  nakFailures,
   nicEndOf,
   nicHostFailures,
   nodeReportOf,
@@ -46,7 +47,7 @@ import {
   wireOf,
 } from '../../machine/index.ts';
 import { configHashOf, type MachineConfig } from '../../machine/profile/index.ts';
-import { directionsOf, type LinkDirectionEnds } from '../../machine/topology/index.ts';
+import { directionsOf, type LinkDirectionEnds, type Topology } from '../../machine/topology/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 import type { FrameSocketCounters } from '../slot/index.ts';
 import type { Defect } from './defect.ts';
@@ -275,7 +276,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     ...(peer === undefined ? {} : { peer: peerOf(peer, exact) }),
     ...(stranger === undefined ? {} : { stranger: strangerOf(stranger) }),
     wire: [
-      ...links.map(({ from, to }) => wireOf(hcas[from.node]!, hcas[to.node]!)),
+      ...links.map((link) => wireOf(hcas[link.from.node]!, hcas[link.to.node]!, link)),
       ...ends.map(([sender, receiver]) =>
         ethernetOf({ node: sender.node, ...sender.ethernet }, { node: receiver.node, ...receiver.ethernet }),
       ),
@@ -286,7 +287,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
       exact,
     ),
     // After a defect the cable's end is a new one, not the one for which the socket has counted.
-    checks: checksOf(slots, peer, links, ends, defects.length === 0 ? stranger : undefined),
+    checks: checksOf(slots, peer, topology, links, ends, defects.length === 0 ? stranger : undefined),
     defects,
     analyses,
     run,
@@ -393,6 +394,7 @@ function interruptsOf({ hca, vectors }: SlotLedger): ServedInterruptRow[] {
 function checksOf(
   slots: readonly SlotLedger[],
   peer: PeerParts | undefined,
+  topology: Topology,
   links: readonly LinkDirectionEnds[],
   ends: readonly (readonly [sender: CableEnd, receiver: CableEnd])[],
   stranger: StrangerParts | undefined,
@@ -413,7 +415,8 @@ function checksOf(
     ]),
     interrupts: checkOf([...slots.flatMap(interruptFailures), ...(host?.interrupts ?? [])]),
     wire: checkOf([
-      ...links.flatMap(({ from, to }) => wireFailures(hcas[from.node]!, hcas[to.node]!)),
+      ...links.flatMap((link) => wireFailures(hcas[link.from.node]!, hcas[link.to.node]!, link)),
+      ...(links.length === 0 ? [] : nakFailures(topology, hcas)),
       ...ends.flatMap(([sender, receiver]) => frameCableFailures(sender, receiver)),
       ...(stranger === undefined ? [] : socketFailures(stranger)),
       ...(peer?.nic === undefined ? [] : macFailures(peer.nic)),

@@ -85,11 +85,12 @@ export function planServed(choice: ServedChoice): ServedPlan {
     channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);
   };
   for (let node = 0; node < hcaCount; node++) {
-    const { host, wirePeer } = servedNeighboursOf(plan, node);
+    const { host, cables } = servedNeighboursOf(plan, node);
     add(host, hcaName(node), bytesToDevice(config));
     add(hcaName(node), host, bytesToHost(config));
-    add(hcaName(node), wirePeer, hcaCableBytes(config));
-    add(wirePeer, hcaName(node), hcaCableBytes(config));
+    for (const cable of cables)
+      for (const key of Object.values(cable ?? {}))
+        channels[key] ??= new SharedArrayBuffer(hcaCableBytes(config));
   }
   return plan;
 }
@@ -168,9 +169,11 @@ export function servedNeighboursOf(
   const far = peerOf(topology, node);
   const adapterOf = (other: number): string =>
     peer?.nicFarEnd !== undefined && other === peerNode ? nicName(other) : hcaName(other);
+  const farName = far === undefined ? openEndName(node) : adapterOf(far);
+  const outbound = channelKey(hcaName(node), farName);
   return {
     host: guestName(node),
-    wirePeer: far === undefined ? openEndName(node) : adapterOf(far),
-    subnetNodes: subnetOf(topology, node),
+    cables: [{ outbound, inbound: channelKey(farName, hcaName(node)) }],
+    subnets: [subnetOf(topology, { node, port: 1 })],
   };
 }

@@ -38,6 +38,12 @@ import {
 } from './port/index.ts';
 import type { ProtocolViolations } from './statistics/index.ts';
 
+/** A port of a node: the node from 0, the port from 1. */
+export interface NodePort {
+  readonly node: number;
+  readonly port: number;
+}
+
 /** The cable of an Ethernet port as the control side sees it. */
 interface EthernetCable {
   readonly link: LinkStateSource;
@@ -56,16 +62,16 @@ export interface ControlSideSetup {
   readonly writes: DmaWrites;
   readonly sram: SramAllocator;
   readonly tables: ContextTables;
-  /** The cable of port 1. */
-  readonly link: (LinkStateSource & LinkTraffic) | undefined;
+  /** The cables of the ports, by port from 1; undefined for a port without one. */
+  readonly links: readonly ((LinkStateSource & LinkTraffic) | undefined)[];
   /** The same of Ethernet, where that is the ports' link layer. */
   readonly ethernet?: EthernetCable | undefined;
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
   /** Which node this is, from 0: its GUIDs and LID come from it. */
   readonly nodeIndex: number;
-  /** The nodes of the subnet, this one among them. */
-  readonly subnetNodes: readonly number[];
+  /** The members of each port's subnet, by port from 1, that port among them; empty for a port without a cable. */
+  readonly subnets: readonly (readonly NodePort[])[];
   /** The card's host interface. */
   readonly personality: Pick<
     Personality,
@@ -135,7 +141,7 @@ export function controlWires(b: ControlBlocks & Surroundings): Wires<ControlBloc
 }
 
 function makePorts(setup: ControlSideSetup): HcaPorts {
-  const { config, capabilities, domain, nodeIndex, link, ethernet } = setup;
+  const { config, capabilities, domain, nodeIndex, links, ethernet } = setup;
   const ports = Array.from(
     { length: capabilities.portCount },
     (_, index) =>
@@ -148,12 +154,12 @@ function makePorts(setup: ControlSideSetup): HcaPorts {
         linkInitialiseCycles: config.linkInitialiseCycles,
         subnetManagerCycles: config.subnetManagerCycles,
         hasEmbeddedSubnetManager: config.embeddedSubnetManager,
-        lid: lidOf(config, nodeIndex),
+        lid: lidOf(config, { node: nodeIndex, port: index + 1 }),
         subnetManagerLid: config.subnetManagerLid,
         domain,
-        linkSetting: link?.config,
-        link: index === 0 ? (ethernet?.link ?? link) : undefined,
-        traffic: index === 0 && ethernet === undefined ? link : undefined,
+        linkSetting: links[0]?.config,
+        link: index === 0 ? (ethernet?.link ?? links[0]) : links[index],
+        traffic: ethernet === undefined ? links[index] : undefined,
         ethernet: ethernet && {
           mac: macOf(nodeIndex, index + 1),
           ...ethernet.config,
@@ -169,19 +175,21 @@ function makePorts(setup: ControlSideSetup): HcaPorts {
   return new HcaPorts(ports);
 }
 
-/** Management of the device: its identity, its agents, and the embedded subnet manager with its multicast groups. */
+/** Management of the device: its identity, its agents, and the embedded subnet manager of each port with the multicast groups. */
 export interface Management {
   readonly node: NodeIdentity;
   readonly agents: ManagementAgents;
-  readonly manager: SubnetAdministration;
+  readonly managers: readonly SubnetAdministration[];
   readonly groups: MulticastGroups;
 }
 
 function makeManagement(setup: ControlSideSetup, { all: ports }: HcaPorts): Management {
-  const { config, nodeIndex, subnetNodes } = setup;
+  const { config, nodeIndex, subnets } = setup;
   const node = new NodeIdentity(nodeGuidOf(nodeIndex), descriptionOf(nodeIndex));
-  const members = subnetNodes.map((index) => memberOf(config, index));
+  const membersOf = (subnet: readonly NodePort[]): SubnetMember[] =>
+    subnet.map((member) => memberOf(config, member));
   const { embeddedSubnetManager, subnetManagerLid } = config;
+  const members = subnets.flatMap(membersOf);
   if (embeddedSubnetManager && config.portLid !== 0 && members.length > 1)
     throw new ConfigurationError(
       'hca.control.portLid',
@@ -198,22 +206,28 @@ function makeManagement(setup: ControlSideSetup, { all: ports }: HcaPorts): Mana
   return {
     node,
     agents: new ManagementAgents(node, ports),
-    manager: new SubnetAdministration({ port: ports[0]!, portCount: ports.length, members }),
+    managers: ports.map(
+      (port, index) =>
+        new SubnetAdministration({ port, portCount: ports.length, members: membersOf(subnets[index] ?? []) }),
+    ),
     groups: new MulticastGroups(),
   };
 }
 
-/** LID that the embedded subnet manager gives port 1 of a node. */
-const lidOf = ({ portLid }: ControlConfig, nodeIndex: number): number =>
-  portLid === 0 ? nodeIndex + 1 : portLid;
+/** Distance of the LIDs of a node's two ports. */
+const lidsPerPort = 0x100;
+
+/** LID that the embedded subnet manager gives a port of a node. */
+const lidOf = ({ portLid }: ControlConfig, { node, port }: NodePort): number =>
+  portLid === 0 ? (port - 1) * lidsPerPort + node + 1 : portLid;
 
 const descriptionOf = (nodeIndex: number): string => `hca-emulator node ${nodeIndex}`;
 
-const memberOf = (config: ControlConfig, nodeIndex: number): SubnetMember => ({
-  lid: lidOf(config, nodeIndex),
-  nodeGuid: nodeGuidOf(nodeIndex),
-  portGuid: portGuidOf(nodeIndex, 1),
-  description: descriptionOf(nodeIndex),
+const memberOf = (config: ControlConfig, { node, port }: NodePort): SubnetMember => ({
+  lid: lidOf(config, { node, port }),
+  nodeGuid: nodeGuidOf(node),
+  portGuid: portGuidOf(node, port),
+  description: descriptionOf(node),
 });
 
 const nodeGuidOf = (nodeIndex: number): bigint => guidBase + BigInt(nodeIndex) * guidsPerNode;

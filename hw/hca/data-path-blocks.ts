@@ -151,7 +151,8 @@ function makeReceives(parts: DataPathParts): ReceiveWqeFetch {
 
 /** @param account of the transport's receiver, where both are one pipeline */
 function makeFrameReceiver(parts: DataPathParts, account: BlockAccount | undefined): FrameReceiver {
-  const { lp, domain, config, address, ethernet, qps, qpcCache, frameNames, receiveTurns, costs } = parts;
+  const { lp, domain, config, addresses, ethernet, qps, qpcCache, frameNames, receiveTurns, costs } = parts;
+  const address = addresses[0]!;
   return new FrameReceiver(
     { lp, domain, config, address, ethernet, qps, qpcCache, frameNames, receiveTurns, costs },
     account,

@@ -67,8 +67,8 @@ export interface DataPathSite<Parts extends TransportParts, Blocks extends objec
   readonly sram: SramAllocator;
   readonly transport: Transport<Parts, Blocks>;
   readonly carries: Carried;
-  /** The addresses of the port. */
-  readonly address: PortAddress;
+  /** The addresses of the ports that carry packets. */
+  readonly addresses: readonly PortAddress[];
   /** The card's host interface. */
   readonly personality: Pick<
     Personality,
@@ -144,8 +144,15 @@ function makeEngineParts(site: Site) {
 
 /** Formats of work requests and completions, as the card has them. */
 function makeFormats(site: Site, records: SendRecords, sramView: DataView): HostFormats {
-  const { personality, address, ethernet, tables, sram } = site;
-  return personality.makeFormats({ address, ethernet, qps: tables.qps, records, sram: sram.bytes, sramView });
+  const { personality, addresses, ethernet, tables, sram } = site;
+  return personality.makeFormats({
+    addresses,
+    ethernet,
+    qps: tables.qps,
+    records,
+    sram: sram.bytes,
+    sramView,
+  });
 }
 
 /** Keys, translations and the pages that they lack. */

@@ -18,7 +18,8 @@ const makeHca = (): Hca =>
     capabilities: defaultsOf(capabilityParameters),
     wire: defaultsOf(wireParameters),
     nodeIndex: 0,
-    subnetNodes: [0],
+    cables: [],
+    subnets: [[{ node: 0, port: 1 }]],
     tap: undefined,
   });
 

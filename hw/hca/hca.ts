@@ -24,6 +24,7 @@ import {
   ethernetParameters,
   ethernetPlug,
   loopbackPlug,
+  type PacketReceiver,
   type WireConfig,
   WirePort,
   withTag,
@@ -40,7 +41,7 @@ import {
 import type { CapabilityConfig } from './capabilities.ts';
 import type { ControlConfig } from './commands/index.ts';
 import { connectX3Of, hasRoomForBlueFlame } from './connectx3/index.ts';
-import { macOf } from './control-blocks.ts';
+import { macOf, type NodePort } from './control-blocks.ts';
 import { ControlSide, type ControlSidePorts } from './control-side.ts';
 import {
   AttributedInterrupts,
@@ -54,6 +55,7 @@ import { DataPath } from './data-path.ts';
 import { type Carried, type DataPathTables, makeTables, packetSlotBytes } from './data-path-parts.ts';
 import type { Personality } from './host-interface/index.ts';
 import { type IbtaBlocks, type IbtaParts, ibtaTransport, packetNumberMask } from './ibta/index.ts';
+import type { Receiver } from './ibta/receiver/index.ts';
 import {
   type ContextCache,
   type ContextUser,
@@ -69,6 +71,12 @@ const MESSAGE_FIFO_DEPTH = 32;
 const BAR_REGISTERS = 0;
 const SRAM_ALIGNMENT = 64;
 
+/** The channels of a cable's two directions. */
+export interface HcaCable {
+  readonly writer: ChannelWriter;
+  readonly reader: ChannelReader;
+}
+
 export interface HcaSetup extends SlotSetup {
   readonly lp: LogicalProcess;
   readonly config: HcaConfig;
@@ -79,13 +87,12 @@ export interface HcaSetup extends SlotSetup {
   readonly ethernet?: EthernetConfig | undefined;
   /** Seed of what may happen to frames; left out: 1. */
   readonly seed?: number | undefined;
-  /** The channels of the cable; without both, the port carries a loopback plug. */
-  readonly wireWriter?: ChannelWriter | undefined;
-  readonly wireReader?: ChannelReader | undefined;
+  /** The cables, by port from 1; without one, port 1 carries a loopback plug, and port 2 stays off. */
+  readonly cables: readonly (HcaCable | undefined)[];
   /** Which node this is, from 0. */
   readonly nodeIndex: number;
-  /** The nodes whose HCAs are at the ends of the cable, this one among them, as the embedded subnet manager knows them. */
-  readonly subnetNodes: readonly number[];
+  /** The ports at the ends of each port's cable, that port among them, as the embedded subnet manager knows them. */
+  readonly subnets: readonly (readonly NodePort[])[];
   readonly tap: OperationTap | undefined;
   /** Which marked operation a work request belongs to, where TLPs are attributed to operations (costs/); left out: they are not. */
   readonly operationSource?: OperationSource | undefined;
@@ -150,8 +157,10 @@ export class Hca implements BarTarget {
   readonly pcieFunction: PcieFunction;
   readonly dmaRead: DmaReadEngine;
   readonly dmaWrite: DmaWriteEngine;
-  /** With ports of Ethernet it stays off, with a plug in it. */
+  /** Port 1. With ports of Ethernet it stays off, with a plug in it. */
   readonly wirePort: WirePort;
+  /** All ports of InfiniBand, from port 1; with ports of Ethernet the one above. */
+  readonly wirePorts: readonly WirePort[];
   /** Undefined where ports are of InfiniBand. */
   readonly ethernetPort: EthernetPort | undefined;
   readonly control: ControlSide;
@@ -163,6 +172,8 @@ export class Hca implements BarTarget {
   readonly shared: SharedDevice;
   /** Blocks of {@link hcaWires}. */
   readonly parts: HcaParts;
+  /** Port 1, which has at least a plug, and others with a cable. */
+  readonly #cabledPorts: readonly (WirePort | undefined)[];
   #accesses: AccessObserver | undefined;
   #barBytes: Uint8Array | undefined;
   #barView: DataView = new DataView(new ArrayBuffer(8));
@@ -178,9 +189,8 @@ export class Hca implements BarTarget {
     this.lp = lp;
     this.domain = lp.addClockDomain(config.coreClockMHz);
     const { domain } = this;
-    const { wire, wireWriter, wireReader } = setup;
-    const hasCable = wireWriter !== undefined && wireReader !== undefined;
-    const cable = hasCable ? { writer: wireWriter, reader: wireReader } : undefined;
+    const { wire, cables } = setup;
+    const cable = cables[0];
     const isEthernet = capabilities.linkLayer === 'ethernet';
     const ends = (isEthernet ? undefined : cable) ?? loopbackPlug(wire);
     const ethernet = setup.ethernet ?? defaultsOf(ethernetParameters);
@@ -190,6 +200,7 @@ export class Hca implements BarTarget {
     const contextFormats = personality.makeContextFormats({
       frameBytesMax: frameBytesMax ?? 0,
       hasRoce: isEthernet && capabilities.roce !== 'none',
+      packetPortCount: isEthernet ? 1 : capabilities.portCount,
     });
     const tables = makeTables(capabilities, contextFormats);
     const controlSramBytes = ControlSide.sramBytes(personality.fillPatterns.length);
@@ -209,6 +220,11 @@ export class Hca implements BarTarget {
     this.dmaWrite = bus.blocks.dmaWrite;
     this.shared = { earlyPlaces: this.dmaRead.earlyPlaces, references };
     this.wirePort = new WirePort({ lp, config: wire, ...ends, references });
+    const further = isEthernet ? [] : furtherPortsOf(setup);
+    this.wirePorts = [this.wirePort, ...further];
+    this.#cabledPorts = this.wirePorts.map((port, index) =>
+      index === 0 || cables[index] ? port : undefined,
+    );
     this.ethernetPort = isEthernet ? makeEthernetPort(setup, ethernet, cable) : undefined;
     const { ethernetPort } = this;
     const attributed = this.#attributed(setup, tables, personality);
@@ -223,7 +239,7 @@ export class Hca implements BarTarget {
       writes,
       sram,
       tables,
-      link: this.wirePort,
+      links: this.#cabledPorts,
       ethernet: ethernetPort && {
         link: linkOf(ethernetPort),
         errors: ethernetPort,
@@ -233,7 +249,7 @@ export class Hca implements BarTarget {
       config: setup.control,
       capabilities,
       nodeIndex: setup.nodeIndex,
-      subnetNodes: setup.subnetNodes,
+      subnets: setup.subnets,
       personality,
       eventQueues: contextFormats.eventQueues,
     });
@@ -243,7 +259,7 @@ export class Hca implements BarTarget {
     attributed?.writes.connect({ eqs });
     const { eqcCacheEntries, eqcCacheWays } = config;
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays);
-    const address = this.control.ports[0]!;
+    const addresses = this.control.ports;
     const { blocks, management } = this.control;
     this.dataPath = new DataPath({
       lp,
@@ -255,15 +271,15 @@ export class Hca implements BarTarget {
       monitors: this.linkPort,
       sram,
       transport: ibtaTransport({
-        port: this.wirePort,
-        address,
+        ports: this.wirePorts,
+        addresses,
         specialQps: blocks.commandSet,
-        manager: management.manager,
+        managers: management.managers,
         groups: management.groups,
       }),
       carries: carriedBy(capabilities),
-      address,
-      ethernet: ethernetPort && { port: ethernetPort, side: address.ethernet! },
+      addresses,
+      ethernet: ethernetPort && { port: ethernetPort, side: addresses[0]!.ethernet! },
       eventQueues: this.control.events,
       personality,
       tap: setup.tap,
@@ -273,6 +289,13 @@ export class Hca implements BarTarget {
     const { control, eqcCache, wirePort, dataPath } = this;
     this.parts = { bus, control, eqcCache, wirePort };
     connectBlocks(this.parts, hcaWires({ ...this.parts, dataPath, hca: this }));
+    const { receiver, transmitter } = dataPath.blocks;
+    for (const [index, port] of further.entries())
+      port.connect({
+        receiver: new PortIntake(receiver, index + 1),
+        sender: transmitter,
+        link: control.ports[index + 1]!,
+      });
     if (ethernetPort !== undefined)
       connectBlocks(
         { ethernetPort },
@@ -281,9 +304,14 @@ export class Hca implements BarTarget {
     domain.addEdgeKeeper(this);
   }
 
-  /** Switches port 1's end of the cable on or off, whichever link layer it has. */
-  setCableEnabled(isEnabled: boolean): void {
-    (this.ethernetPort ?? this.wirePort).setEnabled(isEnabled);
+  /**
+   * Switches a port's end of its cable on or off, whichever link layer it has; of all ports with a cable if it names none.
+   * @param portNumber from 1
+   */
+  setCableEnabled(isEnabled: boolean, portNumber?: number): void {
+    const ports = this.ethernetPort === undefined ? this.#cabledPorts : [this.ethernetPort];
+    for (const [index, port] of ports.entries())
+      if (portNumber === undefined || portNumber === index + 1) port?.setEnabled(isEnabled);
   }
 
   /** Connects an observer of what software does to the BARs; without one it costs a comparison. */
@@ -369,6 +397,28 @@ export class Hca implements BarTarget {
   rebase(ps: number, cycles: number): void {
     this.control.rebase(cycles);
     this.dataPath.rebase(ps, cycles);
+  }
+}
+
+/** Ports of InfiniBand after port 1: one without a cable has a plug in it and is never enabled. */
+const furtherPortsOf = ({ lp, wire, cables, capabilities }: HcaSetup): WirePort[] =>
+  Array.from(
+    { length: capabilities.portCount - 1 },
+    (_, index) => new WirePort({ lp, config: wire, ...(cables[index + 1] ?? loopbackPlug(wire)) }),
+  );
+
+/** The receiver, as a port after port 1 calls it. */
+class PortIntake implements PacketReceiver {
+  readonly #receiver: Receiver;
+  readonly #portIndex: number;
+
+  constructor(receiver: Receiver, portIndex: number) {
+    this.#receiver = receiver;
+    this.#portIndex = portIndex;
+  }
+
+  packetArrived(offset: number, payloadBytes: number): void {
+    this.#receiver.packetArrived(offset, payloadBytes, this.#portIndex);
   }
 }
 

@@ -4,7 +4,7 @@ export { type CommandFaults, controlParameters, GO_ON, NEVER_END } from './comma
 export { checkCapabilities, hasRoomForBlueFlame } from './connectx3/index.ts';
 export { macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
-export { Hca, type HcaSetup } from './hca.ts';
+export { Hca, type HcaCable, type HcaSetup } from './hca.ts';
 export {
   type ContextCache,
   pageRequestSides,

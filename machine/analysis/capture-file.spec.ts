@@ -11,7 +11,10 @@ const cables = { wire: defaultsOf(wireParameters), ethernet: defaultsOf(ethernet
 test('a capture of an Ethernet port has its frames unchanged, in their link type', () => {
   const bytes = Uint8Array.from({ length: 60 }, (_, at) => at);
   const packets = [{ atPs: 5 as ExactPs, direction: 'outbound' as const, bytes, note: 'lost on the cable' }];
-  const file = captureFile([{ node: 0, name: 'hca0', isEthernet: true, packets, droppedPackets: 0 }], cables);
+  const file = captureFile(
+    [{ node: 0, port: 1, name: 'hca0', isEthernet: true, packets, droppedPackets: 0 }],
+    cables,
+  );
   const { interfaces, frames } = readCapture(file);
   expect(interfaces[0]!.linkType).toBe(LinkType.ETHERNET);
   expect(frames.map((frame) => frame.bytes)).toEqual([bytes]);

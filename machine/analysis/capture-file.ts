@@ -25,10 +25,10 @@ export function captureFile(
 ): Uint8Array<ArrayBuffer> {
   const { numeratorPs, denominator } = byteTimeOf(wire);
   const bitsPerSecond = (BITS_PER_BYTE * PS_PER_SECOND * BigInt(denominator)) / BigInt(numeratorPs);
-  const interfaces = captures.map(({ name, droppedPackets, isEthernet }) => ({
+  const interfaces = captures.map(({ name, port, droppedPackets, isEthernet }) => ({
     linkType: isEthernet ? LinkType.ETHERNET : LinkType.ERF,
-    name,
-    description: `${name}, port 1: its end of the ${isEthernet ? 'Ethernet' : 'InfiniBand'} cable`,
+    name: port === 1 ? name : `${name}.${port}`,
+    description: `${name}, port ${port}: its end of the ${isEthernet ? 'Ethernet' : 'InfiniBand'} cable`,
     bitsPerSecond: isEthernet ? BigInt(ethernet.gigabitsPerSecond * BITS_PER_GIGABIT) : bitsPerSecond,
     droppedPackets,
   }));
@@ -48,8 +48,8 @@ export function captureFile(
 }
 
 /** Number of captured packets of an end, and of packets dropped because the capture was full. */
-export const droppedOf = ({ name, packets, droppedPackets }: WireCapture): DroppedRecords => ({
-  process: name,
+export const droppedOf = ({ name, port, packets, droppedPackets }: WireCapture): DroppedRecords => ({
+  process: port === 1 ? name : `${name}, port ${port}`,
   kept: packets.length,
   dropped: droppedPackets,
 });

@@ -7,7 +7,7 @@ import type { CpuCause, ProcessorCost } from '../../host/index.ts';
 import { trafficClassNames } from '../../hw/dma/index.ts';
 import type { CostLedger, CostRow } from '../../hw/hca/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
-import { cabledPeerOf, type Topology } from '../topology/index.ts';
+import { farEndOf, type Topology } from '../topology/index.ts';
 
 /** A device's transfers on its PCIe link. */
 export interface DeviceCost {
@@ -127,7 +127,7 @@ export function joinCosts(
     addTo(sumIn(unmarked, `${node}`), device.unmarked);
     for (const row of device.operations) addTo(sumIn(own, keyOf(node, row.operation)), row);
     for (const packet of device.packets) {
-      const from = packet.isLoopback ? node : cabledPeerOf(topology, node);
+      const from = packet.isLoopback ? node : farEndOf(topology, { node, port: packet.portIndex + 1 })!.node;
       const operation = messages.operationOf(from, packet);
       addTo(
         operation === undefined ? sumIn(unmarked, `${node}`) : sumIn(peers, keyOf(from, operation)),

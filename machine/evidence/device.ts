@@ -297,9 +297,10 @@ export class DeviceJournal {
 
   /** Runs after a command has configured the QP. */
   #configured(qp: LiveQp, slot: number): void {
-    const { qps, states, address } = this.#parts;
+    const { qps, states, addresses } = this.#parts;
     const pair = qps.rows[slot]!;
     const sequences = states.rows[slot]!;
+    const address = addresses[pair.portIndex]!;
     const { view } = qps;
     const at = qps.offsetOf(slot);
     const from = qps.pathOf(slot);
@@ -363,7 +364,7 @@ export class DeviceJournal {
     const { receives } = this.#hca.dataPath.blocks;
     qp.begun = pair.sqCounter;
     // A subnet manager may change the table after the QP was configured.
-    qp.pkey = this.#parts.address.pkeys[pair.pkeyIndex] ?? 0;
+    qp.pkey = this.#parts.addresses[pair.portIndex]!.pkeys[pair.pkeyIndex] ?? 0;
     qp.parkedFor = parkedNames[pair.parkedFor] ?? 'unknown';
     qp.underWay = requestsOf(pair, this.#parts.states);
     const queue = pair.opcodeBase === 0xe0 ? NONE : receives.queueOf(pair.slot);
@@ -396,7 +397,7 @@ export class DeviceJournal {
       const qp = this.#liveQps.get(slot);
       if (qp !== undefined) {
         qp.timeouts++;
-        if (!parts.address.isActive) qp.timeoutsWhileDown++;
+        if (!parts.addresses[parts.qps.rows[slot]!.portIndex]!.isActive) qp.timeoutsWhileDown++;
       }
       ackTimedOut(slot, cycle);
     });
@@ -622,7 +623,8 @@ export class DeviceJournal {
 
   /** The header field that a check rejected, and the value that it was compared with. */
   #comparedFor(name: string): readonly [found: string, heldTo: string] {
-    const { received, qps, address } = this.#parts;
+    const { received, qps } = this.#parts;
+    const { address } = received;
     const slot = qps.slotOf(received.destinationQpn);
     const pair = slot === NONE ? undefined : qps.rows[slot]!;
     switch (name) {
@@ -705,7 +707,7 @@ export class DeviceJournal {
     const { port } = this.#parts.ethernet!;
     const bytes = port.rxBytes;
     const transport = this.#transportOf(slot);
-    const macs = this.#parts.address.roce?.macs ?? new Float64Array(0);
+    const macs = this.#firstAddress.roce?.macs ?? new Float64Array(0);
     const own = Array.from(macs).filter((mac) => mac > 0);
     this.#countDrop({
       reason,
@@ -730,15 +732,19 @@ export class DeviceJournal {
     });
   }
 
+  get #firstAddress() {
+    return this.#parts.addresses[0]!;
+  }
+
   #portNow(): PortEvidence {
-    const { isActive } = this.#parts.address;
+    const { isActive } = this.#firstAddress;
     const addresses = isActive ? this.#addressesNow() : (this.#addresses ?? this.#addressesNow());
     return { isActive, ...addresses, downPs: [...this.#downPs], upPs: [...this.#upPs] };
   }
 
   #addressesNow(): Omit<PortEvidence, 'isActive' | 'downPs' | 'upPs'> {
     const port = this.#hca.control.ports[0]!;
-    const { address } = this.#parts;
+    const address = this.#firstAddress;
     const gids = Array.from({ length: address.gids.length / 16 }, (_, index) =>
       address.gids.subarray(16 * index, 16 * index + 16),
     );

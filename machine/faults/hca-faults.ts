@@ -38,7 +38,12 @@ export function injectHcaFaults(
     injectFrameFaults(faults, { node, name: `hca${node}` }, hca.ethernetPort, log, seed, roce);
   } else {
     for (const fault of faultsOf(faults, node, 'packet'))
-      injectPacketFault(fault, hca.wirePort, log, randomOf(faults, fault, `hca${node}`, seed));
+      injectPacketFault(
+        fault,
+        hca.wirePorts[(fault.portNumber ?? 1) - 1]!,
+        log,
+        randomOf(faults, fault, `hca${node}`, seed),
+      );
   }
   const commands = faultsOf(faults, node, 'command');
   const resets = faultsOf(faults, node, 'reset');
@@ -187,10 +192,10 @@ class DeviceFaults implements CommandFaults {
         control.blocks.commandSet.registers.isOwnerStuck = isBeginning;
         return;
       case 'port':
-        hca.setCableEnabled((fault.port === 'up') === isBeginning);
+        hca.setCableEnabled((fault.port === 'up') === isBeginning, fault.portNumber ?? 1);
         return;
       case 'cable':
-        hca.setCableEnabled((fault.cable === 'plugged') === isBeginning);
+        hca.setCableEnabled((fault.cable === 'plugged') === isBeginning, fault.portNumber ?? 1);
         return;
     }
   }

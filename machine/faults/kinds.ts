@@ -55,6 +55,11 @@ export interface Kind<Table extends Fields = Fields> {
   readonly more?: readonly string[];
 }
 
+/** Port of the adapter. */
+const byPort = {
+  portNumber: optional(integer(1, 2, 'which port, 1 when left out; 2 where the topology has a link there')),
+};
+
 const kind = <Table extends Fields>(declared: Kind<Table>): Kind<Table> => declared;
 
 export const faultKinds = {
@@ -127,14 +132,19 @@ export const faultKinds = {
     example: 'catastrophic=0xdead,after=RTR2RTS_QP,delay=20us',
   }),
   port: kind({
-    fields: { port: choice(['down', 'up'], 'action of the port'), ...beginning, ...lasting },
-    doc: 'Port 1 goes down (its end of the link is disabled) or comes up.',
+    fields: { port: choice(['down', 'up'], 'action of the port'), ...byPort, ...beginning, ...lasting },
+    doc: 'A port goes down (its end of the link is disabled) or comes up.',
     seen: 'IBV_EVENT_PORT_ERR, and IBV_EVENT_PORT_ACTIVE when it is back; requests are retried until their retries are used up.',
     example: 'port=down,after=RTR2RTS_QP,delay=5us,for=200us',
   }),
   cable: kind({
-    fields: { cable: choice(['pulled', 'plugged'], 'change of the cable'), ...beginning, ...lasting },
-    doc: "The cable is pulled out of this node's port, or plugged in.",
+    fields: {
+      cable: choice(['pulled', 'plugged'], 'change of the cable'),
+      ...byPort,
+      ...beginning,
+      ...lasting,
+    },
+    doc: 'The cable is pulled out of a port of this node, or plugged in.',
     seen: 'As with the port, at both ends of the cable.',
     example: 'cable=pulled,after=RTR2RTS_QP,delay=5us,for=200us',
   }),
@@ -150,6 +160,7 @@ export const faultKinds = {
         ['corrupted', 'late', 'lost', 'duplicated', 'reordered', 'congested'],
         'what happens on the cable; late: the link is held, and all packets after it; congested: it is marked: FECN on a cable of InfiniBand, and on one of Ethernet, with hca.capability.roce=v2, CE in an IP header that says ECT, as the traffic class has it',
       ),
+      ...byPort,
       qpn: optional(
         integer(0, 0xff_ffff, 'only packets to this QP number, which is the one at the other end'),
       ),
@@ -182,7 +193,10 @@ export const faultKinds = {
         integer(1, 1024, 'how many packets of its virtual lane pass a reordered one, 1 when left out'),
       ),
       where: optional(
-        choice(['anywhere', 'header', 'payload'], 'part of the packet in which a bit is flipped; default: anywhere'),
+        choice(
+          ['anywhere', 'header', 'payload'],
+          'part of the packet in which a bit is flipped; default: anywhere',
+        ),
       ),
       crc: optional(
         choice(

@@ -10,6 +10,7 @@
  */
 import { ConfigurationError, runtime, shortJson } from '../../base/index.ts';
 import { hintFor } from '../profile/index.ts';
+import { farEndOf, type Topology } from '../topology/index.ts';
 import type { Field } from './fields.ts';
 import { contradictionOf, type Fault, type FaultKind, faultKinds, plainest } from './kinds.ts';
 
@@ -24,11 +25,16 @@ const kindNames = Object.keys(faultKinds) as readonly FaultKind[];
 
 /**
  * Checks and parses entries from an untrusted source.
+ * @param topology left out: adapters have a cable at port 1 only
  * @throws ConfigurationError naming entry, field, value and range
  */
-export function checkedFaults(plan: unknown, nodeCount: number): readonly Fault[] {
+export function checkedFaults(plan: unknown, nodeCount: number, topology?: Topology): readonly Fault[] {
   if (!Array.isArray(plan)) throw new ConfigurationError('faults', shortJson(plan), 'a list of faults');
-  return (plan as unknown[]).map((entry, at) => checkedFault(entry, `fault ${at + 1}`, nodeCount));
+  return (plan as unknown[]).map((entry, at) => {
+    const fault = checkedFault(entry, `fault ${at + 1}`, nodeCount);
+    checkPortNumber(fault, `fault ${at + 1} (${fault.kind}), field portNumber,`, topology);
+    return fault;
+  });
 }
 
 /**
@@ -101,6 +107,14 @@ function checkedFault(entry: unknown, place: string, nodeCount: number): Fault {
   if (wrong !== undefined)
     throw new ConfigurationError(`${place} (${kind}), field ${wrong[0]},`, wrong[1], wrong[2]);
   return plainest(fault as unknown as Fault);
+}
+
+/** @throws ConfigurationError for a port without a cable, where the fault could not happen */
+function checkPortNumber(fault: Fault, place: string, topology: Topology | undefined): void {
+  if (!('portNumber' in fault) || fault.portNumber === undefined || fault.portNumber === 1) return;
+  const { node, portNumber: port } = fault;
+  if (topology !== undefined && farEndOf(topology, { node, port }) !== undefined) return;
+  throw new ConfigurationError(place, port, `1: host ${node} has no cable at port ${port}`);
 }
 
 function kindOf(names: readonly string[], place: string): FaultKind {

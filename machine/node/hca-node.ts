@@ -3,14 +3,14 @@
  *
  * It is built from the plan alone, so that the same code builds an HCA in any thread.
  */
-import { Hca, type HcaSetup } from '../../hw/hca/index.ts';
+import { Hca, type HcaCable, type HcaSetup } from '../../hw/hca/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { DeviceJournal } from '../evidence/index.ts';
 import { FaultLog, injectHcaFaults } from '../faults/index.ts';
-import { channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName } from '../plan.ts';
+import { cableKey, channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { hcaStream, type Stream } from '../timeline/index.ts';
-import { cabledPeerOf, subnetOf, type Topology } from '../topology/index.ts';
+import { farEndOf, portCountOf, subnetOf } from '../topology/index.ts';
 import { OperationTimes } from './operation-times.ts';
 import { linkReader } from './packet-log.ts';
 import { attachWireLog, type WireLog } from './wire-log.ts';
@@ -25,8 +25,10 @@ export class HcaNode {
   readonly stream: Stream | undefined;
   /** Evidence of why requests fail, if the plan requests it. */
   readonly journal: DeviceJournal | undefined;
-  /** Packets at its end of the cable, if the analysis keeps them. */
-  readonly wireLog: WireLog | undefined;
+  /** Whether port 2 has a cable. */
+  readonly hasSecondCable: boolean;
+  /** Packets at its end of each cable, by port, if the analysis keeps them. */
+  readonly wireLogs: readonly (WireLog | undefined)[];
   /** A field, because an image of the machine contains what fields refer to. */
   readonly #shuffle: Random | undefined;
 
@@ -34,11 +36,11 @@ export class HcaNode {
   constructor(
     plan: HcaPlan,
     node: number,
-    neighbours: HcaNeighbours = neighboursOf(plan.topology, node),
+    neighbours: HcaNeighbours = neighboursOf(plan, node),
     shared?: HcaSetup['shared'],
   ) {
     const { config, shuffleSeed, channels } = plan;
-    const { host, wirePeer: peer } = neighbours;
+    const { host } = neighbours;
     const times = plan.operationTimes?.[node];
     this.node = node;
     this.config = config;
@@ -47,7 +49,13 @@ export class HcaNode {
     this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
     const { pcie } = config;
     const tap = times === undefined ? undefined : new OperationTimes(times);
-    const wireReader = new ChannelReader(channels[channelKey(peer, name)]!);
+    const cables = neighbours.cables.map(
+      (keys): HcaCable | undefined =>
+        keys && {
+          writer: new ChannelWriter(channels[keys.outbound]!),
+          reader: new ChannelReader(channels[keys.inbound]!),
+        },
+    );
     this.hca = new Hca({
       lp: this.lp,
       config: config.hca,
@@ -64,18 +72,21 @@ export class HcaNode {
       seed: config.machine.seed,
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
-      wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),
-      wireReader,
+      cables,
       nodeIndex: node,
-      subnetNodes: neighbours.subnetNodes,
+      subnets: neighbours.subnets,
       tap,
       operationSource: plan.attributesCosts === true ? tap : undefined,
       shared,
     });
     if (tap !== undefined) this.lp.addTimeKeeper(tap);
+    this.hasSecondCable = cables[1] !== undefined;
+    const { ethernetPort, wirePorts } = this.hca;
     this.hca.setCableEnabled(true);
-    const { ethernetPort, wirePort } = this.hca;
-    this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, ethernetPort ?? wirePort);
+    const ports = ethernetPort === undefined ? wirePorts : [ethernetPort];
+    this.wireLogs = ports.map(
+      (port, index) => cables[index] && attachWireLog(plan.analysis?.capture, node, this.lp, port),
+    );
     this.faultLog = new FaultLog(plan.faults);
     injectHcaFaults(
       plan.faults,
@@ -86,13 +97,22 @@ export class HcaNode {
       config.hca.capability.roce,
     );
     if (plan.analysis?.evidence !== undefined) this.journal = new DeviceJournal(node, this.hca);
-    this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, wireReader);
+    this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, cables);
   }
 }
 
 /** In a machine of simulated hosts. */
-const neighboursOf = (topology: Topology, node: number): HcaNeighbours => ({
-  host: hostName(node),
-  wirePeer: hcaName(cabledPeerOf(topology, node)),
-  subnetNodes: subnetOf(topology, node),
-});
+function neighboursOf(
+  { config, topology }: Pick<HcaPlan, 'config' | 'topology'>,
+  node: number,
+): HcaNeighbours {
+  const ports = Array.from({ length: portCountOf(topology) }, (_, index) => ({ node, port: index + 1 }));
+  return {
+    host: hostName(node),
+    cables: ports.map((port) => {
+      const far = farEndOf(topology, port);
+      return far && { outbound: cableKey(config, port, far), inbound: cableKey(config, far, port) };
+    }),
+    subnets: ports.map((port) => subnetOf(topology, port)),
+  };
+}

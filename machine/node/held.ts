@@ -9,7 +9,7 @@ import type { HostNode } from './host-node.ts';
 export type Held = Readonly<Record<string, number>>;
 
 export function heldByHca({ hca }: HcaNode): Held {
-  const { dataPath, control, dmaRead, dmaWrite, pcieFunction, linkPort, wirePort } = hca;
+  const { dataPath, control, dmaRead, dmaWrite, pcieFunction, linkPort, wirePorts } = hca;
   const { parts, blocks } = dataPath;
   const { records } = parts;
   const { transmitter, frameReceiver } = blocks;
@@ -53,7 +53,7 @@ export function heldByHca({ hca }: HcaNode): Held {
       hca.eqcCache,
     ].reduce((sum, cache) => sum + cache.heldCount, 0),
     loopbackPackets: dataPath.blocks.loopback.heldCount,
-    receivedBytes: wirePort.receiveBufferedBytes,
+    receivedBytes: wirePorts.reduce((sum, { receiveBufferedBytes }) => sum + receiveBufferedBytes, 0),
     receivedFrames: frameReceiver.heldCount,
     pcieRequests: pcieFunction.completer.count + linkPort.receiver.heldCount,
     pcieTlps: linkPort.transmitter.waitingCount,

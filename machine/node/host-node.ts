@@ -51,9 +51,9 @@ import {
 } from '../faults/index.ts';
 import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
-import type { LogLine } from '../program.ts';
+import type { HostLink, LogLine } from '../program.ts';
 import { hostStream, type Stream } from '../timeline/index.ts';
-import { hostsOf, peersOf } from '../topology/index.ts';
+import { farEndOf, hostsOf, peersOf, portCountOf, type Topology } from '../topology/index.ts';
 import { AccessWatch, type FrameOwnership } from './access-watch.ts';
 import { DmaController } from './dma-controller.ts';
 import { ExchangePort } from './exchange.ts';
@@ -77,6 +77,8 @@ export class HostNode implements BusMap {
   readonly node: number;
   /** Hosts at the other ends of this host's cables, ascending. */
   readonly peers: readonly number[];
+  /** Its cables, by port. */
+  readonly links: readonly HostLink[];
   readonly lp: LogicalProcess;
   readonly config: MachineConfig;
   readonly host: Host;
@@ -146,6 +148,7 @@ export class HostNode implements BusMap {
     const { config, shuffleSeed } = plan;
     this.node = node;
     this.peers = Object.freeze(peersOf(plan.topology, node));
+    this.links = Object.freeze(linksOf(plan.topology, node));
     this.config = config;
     const name = hostName(node);
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
@@ -374,6 +377,14 @@ function neighboursOf({ machine }: MachineConfig): Neighbour[] {
     portGuid: portGuidOf(node, 1),
     mac: macOf(node, 1),
   }));
+}
+
+function linksOf(topology: Topology, node: number): HostLink[] {
+  const ports = Array.from({ length: portCountOf(topology) }, (_, index) => index + 1);
+  return ports.flatMap((portNum) => {
+    const far = farEndOf(topology, { node, port: portNum });
+    return far === undefined ? [] : [{ portNum, peer: far.node, peerPortNum: far.port }];
+  });
 }
 
 /** The interrupt controller's interface for the gate before it. */

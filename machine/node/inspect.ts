@@ -16,11 +16,13 @@ export function inspectHost(host: HostNode): BlockState {
 export function inspectHca(node: HcaNode): BlockState {
   const { hca } = node;
   const wirePort = (hca.ethernetPort ?? hca.wirePort).inspect();
+  const [, secondPort] = hca.wirePorts;
   return {
     ...hca.dataPath.inspect(),
     ...hca.control.inspect(),
     eqcCache: hca.eqcCache.inspect(),
     wirePort,
+    ...(secondPort === undefined ? {} : { secondWirePort: secondPort.inspect() }),
     ...inspectBus(hca),
     held: heldByHca(node),
   };

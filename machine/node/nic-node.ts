@@ -23,7 +23,7 @@ export class NicNode {
   /** Timeline records, if the plan requests them. */
   readonly stream: Stream | undefined;
   /** Frames at its end of the cable, if the analysis keeps them. */
-  readonly wireLog: WireLog | undefined;
+  readonly wireLogs: readonly (WireLog | undefined)[];
   /** A field, because an image of the machine contains what fields refer to. */
   readonly #shuffle: Random | undefined;
 
@@ -55,7 +55,7 @@ export class NicNode {
       seed: config.machine.seed,
       macAddress: macAddressOf(node),
     });
-    this.wireLog = attachWireLog(plan.analysis?.capture, node, this.lp, this.nic.port);
+    this.wireLogs = [attachWireLog(plan.analysis?.capture, node, this.lp, this.nic.port)];
     this.faultLog = new FaultLog(plan.faults);
     injectNicFaults(plan.faults, node, this.nic, this.faultLog, config.machine.seed);
     this.stream = nicStream(plan.analysis?.timeline, this.lp, this.nic, config, wireReader);

@@ -106,6 +106,7 @@ export class ProgramRunner {
       name: order.name,
       node: this.#host.node,
       peers: this.#host.peers,
+      links: this.#host.links,
       host,
       configuration: this.#host.config,
       process,

@@ -19,6 +19,8 @@ interface CapturedPacket {
 /** Packets of one end of the cable, by time. */
 export interface WireCapture {
   readonly node: number;
+  /** Port of the node's adapter, from 1. */
+  readonly port: number;
   /** Name of the process at this end. */
   readonly name: string;
   /** Whether the packets are Ethernet frames; else they are InfiniBand packets. */
@@ -91,8 +93,14 @@ export function attachWireLog(
   return log;
 }
 
-/** The kept packets of a log. */
-export const wireCaptureOf = (node: number, name: string, log: WireLog | undefined): WireCapture[] =>
-  log === undefined
-    ? []
-    : [{ node, name, isEthernet: log.isEthernet, packets: log.packets, droppedPackets: log.droppedPackets }];
+/** The kept packets of a node's logs. @param logs by port from 1 */
+export const wireCapturesOf = (
+  node: number,
+  name: string,
+  logs: readonly (WireLog | undefined)[],
+): WireCapture[] =>
+  logs.flatMap((log, index) => {
+    if (log === undefined) return [];
+    const { isEthernet, packets, droppedPackets } = log;
+    return [{ node, port: index + 1, name, isEthernet, packets, droppedPackets }];
+  });

@@ -26,7 +26,7 @@ import { inspectHca, inspectHost, inspectNic } from '../node/inspect.ts';
 import { NicNode } from '../node/nic-node.ts';
 import { type LinkPackets, packetsOf } from '../node/packet-log.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
-import { type WireCapture, wireCaptureOf } from '../node/wire-log.ts';
+import { type WireCapture, wireCapturesOf } from '../node/wire-log.ts';
 import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
 import type { JsonValue, LogLine, ProgramFunction, ProgramState } from '../program.ts';
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
@@ -291,8 +291,8 @@ export class MachinePart {
 
   /** Packets that have passed the ends of the cable in this thread, if the analysis keeps them. */
   captures(): WireCapture[] {
-    return [...this.hcas, ...this.nics].flatMap(({ node, lp, wireLog }) =>
-      wireCaptureOf(node, lp.name, wireLog),
+    return [...this.hcas, ...this.nics].flatMap(({ node, lp, wireLogs }) =>
+      wireCapturesOf(node, lp.name, wireLogs),
     );
   }
 

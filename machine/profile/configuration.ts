@@ -41,6 +41,8 @@ export interface ConfigurationChoice {
   readonly profile?: string;
   /** Changes by path. */
   readonly set?: ParameterValues;
+  /** False if a topology has the cables: then the number of hosts may be odd. Default true. */
+  readonly isPaired?: boolean;
 }
 
 /**
@@ -54,7 +56,7 @@ export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig
     for (const [path, value] of Object.entries(source)) values.set(path, checkedValue(path, value));
   }
   const config = immutable(filled(parameterTree, values, '')) as MachineConfig;
-  checkConfiguration(config);
+  checkConfiguration(config, choice.isPaired ?? true);
   return config;
 }
 
@@ -192,9 +194,9 @@ function checkMemory({ host }: MachineConfig): void {
 }
 
 /** Conditions on several parameters together. */
-function checkConfiguration(config: MachineConfig): void {
+function checkConfiguration(config: MachineConfig, isPaired: boolean): void {
   const { link, endpointPort, rootPort, rootComplex, enumeration } = config.pcie;
-  if (config.machine.nodeCount % 2 !== 0)
+  if (isPaired && config.machine.nodeCount % 2 !== 0)
     throw new ConfigurationError(
       'machine.nodeCount',
       config.machine.nodeCount,

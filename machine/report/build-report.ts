@@ -7,7 +7,7 @@ import { blocksOf, nonZero } from './block-rows.ts';
 import { checksOf } from './checks.ts';
 import { ExactFigures } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
-import type { HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
+import { atPort, type HcaLedger, type HcaOperationLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import type { NicLedger } from './nic-ledger.ts';
@@ -55,7 +55,10 @@ export function buildReport(
     ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
     nodes: hostByNode.map((host, node) => nodeReportOf(host, hcaByNode[node], nicByNode[node])),
-    wire: [...alongLinks(directions, hcaByNode, wireOf), ...alongLinks(directions, nicByNode, ethernetOf)],
+    wire: [
+      ...alongLinks(directions, hcaByNode, wireOf),
+      ...alongLinks(directions, nicByNode, (sender, receiver) => ethernetOf(sender, receiver)),
+    ],
     operations: operationsOf(hostByNode, hcaByNode, exact),
     checks: checksOf(topology, hostByNode, hcaByNode, nicByNode),
     ...exact.field,
@@ -66,10 +69,12 @@ export function buildReport(
 function alongLinks<Ledger, Row>(
   directions: readonly LinkDirectionEnds[],
   byNode: readonly Ledger[],
-  rowOf: (sender: Ledger, receiver: Ledger) => Row,
+  rowOf: (sender: Ledger, receiver: Ledger, direction: LinkDirectionEnds) => Row,
 ): Row[] {
   if (byNode.length === 0) return [];
-  return directions.map(({ from, to }) => rowOf(byNode[from.node]!, byNode[to.node]!));
+  return directions.map((direction) =>
+    rowOf(byNode[direction.from.node]!, byNode[direction.to.node]!, direction),
+  );
 }
 
 /** Every fault of a plan, and its number of occurrences in all parts together; empty without faults. */
@@ -207,7 +212,8 @@ export function deviceInterruptsOf(
 }
 
 /** One direction of a cable. */
-export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
+export function wireOf(nearHca: HcaLedger, farHca: HcaLedger, { from, to }: LinkDirectionEnds): WireReport {
+  const [sender, receiver] = [atPort(nearHca, from), atPort(farHca, to)];
   const { wire, ethernet } = sender;
   if (ethernet !== undefined && receiver.ethernet !== undefined)
     return frameWireOf({ node: sender.node, ...ethernet }, { node: receiver.node, ...receiver.ethernet });
@@ -216,6 +222,8 @@ export function wireOf(sender: HcaLedger, receiver: HcaLedger): WireReport {
   return {
     from: sender.node,
     to: receiver.node,
+    ...(from.port === 1 ? {} : { fromPort: from.port }),
+    ...(to.port === 1 ? {} : { toPort: to.port }),
     opcodes: wire.transmitted,
     retransmitted: wire.retransmitted,
     corrupted: packetsOf(receiver.wire.corrupted),

@@ -16,10 +16,17 @@
  * NICs, the same names have the meanings of nic-checks.ts.
  */
 import { exactSumOf } from '../../sim/index.ts';
-import { directionsOf, peersOf, type Topology } from '../topology/index.ts';
+import {
+  directionsOf,
+  joinedHostsOf,
+  type LinkDirectionEnds,
+  peersOf,
+  portText,
+  type Topology,
+} from '../topology/index.ts';
 import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
 import { frameCableFailures, framesGone } from './frame-ledger.ts';
-import type { HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
+import { atPort, type HcaLedger, type HcaOperationLedger, wiresOf } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } from './nic-checks.ts';
@@ -47,7 +54,9 @@ function hcaChecksOf(
     hostFailures(
       host,
       hcas[node]!,
-      peersOf(topology, node).map((peer) => hcas[peer]!),
+      directionsOf(topology).flatMap(({ from, to }) =>
+        to.node === node ? [atPort(hcas[from.node]!, from)] : [],
+      ),
     ),
   );
   return {
@@ -55,7 +64,7 @@ function hcaChecksOf(
     blocks: checkOf(hcas.flatMap(blockFailures)),
     pcie: checkOf(each.flatMap(({ pcie }) => pcie)),
     interrupts: checkOf(each.flatMap(({ interrupts }) => interrupts)),
-    wire: checkOf(linkFailuresOf(topology, hcas, wireFailures)),
+    wire: checkOf([...linkFailuresOf(topology, hcas, wireFailures), ...nakFailures(topology, hcas)]),
     operations: checkOf(each.flatMap(({ operations }) => operations)),
   };
 }
@@ -64,13 +73,15 @@ function hcaChecksOf(
 const linkFailuresOf = <Ledger>(
   topology: Topology,
   byNode: readonly Ledger[],
-  failuresOf: (sender: Ledger, receiver: Ledger) => string[],
+  failuresOf: (sender: Ledger, receiver: Ledger, direction: LinkDirectionEnds) => string[],
 ): string[] =>
-  directionsOf(topology).flatMap(({ from, to }) => failuresOf(byNode[from.node]!, byNode[to.node]!));
+  directionsOf(topology).flatMap((direction) =>
+    failuresOf(byNode[direction.from.node]!, byNode[direction.to.node]!, direction),
+  );
 
 /**
  * Failed balances between a host and its HCA, in words, by the name of the balance.
- * @param peers the HCAs that answer its requests
+ * @param peers the HCAs that answer its requests, once for each cable, by the end of that cable
  */
 export function hostFailures(
   host: HostLedger,
@@ -252,9 +263,15 @@ function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   ];
 }
 
-export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
+/** Failed balances of one direction of a cable. */
+export function wireFailures(
+  nearHca: HcaLedger,
+  farHca: HcaLedger,
+  { from, to }: LinkDirectionEnds,
+): string[] {
+  const [sender, receiver] = [atPort(nearHca, from), atPort(farHca, to)];
   const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
-  const what = `cable ${sender.node} to ${receiver.node}`;
+  const what = `cable ${portText(from)} to ${portText(to)}`;
   const counted = totalOf(sender.wire.transmitted, sender.wire.retransmitted);
   const taken = totalOf(...takenOf(sender));
   const due = plus(minus(counted, taken), totalOf(...addedOf(sender)));
@@ -272,7 +289,7 @@ export function wireFailures(sender: HcaLedger, receiver: HcaLedger): string[] {
       isQuiet && dropped === 0,
     ),
   ];
-  failures.push(...nakFailures(sender, receiver, isQuiet), ...frameCableFailures(sender, receiver));
+  failures.push(...frameCableFailures(sender, receiver));
   if (dropped > 0) return failures;
   return [
     ...failures,
@@ -303,35 +320,46 @@ function busyFailures(what: string, sender: HcaLedger): string[] {
 const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
 
 /**
- * NAKs that two HCAs have sent equal the NAKs that they received, except those that wait in one of them, were lost, or
- * arrived too late for their QP; copies are added.
+ * NAKs that HCAs joined by cables have sent equal the NAKs that they received, except those that wait in one of them, were lost, or
+ * arrived too late for their QP; copies are added. HCAs count them for all ports together, and so does this balance.
+ * @param hcas by node; undefined for a host with another adapter
  */
-function nakFailures(sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
-  if (receiver.node < sender.node) return [];
-  const ends = sender === receiver ? [sender] : [sender, receiver];
+export const nakFailures = (topology: Topology, hcas: readonly (HcaLedger | undefined)[]): string[] =>
+  joinedHostsOf(topology)
+    .filter((group) => group.every((node) => peersOf(topology, node).length > 0))
+    .flatMap((group) => nakFailuresAmong(group.flatMap((node) => hcas[node] ?? [])));
+
+function nakFailuresAmong(ends: readonly HcaLedger[]): string[] {
+  if (ends.length === 0) return [];
+  const nodes = ends.map(({ node }) => node);
+  const what = nodes.length > 2 ? `cables of ${nodes.join(', ')}` : `cable ${nodes[0]} to ${nodes.at(-1)}`;
+  const wires = ends.flatMap(wiresOf);
   const frames = ends.flatMap(({ ethernet }) => (ethernet === undefined ? [] : framesGone(ethernet)));
-  const isLossless = ends.every(
-    ({ wire, loopback, violations, heldPackets }) =>
-      heldPackets === 0 &&
-      frames.every(({ missing, copied, heldBack }) => missing + copied + heldBack === 0) &&
-      sumOf(Object.values(wire.dropped)) + wire.discardedPackets + loopback.dropped + loopback.held === 0 &&
-      Object.keys(wire.corrupted).length + Object.keys(violations).length === 0 &&
-      wire.rearranged === undefined,
-  );
+  const isLossless =
+    ends.every(
+      ({ loopback, violations, heldPackets }) =>
+        heldPackets + loopback.dropped + loopback.held === 0 && Object.keys(violations).length === 0,
+    ) &&
+    frames.every(({ missing, copied, heldBack }) => missing + copied + heldBack === 0) &&
+    wires.every(
+      ({ dropped, discardedPackets, corrupted, rearranged }) =>
+        sumOf(Object.values(dropped)) + discardedPackets + Object.keys(corrupted).length === 0 &&
+        rearranged === undefined,
+    );
   const countOf = (name: string): number => sumOf(ends.map(({ transport }) => transport[name] ?? 0));
   // Copies of frames are not counted by opcode.
   const copiedFrames = sumOf(frames.map(({ copied }) => copied));
   const copiedAcks = sumOf(
-    ends.flatMap(({ wire }) =>
-      ['RC_ACKNOWLEDGE', 'XRC_ACKNOWLEDGE'].map((name) => wire.rearranged?.copied[name]?.packets ?? 0),
+    wires.flatMap(({ rearranged }) =>
+      ['RC_ACKNOWLEDGE', 'XRC_ACKNOWLEDGE'].map((name) => rearranged?.copied[name]?.packets ?? 0),
     ),
   );
   return nakKinds.flatMap((kind) =>
     behind(
-      `cable ${sender.node} to ${receiver.node}, ${kind}`,
+      `${what}, ${kind}`,
       countOf(`${kind}Received`),
       countOf(`${kind}Sent`) + copiedAcks + copiedFrames,
-      isQuiet && isLossless,
+      wires.every(({ isQuiet }) => isQuiet) && isLossless,
     ),
   );
 }
@@ -378,15 +406,16 @@ const minus = (left: PacketLedger, right: PacketLedger): PacketLedger => ({
 
 const cqeBytes = 32;
 
-/** First transmissions to the cable of any kind, and those that were due while it was down. */
-const firstPacketsOf = ({ wire, ethernet }: HcaLedger): readonly LedgerByOpcode[] => {
-  const { transmitted, discarded } = ethernet?.roce ?? wire;
-  return [transmitted, discarded];
-};
+/** First transmissions to the cables of any kind, and those that were due while they were down. */
+const firstPacketsOf = (hca: HcaLedger): readonly LedgerByOpcode[] =>
+  (hca.ethernet?.roce === undefined ? wiresOf(hca) : [hca.ethernet.roce]).flatMap(
+    ({ transmitted, discarded }) => [transmitted, discarded],
+  );
 
 /** Packets or frames that were never sent because the link was down. */
-const discardedOf = ({ wire, ethernet }: HcaLedger): number =>
-  wire.discardedPackets + (ethernet?.transmitted['discardedFrames'] ?? 0);
+const discardedOf = (hca: HcaLedger): number =>
+  sumOf(wiresOf(hca).map(({ discardedPackets }) => discardedPackets)) +
+  (hca.ethernet?.transmitted['discardedFrames'] ?? 0);
 
 /**
  * Compares independent records of requests: posts by software, requests started by the requester, first transmissions

@@ -11,6 +11,7 @@ import {
 import type { BlockAccount, ExactPs } from '../../sim/index.ts';
 import { byteTimeOf, type WirePort } from '../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';
+import type { NodePort } from '../topology/index.ts';
 import { type FrameLedger, frameLedgerOf } from './frame-ledger.ts';
 import { type LinkEndLedger, linkEndLedgerOf, unsentMessagesOf } from './ledger-link.ts';
 import { type PacketLedger, packetsOf } from './packet-ledger.ts';
@@ -145,7 +146,10 @@ export interface HcaLedger {
    */
   readonly unsentMessages: number;
   readonly pcie: LinkEndLedger;
+  /** The end of port 1's cable. */
   readonly wire: WireEndLedger;
+  /** That of port 2's; left out where it has none. */
+  readonly secondWire?: WireEndLedger | undefined;
   /** Left out for InfiniBand ports; for Ethernet ports, `wire` is empty. */
   readonly ethernet?: FrameLedger | undefined;
   readonly loopback: LoopbackLedger;
@@ -169,6 +173,16 @@ export interface HcaLedger {
   readonly violations: Readonly<Record<string, number>>;
 }
 
+/** The ends of all cables of an HCA. */
+export const wiresOf = ({ wire, secondWire }: HcaLedger): WireEndLedger[] =>
+  secondWire === undefined ? [wire] : [wire, secondWire];
+
+/** An HCA whose only cable is the one in this port. */
+export function atPort(hca: HcaLedger, { port }: NodePort): HcaLedger {
+  const { secondWire, ...first } = hca;
+  return port === 1 ? first : { ...first, wire: secondWire! };
+}
+
 export function hcaLedgerOf(node: HcaNode): HcaLedger {
   const { hca, lp } = node;
   const { dataPath, control, domain } = hca;
@@ -185,6 +199,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     unsentMessages: unsentMessagesOf(hca.dmaWrite),
     pcie: linkEndLedgerOf(hca.linkPort, lp.nowPs, lp.isDrained),
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
+    ...(node.hasSecondCable ? { secondWire: wireLedgerOf(hca.wirePorts[1]!, lp.isDrained) } : {}),
     ...(hca.ethernetPort === undefined ? {} : { ethernet: frameLedgerOf(hca) }),
     loopback: loopbackLedgerOf(node),
     operations: operationsOf(node),

@@ -138,6 +138,9 @@ export interface NicReport {
 export interface WireReport {
   readonly from: number;
   readonly to: number;
+  /** Ports of the cable's ends; left out where they are the first. */
+  readonly fromPort?: number;
+  readonly toPort?: number;
   readonly opcodes: Readonly<Record<string, PacketLedger>>;
   /** Packets whose PSN had been sent before, not included in `opcodes`: requests, READ responses, atomic results. */
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;

@@ -14,6 +14,10 @@ const toDevice = 'to device';
 const toHost = 'to host';
 /** For a cable: traffic that arrives at the recording process. */
 const inbound = 'in';
+const inboundTrack = (port: number): string => (port === 1 ? inbound : `${inbound}, port ${port}`);
+
+/** The port whose cable a track of a cable is of. */
+export const portOfTrack = (name: string): number => (name === inboundTrack(2) ? 2 : 1);
 
 export function hostStream(
   options: TimelineOptions | undefined,
@@ -46,14 +50,17 @@ export function hcaStream(
   lp: LogicalProcess,
   hca: Hca,
   { pcie, wire, ethernet }: MachineConfig,
-  wireReader: ChannelReader | undefined,
+  cables: readonly ({ readonly reader: ChannelReader } | undefined)[],
 ): Stream | undefined {
   if (options === undefined) return undefined;
   const stream = new Stream(lp, options);
   watchPcie(stream, hca.linkPort.reader, pcie.link, toDevice);
-  if (wireReader !== undefined && hca.ethernetPort !== undefined)
-    watchEthernet(stream, wireReader, ethernet, inbound);
-  else if (wireReader !== undefined) watchCable(stream, wireReader, wire, inbound);
+  for (const [index, cable] of cables.entries()) {
+    if (cable === undefined) continue;
+    const direction = inboundTrack(index + 1);
+    if (hca.ethernetPort !== undefined) watchEthernet(stream, cable.reader, ethernet, direction);
+    else watchCable(stream, cable.reader, wire, direction);
+  }
   watchHca(stream, hca);
   return stream;
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import '../../runtime/node.ts';
 import { ConfigurationError } from '../../base/index.ts';
 import { Machine } from '../machine.ts';
-import { machineHashOf } from '../machine-hash.ts';
+import { configuredOf, machineHashOf } from '../machine-hash.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
 import { checkedTopology, parsedTopology, topologyText } from './check-topology.ts';
 import { pairsOf } from './topology.ts';
@@ -65,9 +65,14 @@ describe('a topology of a user', () => {
       /ends\[1\], field node, is 1, .*another node/,
     ],
     [
-      'port 2',
-      { nodes: four, links: [{ ends: [{ node: 0, port: 2 }, { node: 1 }] }] },
-      /ends\[0\], field port, is 2, .*1: adapters/,
+      'port 3',
+      { nodes: four, links: [{ ends: [{ node: 0, port: 3 }, { node: 1 }] }] },
+      /ends\[0\], field port, is 3, .*1 to 2/,
+    ],
+    [
+      'a link at port 2 only',
+      { nodes: [host, host], links: [{ ends: [{ node: 0, port: 2 }, { node: 1 }] }] },
+      /nodes\[0\] is "without a link", .*port 1: port 2 is for a second link/,
     ],
     [
       'two links in a port',
@@ -101,12 +106,36 @@ describe('a topology as an option', () => {
   });
 
   it.each([
-    ['0:2', 'topology is "0:2", expected a JSON file, or links such as 0-2,1-3'],
+    ['0:2', 'topology is "0:2", expected a JSON file, or links such as 0-2,1-3 or 0-1,0.2-2'],
+    ['0-0', 'topology, link 0-0, is "a cable from host 0 to itself", expected two hosts, such as 0-1'],
+    [
+      '0-1,0-2',
+      'topology, links[1], ends[0], is "node 0, port 1", expected a port without a link: links[0] is plugged into it (0.2 is port 2 of host 0)',
+    ],
     ['0-2', 'topology, nodes[1] is "without a link", expected one link for each host'],
     ['0-99', 'topology, links[0], ends[1], field node, is 99, expected an integer from 0 to 7'],
     ['/nowhere/at.json', 'topology file is "/nowhere/at.json", expected a readable file (ENOENT)'],
   ])('is rejected as %s', (text, message) => {
     expect(messageOf(() => parsedTopology(text))).toBe(message);
+  });
+
+  it('names a second port after a dot', () => {
+    const topology = parsedTopology('1-0,2-0.2');
+    expect(topology.links).toEqual([
+      {
+        ends: [
+          { node: 0, port: 1 },
+          { node: 1, port: 1 },
+        ],
+      },
+      {
+        ends: [
+          { node: 0, port: 2 },
+          { node: 2, port: 1 },
+        ],
+      },
+    ]);
+    expect(topologyText(topology)).toBe('0-1,0.2-2');
   });
 
   it('is rejected if the file is not JSON', () => {
@@ -115,6 +144,29 @@ describe('a topology as an option', () => {
     expect(messageOf(() => parsedTopology(file))).toBe(
       `topology file is "${file}", expected a file of valid JSON`,
     );
+  });
+});
+
+describe('a second port', () => {
+  const star = parsedTopology('0-1,0.2-2');
+  it('is that of all adapters, and the number of hosts may be odd', () => {
+    const { config } = configuredOf({ topology: star });
+    expect(config.machine.nodeCount).toBe(3);
+    expect(config.hca.capability.portCount).toBe(2);
+  });
+
+  it.each([
+    [{ 'hca.capability.portCount': 1 }, 'hca.capability.portCount is 1, expected 2 where the topology'],
+    [
+      { 'machine.adapter': 'nic' },
+      'machine.adapter is "nic", expected hca where the topology has a link at port 2',
+    ],
+    [
+      { 'hca.capability.linkLayer': 'ethernet' },
+      'hca.capability.linkLayer is "ethernet", expected infiniband where',
+    ],
+  ])('is rejected with %j', (set, message) => {
+    expect(messageOf(() => configuredOf({ topology: star, set }))).toContain(message);
   });
 });
 

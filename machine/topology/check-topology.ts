@@ -6,7 +6,8 @@
 import { ConfigurationError, codeOf, runtime } from '../../base/index.ts';
 import { hintFor } from '../profile/index.ts';
 import {
-  cabledPort,
+  firstPort,
+  hostPortMax,
   hostsWith,
   type Link,
   type NodePort,
@@ -60,20 +61,13 @@ export function checkedTopology(entry: unknown): Topology {
 }
 
 /**
- * Parses an option: a JSON file, whose name has a slash or ends in `.json`, or links as pairs of node numbers, such as
- * `0-2,1-3`.
+ * Parses an option: a JSON file, whose name has a slash or ends in `.json`, or links as pairs of hosts, such as `0-2,1-3`. A host's
+ * second port is written after a dot: `0-1,0.2-2` joins host 0 by port 1 to host 1, and by port 2 to host 2.
  * @throws ConfigurationError
  */
 export function parsedTopology(text: string): Topology {
   if (text.includes('/') || text.endsWith('.json')) return readTopology(text);
-  const pairs = text.split(',').map((pair) => /^(\d+)-(\d+)$/.exec(pair.trim()));
-  if (!pairs.every((pair) => pair !== null))
-    throw new ConfigurationError('topology', text, 'a JSON file, or links such as 0-2,1-3');
-  const links = pairs.map(
-    ([, left, right]): LinkEntry => ({
-      ends: [{ node: Number(left) }, { node: Number(right) }],
-    }),
-  );
+  const links = text.split(',').map((link) => parsedLink(text, link.trim()));
   const hostCount = Math.min(
     hostCountMax,
     1 + Math.max(...links.flatMap(({ ends }) => ends.map(({ node }) => node))),
@@ -81,9 +75,35 @@ export function parsedTopology(text: string): Topology {
   return checkedTopology({ nodes: hostsWith(hostCount, []).nodes, links });
 }
 
+/** @param text the option, @param link one of its parts */
+function parsedLink(text: string, link: string): LinkEntry {
+  const parts = /^(\d+)(?:\.(\d+))?-(\d+)(?:\.(\d+))?$/.exec(link);
+  if (parts === null)
+    throw new ConfigurationError('topology', text, 'a JSON file, or links such as 0-2,1-3 or 0-1,0.2-2');
+  const [left, leftPort, right, rightPort] = parts
+    .slice(1)
+    .map((part?: string) => Number(part ?? firstPort)) as [number, number, number, number];
+  if (left === right)
+    throw new ConfigurationError(
+      `topology, link ${link},`,
+      `a cable from host ${left} to itself`,
+      'two hosts, such as 0-1',
+    );
+  return {
+    ends: [
+      { node: left, port: leftPort },
+      { node: right, port: rightPort },
+    ],
+  };
+}
+
 /** Formats a topology as an option. */
 export const topologyText = ({ links }: Topology): string =>
-  links.map(({ ends }) => ends.map(({ node }) => node).join('-')).join(',');
+  links.map(({ ends }) => ends.map(portText).join('-')).join(',');
+
+/** A port as the option names it: the number of its host, and of the port unless it is the first. */
+export const portText = ({ node, port }: NodePort): string =>
+  port === firstPort ? `${node}` : `${node}.${port}`;
 
 /** Reads a file. @throws ConfigurationError naming the file, or the invalid field in it */
 function readTopology(path: string): Topology {
@@ -122,14 +142,14 @@ function checkedLink(entry: unknown, place: string, nodeCount: number): Link {
 }
 
 function checkedPort(entry: unknown, place: string, nodeCount: number): NodePort {
-  const { node, port = cabledPort } = fieldsOf(entry, place, ['node', 'port']);
+  const { node, port = firstPort } = fieldsOf(entry, place, ['node', 'port']);
   if (typeof node !== 'number' || !Number.isInteger(node) || node < 0 || node >= nodeCount)
     throw new ConfigurationError(`${place}, field node,`, node, `an integer from 0 to ${nodeCount - 1}`);
-  if (port !== cabledPort)
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < firstPort || port > hostPortMax)
     throw new ConfigurationError(
       `${place}, field port,`,
       port,
-      `${cabledPort}: adapters have a data path for port ${cabledPort} only`,
+      `an integer from ${firstPort} to ${hostPortMax}`,
     );
   return { node, port };
 }
@@ -145,14 +165,24 @@ function checkPorts({ nodes, links }: Topology): void {
         throw new ConfigurationError(
           `topology, links[${at}], ends[${place}],`,
           key,
-          `a port without a link: links[${other}] is plugged into it`,
+          `a port without a link: links[${other}] is plugged into it${secondPortHint(node, port)}`,
         );
       linkOf.set(key, at);
     }
-  const open = nodes.findIndex((_, node) => !linkOf.has(`node ${node}, port ${cabledPort}`));
+  const open = nodes.findIndex((_, node) => !linkOf.has(`node ${node}, port ${firstPort}`));
   if (open >= 0)
-    throw new ConfigurationError(`topology, nodes[${open}]`, 'without a link', 'one link for each host');
+    throw new ConfigurationError(
+      `topology, nodes[${open}]`,
+      'without a link',
+      linkOf.has(`node ${open}, port ${hostPortMax}`)
+        ? `a link at port ${firstPort}: port ${hostPortMax} is for a second link`
+        : 'one link for each host',
+    );
 }
+
+/** How an option names the second port of a host whose first port is taken. */
+const secondPortHint = (node: number, port: number): string =>
+  port === firstPort ? ` (${node}.${hostPortMax} is port ${hostPortMax} of host ${node})` : '';
 
 /** Returns the fields of an object, and rejects unknown fields. */
 function fieldsOf<Name extends string>(

@@ -6,7 +6,7 @@
  *
  * Code that needs the other end of a cable calls these functions and never computes it from a node's number.
  */
-import { InvariantError } from '../../base/index.ts';
+import { ConfigurationError, InvariantError } from '../../base/index.ts';
 
 /**
  * The kinds of nodes. A `host` ends traffic: a host with an adapter in its slot. A forwarding node will be another kind, numbered after the
@@ -45,14 +45,16 @@ export interface LinkDirectionEnds {
   readonly to: NodePort;
 }
 
-/** The port for cables: adapters have a data path for their first port only. */
-export const cabledPort = 1;
+/** The port of a link whose end names none. */
+export const firstPort = 1;
+/** Ports of an adapter: the ConnectX-3 has two. */
+export const hostPortMax = 2;
 
 /** A link between the first ports of two nodes. */
 export const linkBetween = (left: number, right: number): Link => ({
   ends: [
-    { node: left, port: cabledPort },
-    { node: right, port: cabledPort },
+    { node: left, port: firstPort },
+    { node: right, port: firstPort },
   ],
 });
 
@@ -86,15 +88,17 @@ export function directionsOf({ links }: Topology): LinkDirectionEnds[] {
   return all.toSorted((left, right) => byPort(left.from, right.from));
 }
 
-/** Hosts that receive packets from a host, ascending; a host with a loopback plug is its own peer. */
+/** Hosts that receive packets from a host, by any of its ports, ascending; a host with a loopback plug is its own peer. */
 export const peersOf = (topology: Topology, node: number): number[] =>
-  directionsOf(topology)
-    .filter(({ from }) => from.node === node)
-    .map(({ to }) => to.node)
-    .toSorted((left, right) => left - right);
+  inOrder(directionsOf(topology).flatMap(({ from, to }) => (from.node === node ? [to.node] : [])));
 
-/** The host at the other end of a host's cable; undefined if its port is open. */
-export const peerOf = (topology: Topology, node: number): number | undefined => peersOf(topology, node)[0];
+/** The port at the other end of a port's cable; undefined where it is open. A loopback plug leads to the port itself. */
+export const farEndOf = (topology: Topology, { node, port }: NodePort): NodePort | undefined =>
+  directionsOf(topology).find(({ from }) => from.node === node && from.port === port)?.to;
+
+/** The host at the other end of the cable of a host's first port; undefined where that is open. */
+export const peerOf = (topology: Topology, node: number): number | undefined =>
+  farEndOf(topology, { node, port: firstPort })?.node;
 
 /**
  * The same for a machine of simulated hosts.
@@ -106,9 +110,48 @@ export function cabledPeerOf(topology: Topology, node: number): number {
   return peer;
 }
 
-/** Hosts of a host's subnet, ascending, including that host. */
-export const subnetOf = (topology: Topology, node: number): number[] =>
-  [...new Set([node, ...peersOf(topology, node)])].toSorted((left, right) => left - right);
+/**
+ * Hosts in the order of the sides of a test: host 0, and the host at the other end of the cable of its first port; the others follow in
+ * their order. In the default topology side and host have the same number.
+ * @throws ConfigurationError for a cable to a second port, which tests do not use
+ */
+export function hostsBySide(topology: Topology): readonly number[] {
+  const far = farEndOf(topology, { node: 0, port: firstPort });
+  if (far !== undefined && far.port !== firstPort)
+    throw new ConfigurationError(
+      'topology, cable of host 0, port 1,',
+      `a cable to port ${far.port} of host ${far.node}`,
+      'one to port 1 of another host: a test uses the first ports of two hosts',
+    );
+  return [...new Set([0, cabledPeerOf(topology, 0), ...hostsOf(topology)])];
+}
+
+/** Ports of the subnet that a port belongs to, ascending, that port among them: both ends of its cable. */
+export function subnetOf(topology: Topology, port: NodePort): NodePort[] {
+  const far = farEndOf(topology, port);
+  if (far === undefined || byPort(port, far) === 0) return [port];
+  return [port, far].toSorted(byPort);
+}
+
+/** Ports that adapters need for these links: 1, or 2 if a second port has a link. */
+export const portCountOf = ({ links }: Topology): number =>
+  Math.max(firstPort, ...links.flatMap(({ ends }) => ends.map(({ port }) => port)));
+
+/** Hosts that are joined by links, directly or through other hosts: each group ascending, groups by their first host. */
+export function joinedHostsOf(topology: Topology): number[][] {
+  const groups: number[][] = [];
+  for (const host of hostsOf(topology)) {
+    if (groups.some((group) => group.includes(host))) continue;
+    const group = [host];
+    for (const member of group)
+      group.push(...peersOf(topology, member).filter((peer) => !group.includes(peer)));
+    groups.push(inOrder(group));
+  }
+  return groups;
+}
+
+const inOrder = (nodes: readonly number[]): number[] =>
+  [...new Set(nodes)].toSorted((left, right) => left - right);
 
 const byPort = (left: NodePort, right: NodePort): number => left.node - right.node || left.port - right.port;
 

@@ -349,8 +349,8 @@ export const blindSpotMistakes: readonly Mistake[] = [
     kind: 'wrong address',
     scene: 'partitions',
     file: 'hw/hca/ibta/packets/transmitter.ts',
-    find: 'const pkey = this.#address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;',
-    replace: 'const pkey = this.#address.pkeys[0]! | pair.serviceLevelBits;',
+    find: 'const pkey = address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;',
+    replace: 'const pkey = address.pkeys[0]! | pair.serviceLevelBits;',
   },
   {
     name: 'partition-violations-uncounted',
@@ -358,7 +358,7 @@ export const blindSpotMistakes: readonly Mistake[] = [
     kind: 'counter not reset',
     scene: 'partitions',
     file: 'hw/hca/ibta/receiver/receiver.ts',
-    find: `    this.#address.countPkeyViolation();
+    find: `    packet.address.countPkeyViolation();
     return false;`,
     replace: '    return false;',
   },
@@ -386,8 +386,8 @@ export const blindSpotMistakes: readonly Mistake[] = [
     kind: 'wrong address',
     scene: 'partitions',
     file: 'hw/hca/ibta/receiver/receiver.ts',
-    find: 'isSamePartition(this.#address.pkeys[pair.pkeyIndex]!, packet.word(place))',
-    replace: 'isSamePartition(this.#address.pkeys[0]!, packet.word(place))',
+    find: 'isSamePartition(packet.address.pkeys[pair.pkeyIndex]!, packet.word(place))',
+    replace: 'isSamePartition(packet.address.pkeys[0]!, packet.word(place))',
   },
   {
     name: 'datagram-partition-of-first-entry',

@@ -65,7 +65,8 @@ interface Parts {
 
 /** Parts of the device that {@link DatagramDecoder} uses. */
 export interface DatagramDecoderSetup {
-  readonly address: PortAddress;
+  /** Of each port. */
+  readonly addresses: readonly PortAddress[];
   readonly qps: QpTable;
   readonly sram: Uint8Array;
   readonly sramView: DataView;
@@ -73,14 +74,14 @@ export interface DatagramDecoderSetup {
 }
 
 export class DatagramDecoder {
-  readonly #address: PortAddress;
+  readonly #addresses: readonly PortAddress[];
   readonly #qps: QpTable;
   readonly #sram: Uint8Array;
   readonly #sramView: DataView;
   readonly #datagrams: DatagramAddresses;
 
   constructor(setup: DatagramDecoderSetup) {
-    this.#address = setup.address;
+    this.#addresses = setup.addresses;
     this.#qps = setup.qps;
     this.#sram = setup.sram;
     this.#sramView = setup.sramView;
@@ -90,7 +91,7 @@ export class DatagramDecoder {
   /** Fills `request` from the WQE at `at` of a UD queue pair. @returns 0, or a CQE syndrome */
   decode(at: number, request: SendRecord, pair: QueuePair): number {
     const view = this.#sramView;
-    const address = this.#address;
+    const address = this.#addresses[pair.portIndex]!;
     const datagrams = this.#datagrams;
     const sizeBytes = decodeControl(view, at, request);
     if (request.opcode === WqeOpcode.NOP) return 0;
@@ -113,14 +114,20 @@ export class DatagramDecoder {
     datagrams.isForcedBack[record] = vector.forceLoopback.get(view, to);
     datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
     datagrams.isToGroup[record] = isGroupLid(datagrams.destinationLid[record]!) ? 1 : 0;
-    if (address.roce !== undefined) this.#takeRoute(to, record, pair, address.roce);
+    if (address.roce !== undefined) this.#takeRoute(to, record, pair, address, address.roce);
     else if (datagrams.hasGrh[record] === 1)
       buildGrh(this.#sram, to, address, datagrams.grh, record * GRH_BYTES);
     return loadData(view, this.#sram, at, data, sizeBytes, request);
   }
 
   /** The same addresses on a port of Ethernet. The GID that a datagram comes from says by which version it goes. */
-  #takeRoute(to: number, record: number, { slot }: QueuePair, tables: RoceTables): void {
+  #takeRoute(
+    to: number,
+    record: number,
+    { slot }: QueuePair,
+    address: PortAddress,
+    tables: RoceTables,
+  ): void {
     const view = this.#sramView;
     const datagrams = this.#datagrams;
     const gid = vector.sourceGidIndex.get(view, to) % tables.isRoutable.length;
@@ -136,14 +143,14 @@ export class DatagramDecoder {
     };
     datagrams.hasGrh[record] = 1;
     datagrams.sourceLid[record] = 0;
-    if (isLoopbackPath(this.#address, this.#sram, to)) datagrams.isForcedBack[record] = 1;
-    buildNetworkHeader(parts, this.#address, datagrams.grh, record * GRH_BYTES);
+    if (isLoopbackPath(address, this.#sram, to)) datagrams.isForcedBack[record] = 1;
+    buildNetworkHeader(parts, address, datagrams.grh, record * GRH_BYTES);
     noteGroup(datagrams, record);
     buildRoute(parts, datagrams.routes, record * roceRoute.sizeBytes);
   }
 
   /** Fills `request` from the WQE at `at` of QP0 or QP1. Its PSN is software's, too. @returns 0, or a CQE syndrome */
-  decodeManagement(at: number, request: SendRecord): number {
+  decodeManagement(at: number, request: SendRecord, { portIndex }: QueuePair): number {
     const sizeBytes = decodeControl(this.#sramView, at, request);
     if (request.opcode === WqeOpcode.NOP) return 0;
     if (!isSend(request.opcode)) return CqeSyndrome.LOCAL_QP_OP_ERR;
@@ -155,7 +162,8 @@ export class DatagramDecoder {
       isForcedBack: control.forceLoopback.get(this.#sramView, at),
     };
     const { leadingBytes } = parts;
-    const headerBytes = readSoftwareHeaders(request, this.#datagrams, this.#address, options, leadingBytes);
+    const address = this.#addresses[portIndex]!;
+    const headerBytes = readSoftwareHeaders(request, this.#datagrams, address, options, leadingBytes);
     if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const hasPointers = request.segmentCount > 0;
     const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;

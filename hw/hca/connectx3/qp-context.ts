@@ -5,6 +5,7 @@ import {
   mtuBytesOf,
   PathMigration,
   PathMtu,
+  portOfScheduleQueue,
   QpState,
   qpc,
   ServiceType,
@@ -34,10 +35,12 @@ export class QpContext implements QueuePairFormat {
   readonly pathOffset = f.primaryPath.field.offset;
   readonly #frameBytesMax: number;
   readonly #hasRoce: boolean;
+  readonly #packetPortCount: number;
 
-  constructor({ frameBytesMax, hasRoce }: PortTraits) {
+  constructor({ frameBytesMax, hasRoce, packetPortCount = 1 }: PortTraits) {
     this.#frameBytesMax = frameBytesMax;
     this.#hasRoce = hasRoce;
+    this.#packetPortCount = packetPortCount;
   }
 
   load(
@@ -87,8 +90,9 @@ export class QpContext implements QueuePairFormat {
     pair.isForcedBack = path.forceLoopback.get(view, at);
     pair.sourcePathBits = path.sourcePathBits.get(view, at);
     pair.pkeyIndex = path.pkeyIndex.get(view, at);
-    pair.serviceLevelBits =
-      serviceLevelOfScheduleQueue(path.scheduleQueue.get(view, at)) << SERVICE_LEVEL_SHIFT;
+    const scheduleQueue = path.scheduleQueue.get(view, at);
+    pair.portIndex = Math.min(portOfScheduleQueue(scheduleQueue), this.#packetPortCount) - 1;
+    pair.serviceLevelBits = serviceLevelOfScheduleQueue(scheduleQueue) << SERVICE_LEVEL_SHIFT;
     if (this.#hasRoce) loadRocePath(pair);
     pair.migrationFlag = f.pathMigration.get(view, at) === PathMigration.MIGRATED ? FLAG_MIGRATED : 0;
   }

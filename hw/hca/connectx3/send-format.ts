@@ -62,7 +62,7 @@ export class ConnectX3SendFormat implements SendFormat {
       return CqeSyndrome.LOCAL_QP_OP_ERR;
     }
     return pair.serviceType === ServiceType.MLX
-      ? this.#datagrams.decodeManagement(at, request)
+      ? this.#datagrams.decodeManagement(at, request, pair)
       : this.#datagrams.decode(at, request, pair);
   }
 }

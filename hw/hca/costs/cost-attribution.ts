@@ -48,6 +48,8 @@ export interface MessageRow {
 export interface PacketRow extends CostRow {
   readonly sourceQpn: Qpn;
   readonly number: number;
+  /** The port that it came to, from 0. */
+  readonly portIndex: number;
   readonly isLoopback: boolean;
   readonly atPs: ExactPs;
 }
@@ -56,6 +58,8 @@ export interface PacketRow extends CostRow {
 interface PacketName {
   readonly sourceQpn: Qpn;
   readonly number: number;
+  /** The port that it came to, from 0. */
+  readonly portIndex: number;
   readonly isLoopback: boolean;
 }
 
@@ -113,7 +117,7 @@ export class CostAttribution {
 
   /** The user of `port` works on a request packet that has just come. Each has a row of its own. */
   worksOnNewPacket(port: number, name: PacketName): void {
-    const key = keyOf(name.sourceQpn, name.number, name.isLoopback);
+    const key = keyOf(name);
     if (this.#rows.length >= ROWS_MAX) {
       this.lostPacketCount++;
       this.#ofPacket.delete(key);
@@ -129,8 +133,9 @@ export class CostAttribution {
 
   /** The user of `port` works on the answer to the request packet of this number. */
   worksOnAnswerTo(port: number, pair: QueuePair, number: number): void {
-    const byCable = this.#ofPacket.get(keyOf(pair.remoteQpn, number, false));
-    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf(pair.remoteQpn, number, true)) ?? UNMARKED;
+    const name = { sourceQpn: pair.remoteQpn, number, portIndex: pair.portIndex };
+    const byCable = this.#ofPacket.get(keyOf({ ...name, isLoopback: false }));
+    this.#ofPort[port] = byCable ?? this.#ofPacket.get(keyOf({ ...name, isLoopback: true })) ?? UNMARKED;
   }
 
   /** The user of `port` works on an answer to the own QP's request packet of this number. */
@@ -276,6 +281,6 @@ export interface CostLedger {
   readonly numberMask: number;
 }
 
-/** 53 bits: exact in a number. */
-const keyOf = (sourceQpn: Qpn, number: number, isLoopback: boolean): number =>
-  (sourceQpn * NUMBERS + number) * 2 + (isLoopback ? 1 : 0);
+/** 54 bits at most, and 49 of numbers below 2^24: exact in a number. */
+const keyOf = ({ sourceQpn, number, portIndex, isLoopback }: PacketName): number =>
+  (sourceQpn * NUMBERS + number) * 4 + 2 * portIndex + (isLoopback ? 1 : 0);

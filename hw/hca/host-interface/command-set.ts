@@ -31,7 +31,7 @@ export interface CommandSetParts extends ContextTables {
   readonly ports: readonly HcaPort[];
   readonly node: NodeIdentity;
   readonly agents: ManagementAgents;
-  readonly manager: SubnetAdministration;
+  readonly managers: readonly SubnetAdministration[];
   readonly groups: MulticastGroups;
   readonly violations: ProtocolViolations;
 }

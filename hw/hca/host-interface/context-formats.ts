@@ -65,4 +65,6 @@ export interface PortTraits {
   readonly frameBytesMax: number;
   /** An Ethernet port carries more than frames. */
   readonly hasRoce: boolean;
+  /** Ports that carry packets: QPs of others use port 1. Left out: 1. */
+  readonly packetPortCount?: number;
 }

@@ -24,7 +24,8 @@ export interface HostFormats {
 
 /** Parts of the device that formats use. */
 export interface FormatParts {
-  readonly address: PortAddress;
+  /** Of each port. */
+  readonly addresses: readonly PortAddress[];
   readonly ethernet: EthernetAttachment | undefined;
   readonly qps: QpTable;
   readonly records: SendRecords;

@@ -41,14 +41,14 @@ export const ibtaRoles = (b: IbtaBlocks): TransportRoles => ({
 
 function makeTransmitter(parts: Parts): Transmitter {
   const { lp, domain, config, dmaRead, qps, sram, records } = parts;
-  const { states, port, address, networkHeaders, requestPackets, responsePackets, loopback } = parts;
+  const { states, ports, addresses, networkHeaders, requestPackets, responsePackets, loopback } = parts;
   return new Transmitter({
     lp,
     domain,
     config,
     dmaRead,
-    port,
-    address,
+    ports,
+    addresses,
     qps,
     states,
     sram,
@@ -84,16 +84,15 @@ function makeResponses(parts: Parts): ResponseEngine {
 }
 
 function makeReceiver(parts: Parts): Receiver {
-  const { lp, domain, config, port, address, specialQps, manager, groups } = parts;
+  const { lp, domain, config, ports, specialQps, managers, groups } = parts;
   const { qps, qpcCache, loopback, receiveTurns, received, violations, costs } = parts;
   return new Receiver({
     lp,
     domain,
     config,
-    port,
-    address,
+    ports,
     specialQps,
-    manager,
+    managers,
     groups,
     qps,
     qpcCache,
@@ -122,11 +121,11 @@ function makeRequestSide(parts: Parts, account: BlockAccount) {
 
 /** @param account of the receiver, whose stage works on requests and datagrams */
 function makeResponseSide(parts: Parts, account: BlockAccount) {
-  const { domain, address, qps, cqs, srqs, states } = parts;
+  const { domain, qps, cqs, srqs, states } = parts;
   const { translator, pageFaults, received, violations, transport, diagnostics } = parts;
   return {
     datagrams: new DatagramReceiver(
-      { address, qps, pageFaults, received, violations, transport, diagnostics },
+      { qps, pageFaults, received, violations, transport, diagnostics },
       account,
     ),
     responder: new Responder(

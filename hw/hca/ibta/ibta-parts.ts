@@ -15,13 +15,14 @@ import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/in
 import { RoceLink } from './roce/index.ts';
 import { IbtaStates } from './state/index.ts';
 
-/** The port that the transport uses, and who manages it. */
+/** The ports that the transport uses, and the managers that stand in them. */
 export interface IbtaAttachment {
-  /** Of InfiniBand; unused where the port is of Ethernet. */
-  readonly port: PacketPort;
-  readonly address: PortAddress;
+  /** Of InfiniBand; unused where ports are of Ethernet. */
+  readonly ports: readonly PacketPort[];
+  readonly addresses: readonly PortAddress[];
   readonly specialQps: SpecialQps;
-  readonly manager: EmbeddedManager;
+  /** Of each port. */
+  readonly managers: readonly EmbeddedManager[];
   readonly groups: MulticastGroups;
 }
 
@@ -29,20 +30,21 @@ export type IbtaParts = ReturnType<typeof makeIbtaParts>;
 
 export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
   const { config, qps, records, ethernet, violations, allocateSram, requestSlotBytes } = site;
-  const { address, specialQps, manager, groups } = attachment;
+  const { addresses, specialQps, managers, groups } = attachment;
+  const [address] = addresses as readonly [PortAddress];
   const roceLink = new RoceLink(ethernet, address, violations, qps);
-  const port = roceLink.isOn ? roceLink : attachment.port;
+  const ports = roceLink.isOn ? [roceLink] : attachment.ports;
   const loopback = new Loopback(config);
-  const received = new ReceivedPackets(port, loopback);
+  const received = new ReceivedPackets(ports, addresses, loopback);
   const queueOf = (packets: number, slotBytes: number) =>
     new PacketQueue(packets, allocateSram(packets * slotBytes), makeIbtaPacket, slotBytes);
-  const headerParts = { qps, datagrams: records.datagrams, address };
+  const headerParts = { qps, datagrams: records.datagrams, addresses };
   return {
-    address,
+    addresses,
     specialQps,
-    manager,
+    managers,
     groups,
-    port,
+    ports,
     networkHeaders:
       address.roce === undefined ? new GlobalRoutes(headerParts) : new RoceRoutes(headerParts, address.roce),
     loopback,

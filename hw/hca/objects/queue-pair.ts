@@ -40,6 +40,8 @@ export class QueuePair {
   hasGrh = 0;
   isForcedBack = 0;
   sourcePathBits = 0;
+  /** The port that the QP is bound to: 0 is port 1. */
+  portIndex = 0;
   /** Service level of the path, where a packet's record has it; and the flag that its packets say of path migration. */
   serviceLevelBits = 0;
   migrationFlag = 0;

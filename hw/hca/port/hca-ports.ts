@@ -1,4 +1,4 @@
-/** The ports of the HCA, as one block: commands address each by its number, the cable is the first one's. */
+/** The ports of the HCA, as one block: commands address each by its number, each may have a cable. */
 import type { BlockState } from '../../../sim/index.ts';
 import type { HcaPort, HcaPortPorts } from './port.ts';
 
@@ -9,7 +9,7 @@ export class HcaPorts {
     this.all = all;
   }
 
-  /** Data path and cable are the first port's: another never becomes active. */
+  /** A port without a cable never becomes active. */
   connect(ports: HcaPortPorts): void {
     for (const port of this.all) port.connect(ports);
   }

@@ -40,7 +40,7 @@ function managed() {
   must(bench, 'INIT_PORT', { inputModifier: 1 });
   bench.cable.set(true);
   bench.run();
-  const { manager } = bench.control.management;
+  const manager = bench.control.management.managers[0]!;
   const ask = (query: Query): Uint8Array | undefined => {
     const mad = queryOf(query);
     return manager.answer(mad) ? mad : undefined;

@@ -109,7 +109,7 @@ export class DeviceState {
     this.closeHca(cycle);
     for (const port of this.parts.ports) port.reset();
     this.parts.agents.reset();
-    this.parts.manager.reset();
+    for (const manager of this.parts.managers) manager.reset();
     this.parts.node.reset();
     this.parts.icm.reset();
     this.phase = SystemPhase.OFF;

@@ -58,6 +58,8 @@ export class Loopback {
   readonly #bytesPerCycle: Cycles;
   readonly #latencyCycles: number;
   readonly #free: Int32Array;
+  /** By place: the port whose packet it is, from 0. */
+  readonly #portIndexes: Uint8Array;
   #freeCount = 0;
   /** Cycle from which the path can take another byte. */
   freeCycle = 0;
@@ -73,6 +75,7 @@ export class Loopback {
     this.words = new Int32Array(this.bytes.buffer);
     this.floats = new Float64Array(this.bytes.buffer);
     this.#free = new Int32Array(this.capacity);
+    this.#portIndexes = new Uint8Array(this.capacity);
     this.reset();
   }
 
@@ -94,8 +97,16 @@ export class Loopback {
    * Opens a packet whose first byte comes at `cycle`; the caller has checked {@link hasRoom}, and fills it in at once:
    * opcode, flags and payload bytes are set, the other words hold leftovers.
    */
-  begin(opcode: number, payloadBytes: number, flags: number, virtualLane: number, cycle: Cycles): number {
+  begin(
+    opcode: number,
+    payloadBytes: number,
+    flags: number,
+    virtualLane: number,
+    cycle: Cycles,
+    portIndex = 0,
+  ): number {
     const offset = this.#free[--this.#freeCount]!;
+    this.#portIndexes[offset / SLOT_BYTES] = portIndex;
     const word = offset >> 2;
     const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
     this.words[word + WORD_OPCODE] = opcode;
@@ -110,6 +121,11 @@ export class Loopback {
     this.freeCycle = Math.max(this.freeCycle, cycle) + Math.ceil(packetBytes / this.#bytesPerCycle);
     this.#ports.receiver.packetLooped(offset, this.freeCycle + this.#latencyCycles);
     return offset;
+  }
+
+  /** The port of a packet that is held, from 0. */
+  portIndexOf(offset: number): number {
+    return this.#portIndexes[offset / SLOT_BYTES]!;
   }
 
   /** The receiver has taken the packet up. */

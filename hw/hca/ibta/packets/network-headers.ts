@@ -18,7 +18,8 @@ export interface NetworkHeaders {
 export interface NetworkHeadersSetup {
   readonly qps: QpTable;
   readonly datagrams: DatagramAddresses;
-  readonly address: PortAddress;
+  /** Of the ports. */
+  readonly addresses: readonly PortAddress[];
 }
 
 /** Of a port of InfiniBand. */
@@ -30,13 +31,13 @@ export class GlobalRoutes implements NetworkHeaders {
   }
 
   fill(packet: IbtaPacket, bytes: Uint8Array, at: number): void {
-    const { qps, datagrams, address } = this.#setup;
+    const { qps, datagrams, addresses } = this.#setup;
     const { opcode, payloadBytes, pair, request } = packet;
     if (opcode >= UD_OPCODE_BASE) {
       const from = request.number * GRH_BYTES;
       for (let byte = 0; byte < GRH_BYTES; byte++) bytes[at + byte] = datagrams.grh[from + byte]!;
     } else {
-      buildGrh(qps.bytes, qps.pathOf(pair.slot), address, bytes, at);
+      buildGrh(qps.bytes, qps.pathOf(pair.slot), addresses[pair.portIndex]!, bytes, at);
     }
     setGrhLength(bytes, at, packetBytesOf(opcode | pair.serviceBits, payloadBytes, true));
   }
@@ -53,7 +54,7 @@ export class RoceRoutes implements NetworkHeaders {
   }
 
   fill(packet: IbtaPacket, bytes: Uint8Array, at: number): void {
-    const { qps, datagrams, address } = this.#setup;
+    const { qps, datagrams, addresses } = this.#setup;
     const { opcode, payloadBytes, pair, request } = packet;
     const place = roceRoutePlace(at);
     if (opcode >= UD_OPCODE_BASE) {
@@ -65,7 +66,7 @@ export class RoceRoutes implements NetworkHeaders {
       );
     } else {
       const parts = connectedRouteOf(qps, pair.slot, this.#tables);
-      buildNetworkHeader(parts, address, bytes, at);
+      buildNetworkHeader(parts, addresses[pair.portIndex]!, bytes, at);
       buildRoute(parts, bytes, place);
     }
     setRouteLength(bytes, at, packetBytesOf(opcode | pair.serviceBits, payloadBytes, true));

@@ -1,8 +1,9 @@
 /**
- * Where received packets lie: in the wire port's buffer or in that of the loopback. The receiver selects the side whose
+ * Where received packets lie: in a wire port's buffer or in that of the loopback. The receiver selects the side whose
  * packet it works on and turns to it; its two halves then find its headers here, whichever side it came from.
  *
- * A packet of the loopback is named by the complement of its offset, so that one number stands for both.
+ * A packet of the loopback is named by the complement of its offset, one of a later port by its offset from that port's first name,
+ * so that one number represents both.
  */
 import type { Cycles } from '../../../../base/index.ts';
 import {
@@ -22,7 +23,11 @@ import {
 } from '../../../../wire/index.ts';
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
+import type { PortAddress } from './port-address.ts';
 import { traitsByOpcode } from './request-traits.ts';
+
+/** Distance of two ports' names: more than the bytes of a receive buffer. */
+const NAMES_PER_PORT = 2 ** 29;
 
 export class ReceivedPackets {
   /** Of the packet being worked on. */
@@ -31,6 +36,9 @@ export class ReceivedPackets {
   rxFloats: Float64Array;
   /** True when it came by the loopback. */
   isLoopback = false;
+  /** The port that it came to, by cable or loopback, from 0, and the addresses of that port. */
+  portIndex = 0;
+  address: PortAddress;
   /** Place of its record in the buffer, and the cycle from which on it could be looked at. */
   offset = 0;
   arrivedCycle = 0;
@@ -45,11 +53,16 @@ export class ReceivedPackets {
   /** Of a RETH or AtomicETH, to be read as unsigned. */
   key = 0;
   dmaLength = 0;
-  readonly #port: PacketPort;
+  readonly #ports: readonly PacketPort[];
+  readonly #addresses: readonly PortAddress[];
   readonly #loopback: Loopback;
 
-  constructor(port: PacketPort, loopback: Loopback) {
-    this.#port = port;
+  /** @param addresses of the ports */
+  constructor(ports: readonly PacketPort[], addresses: readonly PortAddress[], loopback: Loopback) {
+    const port = ports[0]!;
+    this.#ports = ports;
+    this.#addresses = addresses;
+    this.address = addresses[0]!;
     this.#loopback = loopback;
     this.rxBytes = port.rxBytes;
     this.rxWords = port.rxWords;
@@ -58,15 +71,29 @@ export class ReceivedPackets {
 
   /** Most packets that can be received and not yet consumed. */
   get receivePacketsMax(): number {
-    return this.#port.receivePacketsMax + this.#loopback.capacity;
+    return this.#ports.reduce((sum, port) => sum + port.receivePacketsMax, this.#loopback.capacity);
   }
 
-  select(isLoopback: boolean): void {
-    this.isLoopback = isLoopback;
-    const side = isLoopback ? this.#loopback : undefined;
-    this.rxBytes = side?.bytes ?? this.#port.rxBytes;
-    this.rxWords = side?.words ?? this.#port.rxWords;
-    this.rxFloats = side?.floats ?? this.#port.rxFloats;
+  selectLoopback(): void {
+    this.isLoopback = true;
+    this.rxBytes = this.#loopback.bytes;
+    this.rxWords = this.#loopback.words;
+    this.rxFloats = this.#loopback.floats;
+  }
+
+  /** @param index of the port, from 0 */
+  selectPort(index: number): void {
+    const port = this.#ports[index]!;
+    this.isLoopback = false;
+    this.rxBytes = port.rxBytes;
+    this.rxWords = port.rxWords;
+    this.rxFloats = port.rxFloats;
+    this.#beAt(index);
+  }
+
+  #beAt(index: number): void {
+    this.portIndex = index;
+    this.address = this.#addresses[index]!;
   }
 
   /** Turns to the packet at `offset` of the selected side, which is there since `arrivedCycle`: reads its headers. */
@@ -74,6 +101,7 @@ export class ReceivedPackets {
     const words = this.rxWords;
     const word = offset >> 2;
     const opcode = words[word + WORD_OPCODE]!;
+    if (this.isLoopback) this.#beAt(this.#loopback.portIndexOf(offset));
     this.offset = offset;
     this.arrivedCycle = arrivedCycle;
     this.opcode = opcode;
@@ -109,6 +137,17 @@ export class ReceivedPackets {
   /** Gives a packet's buffer back, by its name. */
   consume(name: number): void {
     if (name < 0) this.#loopback.consume(~name);
-    else this.#port.consume(name);
+    else if (name < NAMES_PER_PORT) this.#ports[0]!.consume(name);
+    else this.#ports[Math.floor(name / NAMES_PER_PORT)]!.consume(name % NAMES_PER_PORT);
+  }
+
+  /** Name of the packet at an offset of the selected side. */
+  nameOf(offset: number): number {
+    return this.isLoopback ? ~offset : this.portIndex * NAMES_PER_PORT + offset;
+  }
+
+  /** Name of the packet at an offset of a port's buffer. */
+  nameAt(portIndex: number, offset: number): number {
+    return portIndex * NAMES_PER_PORT + offset;
   }
 }

@@ -116,8 +116,9 @@ export interface TransmitterSetup {
   readonly config: MessageGapsConfig &
     Pick<HcaConfig, 'transmitPacketCycles' | 'transmitBytesPerCycle' | 'responseBurstPackets'>;
   readonly dmaRead: DmaReads;
-  readonly port: PacketPort;
-  readonly address: PortAddress;
+  /** The ports, and their addresses. */
+  readonly ports: readonly PacketPort[];
+  readonly addresses: readonly PortAddress[];
   readonly qps: QpTable;
   readonly states: IbtaStates;
   readonly sram: Uint8Array;
@@ -140,9 +141,9 @@ export class Transmitter {
   readonly #qps: QpTable;
   readonly #states: IbtaStates;
   readonly #networkHeaders: NetworkHeaders;
-  readonly #port: PacketPort;
+  readonly #ports: readonly PacketPort[];
   readonly #loopback: Loopback;
-  readonly #address: PortAddress;
+  readonly #addresses: readonly PortAddress[];
   readonly #records: SendRecords;
   readonly #copier = new BlockCopier();
   readonly #sram: Uint8Array;
@@ -161,17 +162,17 @@ export class Transmitter {
   #errors!: TransmitterPorts['errors'];
 
   constructor(setup: TransmitterSetup) {
-    const { port } = setup;
-    this.account = new BlockAccount('transmitter', stallReasons(...Object.keys(stalls), ...port.holdReasons));
+    const [{ holdReasons }] = setup.ports as readonly [PacketPort];
+    this.account = new BlockAccount('transmitter', stallReasons(...Object.keys(stalls), ...holdReasons));
     this.#lp = setup.lp;
     this.#domain = setup.domain;
     this.#dmaRead = setup.dmaRead;
     this.#qps = setup.qps;
     this.#states = setup.states;
     this.#networkHeaders = setup.networkHeaders;
-    this.#port = port;
+    this.#ports = setup.ports;
     this.#loopback = setup.loopback;
-    this.#address = setup.address;
+    this.#addresses = setup.addresses;
     this.#records = setup.records;
     this.#sram = setup.sram;
     this.#packetCycles = setup.config.transmitPacketCycles;
@@ -240,10 +241,10 @@ export class Transmitter {
     this.#scheduleNext(cycle + this.#packetCycles);
   }
 
-  /** The cable takes none: it is busy, or the port has a reason of its own. */
+  /** The cable takes none: it is busy, or the port has a reason of its own. Only the first port can have one: that of Ethernet. */
   #reasonOf(outcome: number): number {
     if (outcome !== STALL_WIRE) return outcome;
-    const { holdReason } = this.#port;
+    const { holdReason } = this.#ports[0]!;
     return holdReason === -1 ? STALL_WIRE : STALL_OF_PORT + holdReason;
   }
 
@@ -253,7 +254,8 @@ export class Transmitter {
     const isRepeated = this.#isRepeated(packet);
     const flags = packet.flags | packet.pair.migrationFlag;
     packet.flags = isRepeated ? flags | FLAG_RETRANSMISSION : flags & ~FLAG_RETRANSMISSION;
-    const discarded = this.#port.discardedCount;
+    const port = this.#ports[packet.pair.portIndex]!;
+    const discarded = port.discardedCount;
     const outcome = this.#isPlain(packet)
       ? this.#sendByCable(packet, packet.flags, 0, cycle)
       : this.#sendSpecial(packet, cycle);
@@ -262,7 +264,7 @@ export class Transmitter {
     else if (this.#isContended) this.#responsesInRow++;
     if (this.#gaps.areThere) this.#gaps.left(packet, this.#leftCycle(packet));
     if (isRepeated) this.repeatedPacketCount++;
-    else if (this.#port.discardedCount === discarded) noteSent(packet, this.#states.rows[packet.pair.slot]!);
+    else if (port.discardedCount === discarded) noteSent(packet, this.#states.rows[packet.pair.slot]!);
     this.#free(queue, packet.pair, cycle);
     if (packet.request !== noRecord) this.#requester.requestSent(packet, cycle);
     return NOT_STALLED;
@@ -286,7 +288,10 @@ export class Transmitter {
     const fromPs = this.#domain.clock.edgePs(cycle);
     const isForCable = isFit(packet) && packet.readyCycle <= cycle && this.#isPlain(packet);
     const readyPs = isForCable
-      ? this.#port.expectPacket(fromPs, this.#formedPs(cycle, packet.payloadBytes) - fromPs)
+      ? this.#ports[packet.pair.portIndex]!.expectPacket(
+          fromPs,
+          this.#formedPs(cycle, packet.payloadBytes) - fromPs,
+        )
       : fromPs;
     if (readyPs <= fromPs) return this.wake(cycle);
     this.account.stall(cycle, STALL_WIRE);
@@ -347,12 +352,14 @@ export class Transmitter {
   }
 
   #waysOf({ opcode, pair, request }: IbtaPacket): number {
-    return opcode >= UD_OPCODE_BASE ? this.#waysOfDatagram(request.number) : this.#waysOfConnected(pair);
+    return opcode >= UD_OPCODE_BASE
+      ? this.#waysOfDatagram(request.number, this.#addresses[pair.portIndex]!)
+      : this.#waysOfConnected(pair);
   }
 
   /** A connected QP's packets to this very port never see the cable. */
   #waysOfConnected(pair: QueuePair): number {
-    const address = this.#address;
+    const address = this.#addresses[pair.portIndex]!;
     const isToSelf =
       isOwnLid(address, pair.remoteLid) ||
       pair.isForcedBack === 1 ||
@@ -360,19 +367,19 @@ export class Transmitter {
     return isToSelf && address.isActive ? WAY_LOOPBACK : WAY_CABLE;
   }
 
-  #isLoopbackPath({ slot }: QueuePair): boolean {
-    return isLoopbackPath(this.#address, this.#qps.bytes, this.#qps.pathOf(slot));
+  #isLoopbackPath({ slot, portIndex }: QueuePair): boolean {
+    return isLoopbackPath(this.#addresses[portIndex]!, this.#qps.bytes, this.#qps.pathOf(slot));
   }
 
   /** Subnet management goes on before the port is active. Packets to a multicast group go to the cable and to the loopback. */
-  #waysOfDatagram(record: number): number {
+  #waysOfDatagram(record: number, address: PortAddress): number {
     const { datagrams } = this.#records;
     const lid = datagrams.destinationLid[record]!;
-    const isOpen = this.#address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
+    const isOpen = address.isActive || datagrams.virtualLane[record] === MANAGEMENT_LANE;
     if (!isOpen) return WAY_CABLE;
     if (datagrams.isToGroup[record] === 1) return WAY_CABLE | WAY_LOOPBACK;
-    if (isOwnLid(this.#address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
-    return lid === this.#address.embeddedManagerLid ? WAY_LOOPBACK : WAY_CABLE;
+    if (isOwnLid(address, lid) || datagrams.isForcedBack[record] === 1) return WAY_LOOPBACK;
+    return lid === address.embeddedManagerLid ? WAY_LOOPBACK : WAY_CABLE;
   }
 
   /** A packet as most are: of a connected QP, without GRH, for another port. */
@@ -381,7 +388,7 @@ export class Transmitter {
       opcode < UD_OPCODE_BASE &&
       pair.hasGrh === 0 &&
       pair.isForcedBack === 0 &&
-      !isOwnLid(this.#address, pair.remoteLid)
+      !isOwnLid(this.#addresses[pair.portIndex]!, pair.remoteLid)
     );
   }
 
@@ -404,7 +411,7 @@ export class Transmitter {
       const { payloadBytes } = packet;
       const opcode = packet.opcode | pair.serviceBits;
       const formedCycle = cycle + this.#formingCycles(payloadBytes);
-      const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle);
+      const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle, pair.portIndex);
       this.#fill(packet, flags, bytes, words, floats, offset);
     }
     return NOT_STALLED;
@@ -413,14 +420,16 @@ export class Transmitter {
   /** Cycle by which the last byte of the packet just sent has left, by the cable where it goes both ways. */
   #leftCycle(packet: IbtaPacket): Cycles {
     const isByCable = this.#isPlain(packet) || (this.#waysOf(packet) & WAY_CABLE) !== 0;
-    return isByCable ? this.#domain.clock.cycleAfter(this.#port.freePs) : this.#loopback.freeCycle;
+    return isByCable
+      ? this.#domain.clock.cycleAfter(this.#ports[packet.pair.portIndex]!.freePs)
+      : this.#loopback.freeCycle;
   }
 
   /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
   #sendByCable(packet: IbtaPacket, flags: number, lane: number, cycle: Cycles): number {
     const { payloadBytes } = packet;
     const opcode = packet.opcode | packet.pair.serviceBits;
-    const port = this.#port;
+    const port = this.#ports[packet.pair.portIndex]!;
     const formedPs = this.#formedPs(cycle, payloadBytes);
     const headers = port.outboundHeaders;
     headers.destinationQpn = this.#destinationQpn(packet);
@@ -459,7 +468,8 @@ export class Transmitter {
   ): void {
     const { opcode, payloadBytes, pair } = packet;
     const isResponse = packet.request === noRecord;
-    const pkey = this.#address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;
+    const address = this.#addresses[pair.portIndex]!;
+    const pkey = address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;
     const word = offset >> 2;
     words[word + WORD_DESTINATION_QPN] = this.#destinationQpn(packet);
     words[word + WORD_PSN] = packet.psn;
@@ -469,7 +479,7 @@ export class Transmitter {
     // P_Key and service level take the place of what the direction has not: an AETH or an immediate.
     words[word + WORD_AETH] = isResponse ? packet.aeth : pkey | (packet.addressTop << ADDRESS_TOP_SHIFT);
     words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
-    words[word + WORD_LIDS] = ((this.#address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
+    words[word + WORD_LIDS] = ((address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
     if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
     if (pair.serviceBits === XRC_SERVICE && !isResponse) fillXrceth(packet, words, offset);
     if ((flags & FLAG_GRH) !== 0) this.#fillNetworkHeader(packet, bytes, offset);

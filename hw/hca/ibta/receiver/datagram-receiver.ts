@@ -46,12 +46,7 @@ import type { QpSlot, QpTable } from '../../objects/index.ts';
 import { STALL_COMPLETION } from '../../packets/index.ts';
 import type { ReceiveScatter } from '../../receive-queue/index.ts';
 import type { DiagnosticCounters, ViolationCounters } from '../../statistics/index.ts';
-import {
-  isSamePartition,
-  type PortAddress,
-  type ReceivedPackets,
-  type TransportCounters,
-} from '../packets/index.ts';
+import { isSamePartition, type ReceivedPackets, type TransportCounters } from '../packets/index.ts';
 
 /** Numbers of the special QPs in packets: subnet management, general services. */
 export const QPN_SUBNET_MANAGEMENT = 0;
@@ -76,7 +71,6 @@ export interface DatagramReceiverPorts {
 
 /** Parts of the device that {@link DatagramReceiver} uses. */
 export interface DatagramReceiverSetup {
-  readonly address: PortAddress;
   readonly qps: QpTable;
   readonly pageFaults: PageFaults;
   readonly received: ReceivedPackets;
@@ -93,7 +87,6 @@ export class DatagramReceiver {
   readonly #diagnostics: DiagnosticCounters;
   readonly #packets: ReceivedPackets;
   readonly #account: BlockAccount;
-  readonly #address: PortAddress;
   #scatter!: ReceiveScatter;
   #completions!: CompletionWriter;
   #errors!: DatagramReceiverPorts['errors'];
@@ -112,7 +105,6 @@ export class DatagramReceiver {
     this.#diagnostics = setup.diagnostics;
     this.#packets = setup.received;
     this.#account = account;
-    this.#address = setup.address;
   }
 
   connect({ scatter, completions, errors }: DatagramReceiverPorts): void {
@@ -182,17 +174,17 @@ export class DatagramReceiver {
     const pair = this.#qps.rows[qp]!;
     if (this.#word(offset, WORD_DATAGRAM_QKEY) !== pair.queueKey) {
       this.#violations.count('datagramQkey');
-      this.#address.countQkeyViolation();
+      this.#packets.address.countQkeyViolation();
       return false;
     }
     const pkey = this.#word(offset, WORD_DATAGRAM_PKEY) & 0xffff;
-    const { pkeys } = this.#address;
+    const { pkeys } = this.#packets.address;
     const own = pair.pkeyIndex % pkeys.length;
     const isAny = wireQpn === QPN_GENERAL_SERVICES;
     this.#pkeyIndex = isAny ? pkeys.findIndex((entry) => isSamePartition(entry, pkey)) : own;
     if (this.#pkeyIndex !== -1 && isSamePartition(pkeys[this.#pkeyIndex]!, pkey)) return true;
     this.#violations.count('datagramPkey');
-    this.#address.countPkeyViolation();
+    this.#packets.address.countPkeyViolation();
     return false;
   }
 
@@ -242,7 +234,7 @@ export class DatagramReceiver {
     const withImmediate = this.#word(offset, WORD_OPCODE) === Opcode.UD_SEND_ONLY_WITH_IMMEDIATE;
     const flags = this.#word(offset, WORD_PACKET_FLAGS);
     const lids = this.#word(offset, WORD_LIDS);
-    const pathBits = lids & ((1 << this.#address.lmc) - 1);
+    const pathBits = lids & ((1 << this.#packets.address.lmc) - 1);
     const source =
       ((flags & FLAG_GRH) !== 0 ? 1 << 31 : 0) |
       (pathBits << 24) |
@@ -261,7 +253,7 @@ export class DatagramReceiver {
     completion.sourceLid = lids >>> 16;
     completion.source = source;
     completion.serviceLevel = serviceLevel;
-    if (this.#address.roce !== undefined) this.#nameSource(completion, offset);
+    if (this.#packets.address.roce !== undefined) this.#nameSource(completion, offset);
     this.#completions.post(completion, cycle);
     if (this.#syndrome !== 0) this.#errors.refused(qp, 0, cycle);
   }

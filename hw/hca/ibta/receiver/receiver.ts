@@ -11,7 +11,7 @@
  */
 
 import { QpState } from '../../../../abi/index.ts';
-import type { Cycles } from '../../../../base/index.ts';
+import { type Cycles, NEVER } from '../../../../base/index.ts';
 import {
   BlockAccount,
   type BlockState,
@@ -59,7 +59,6 @@ import {
   isSamePartition,
   type Loopback,
   type PacketPort,
-  type PortAddress,
   type ReceivedPackets,
 } from '../packets/index.ts';
 import type { Acknowledgements } from '../requests/index.ts';
@@ -106,10 +105,10 @@ export interface ReceiverSetup {
     HcaConfig,
     'receiveLatencyCycles' | 'receiveBytesPerCycle' | 'receivePacketCycles' | 'receiveHeadCycles'
   >;
-  readonly port: PacketPort;
-  readonly address: PortAddress;
+  readonly ports: readonly PacketPort[];
   readonly specialQps: SpecialQps;
-  readonly manager: EmbeddedManager;
+  /** Of each port. */
+  readonly managers: readonly EmbeddedManager[];
   readonly groups: MulticastGroups;
   readonly qps: QpTable;
   readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
@@ -124,7 +123,7 @@ export class Receiver {
   readonly account = new BlockAccount('receiver', receiverStalls);
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
-  readonly #manager: EmbeddedManager;
+  readonly #managers: readonly EmbeddedManager[];
   readonly #qps: QpTable;
   readonly #violations: ViolationCounters;
   readonly #costs: CostAttribution | undefined;
@@ -132,13 +131,12 @@ export class Receiver {
   readonly #contexts: ContextPort;
   readonly #loopback: Loopback;
   readonly #packets: ReceivedPackets;
-  readonly #address: PortAddress;
-  /** Packets that came by the cable, and by the loopback: as many as their buffers hold, each until it has left its buffer. */
-  readonly #arrived: Fifo;
+  /** Packets that came by the cable of each port, and by the loopback: as many as their buffers hold, each until it has left its buffer. */
+  readonly #arrived: readonly Fifo[];
   readonly #looped: Fifo;
-  /** The fifo whose oldest packet is being worked on, and whether it is that of the loopback. */
+  /** The same fifos, those of the cables first; and the one whose oldest packet is being worked on. */
+  readonly #sources: readonly Fifo[];
   #source: Fifo;
-  #isLoopback = false;
   readonly #stage: number;
   /** Of the configuration. */
   readonly #latencyCycles: number;
@@ -163,10 +161,10 @@ export class Receiver {
   #active: QueuePair | undefined;
 
   constructor(setup: ReceiverSetup) {
-    const { port, loopback } = setup;
+    const { ports, loopback } = setup;
     this.#lp = setup.lp;
     this.#domain = setup.domain;
-    this.#manager = setup.manager;
+    this.#managers = setup.managers;
     this.#qps = setup.qps;
     this.#violations = setup.violations;
     this.#costs = setup.costs;
@@ -174,21 +172,24 @@ export class Receiver {
     this.#contexts = setup.qpcCache.port(PORT_RECEIVER);
     this.#loopback = loopback;
     this.#packets = setup.received;
-    this.#address = setup.address;
     this.#specialQps = setup.specialQps;
     this.#groups = setup.groups;
     this.#turns = setup.receiveTurns;
-    this.#arrived = new Fifo({
-      name: 'packets from the cable',
-      capacity: port.receivePacketsMax,
-      whenFull: 'never: the cable gives credits for what the receive buffers hold',
-    });
+    this.#arrived = ports.map(
+      ({ receivePacketsMax: capacity }, index) =>
+        new Fifo({
+          name: index === 0 ? 'packets from the cable' : `packets from the cable of port ${index + 1}`,
+          capacity,
+          whenFull: 'never: the cable gives credits for what the receive buffers hold',
+        }),
+    );
     this.#looped = new Fifo({
       name: 'packets from the loopback',
       capacity: loopback.capacity,
       whenFull: 'never: the transmitter waits for room in the loopback',
     });
-    this.#source = this.#arrived;
+    this.#sources = [...this.#arrived, this.#looped];
+    this.#source = this.#arrived[0]!;
     this.#active = undefined;
     this.#latencyCycles = setup.config.receiveLatencyCycles;
     this.#bytesPerCycle = setup.config.receiveBytesPerCycle;
@@ -218,7 +219,8 @@ export class Receiver {
   }
 
   reset(): void {
-    while (!this.#arrived.isEmpty) this.#writer.finish(this.#arrived.pop());
+    for (const [index, arrived] of this.#arrived.entries())
+      while (!arrived.isEmpty) this.#writer.finish(this.#packets.nameAt(index, arrived.pop()));
     while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
     this.#active = undefined;
     this.#memberCount = 0;
@@ -231,27 +233,27 @@ export class Receiver {
 
   /** Packets that have come and are not done with. */
   get heldCount(): number {
-    return this.#arrived.count + this.#looped.count;
+    return this.#sources.reduce((sum, { count }) => sum + count, 0);
   }
 
   get fifos(): readonly Fifo[] {
-    return [this.#arrived, this.#looped];
+    return this.#sources;
   }
 
   inspect(): BlockState {
     return {
       active: this.#active?.slot ?? 'none',
-      fromCable: this.#arrived.values,
+      fromCable: this.#arrived.flatMap(({ values }) => values),
       fromLoopback: this.#looped.values,
       members: this.#memberCount,
     };
   }
 
   /** A packet has come by the cable. */
-  packetArrived(offset: number, bytes: number): void {
+  packetArrived(offset: number, bytes: number, portIndex = 0): void {
     const cycle =
       this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
-    this.#arrived.push(offset, cycle);
+    this.#arrived[portIndex]!.push(offset, cycle);
     this.#domain.wake(this.#stage, cycle);
   }
 
@@ -270,18 +272,25 @@ export class Receiver {
     return ((bytes + perCycle - 1) / perCycle) | 0;
   }
 
-  /** Turns to the packet that has been there longer. A packet begun is finished first. */
+  /** Turns to the packet that has been there longest, of several at the first in the order of {@link #sources}. A packet begun is finished first. */
   #selectSource(): void {
-    const isLoopback = this.#looped.headCycle < this.#arrived.headCycle;
-    if (isLoopback === this.#isLoopback) return;
-    this.#isLoopback = isLoopback;
-    this.#source = isLoopback ? this.#looped : this.#arrived;
-    this.#packets.select(isLoopback);
+    const source = this.#longestWaiting();
+    if (source === this.#source) return;
+    this.#source = source;
+    if (source === this.#looped) this.#packets.selectLoopback();
+    else this.#packets.selectPort(this.#sources.indexOf(source));
+  }
+
+  /** The fifo whose oldest packet came first; without packets that of port 1. */
+  #longestWaiting(): Fifo {
+    let longest = this.#sources[0]!;
+    for (const source of this.#sources) if (source.headCycle < longest.headCycle) longest = source;
+    return longest;
   }
 
   #run(cycle: Cycles): void {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
-    if (this.#active === undefined && (this.#looped.count > 0 || this.#isLoopback)) this.#selectSource();
+    if (this.#active === undefined) this.#selectSource();
     const source = this.#source;
     if (this.#turns?.isOthers(this)) return this.#await(this.#turns, cycle);
     if (source.headCycle > cycle) {
@@ -303,7 +312,8 @@ export class Receiver {
     this.account.serve(cycle, busyCycles);
     if (this.#active !== undefined) return this.wake(cycle + busyCycles);
     this.#turns?.pass(cycle + busyCycles);
-    if (this.#arrived.count > 0 || this.#looped.count > 0) this.#wakeForNext(cycle + busyCycles);
+    const { headCycle } = this.#longestWaiting();
+    if (headCycle !== NEVER) this.wake(Math.max(headCycle, cycle + busyCycles));
   }
 
   /** The receiver of frames has its turn: the next one is this one's, if its packet can be seen. */
@@ -312,19 +322,10 @@ export class Receiver {
     else if (!this.#source.isEmpty) this.wake(this.#source.headCycle);
   }
 
-  /** There is a packet: it is looked at when it can be seen, not before `freeCycle`. */
-  #wakeForNext(freeCycle: Cycles): void {
-    const arrivedCycle = this.#arrived.headCycle;
-    const loopedCycle = this.#looped.headCycle;
-    const nextCycle = loopedCycle < arrivedCycle ? loopedCycle : arrivedCycle;
-    this.wake(nextCycle > freeCycle ? nextCycle : freeCycle);
-  }
-
   /** The packet is worked off: its buffer is freed when its payload has left. */
   #release(offset: number): void {
-    if (!this.#isLoopback) return this.#writer.finish(offset);
-    this.#loopback.received(offset);
-    this.#writer.finish(~offset);
+    if (this.#packets.isLoopback) this.#loopback.received(offset);
+    this.#writer.finish(this.#packets.nameOf(offset));
   }
 
   #process(offset: number, cycle: Cycles): number {
@@ -364,28 +365,32 @@ export class Receiver {
     costs.worksOnNewPacket(PORT_RECEIVER, {
       sourceQpn: isDatagram ? packet.word(WORD_DATAGRAM_SOURCE_QPN) : pair.remoteQpn,
       number: packet.psn,
-      isLoopback: this.#isLoopback,
+      portIndex: packet.portIndex,
+      isLoopback: this.#packets.isLoopback,
     });
   }
 
   /** Packets whose DLID is neither ours, a multicast LID nor the permissive LID are dropped as misrouted. */
   #isForUs(lid: number): boolean {
-    return lid === this.#address.lid || lid >= FIRST_MULTICAST_LID || isOwnLid(this.#address, lid);
+    const { address } = this.#packets;
+    return lid === address.lid || lid >= FIRST_MULTICAST_LID || isOwnLid(address, lid);
   }
 
   /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
   #findQp(): QueuePair | undefined {
     const packet = this.#packets;
     const lid = packet.lids & 0xffff;
-    if (!this.#isLoopback) {
+    if (!packet.isLoopback) {
       if (!this.#isForUs(lid)) return this.#drop('packetForeignLid');
-    } else if (lid === this.#address.embeddedManagerLid && !this.#askManager()) return undefined;
+    } else if (lid === packet.address.embeddedManagerLid && !this.#askManager()) return undefined;
     const qpn = packet.destinationQpn;
     if (qpn === QPN_MULTICAST) return this.#firstMember();
     const number = qpn > QPN_GENERAL_SERVICES ? qpn : this.specialQpn(qpn);
     const slot = number === -1 ? -1 : this.#qps.slotOf(number);
     if (slot === -1) return this.#drop('packetUnknownQp');
     const pair = this.#pairs[slot]!;
+    // A QP receives by the port that it is bound to.
+    if (pair.portIndex !== packet.portIndex) return this.#drop('packetForeignLid');
     const { traits } = packet;
     if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.serviceBits)
       return this.#drop('packetOpcode');
@@ -403,8 +408,8 @@ export class Receiver {
   #isInPartition(pair: QueuePair): boolean {
     const packet = this.#packets;
     const place = (packet.traits & IS_REQUEST) !== 0 ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
-    if (isSamePartition(this.#address.pkeys[pair.pkeyIndex]!, packet.word(place))) return true;
-    this.#address.countPkeyViolation();
+    if (isSamePartition(packet.address.pkeys[pair.pkeyIndex]!, packet.word(place))) return true;
+    packet.address.countPkeyViolation();
     return false;
   }
 
@@ -449,11 +454,16 @@ export class Receiver {
     this.#violations.count(violation);
   }
 
-  /** Number of the QP that the wire calls 0 or 1, or -1. The cable is port 1's. */
+  /** The embedded subnet manager of the port that the packet came to. */
+  get #manager(): EmbeddedManager {
+    return this.#managers[this.#packets.portIndex]!;
+  }
+
+  /** Number of the QP that the wire calls 0 or 1 at the port of the packet, or -1. */
   specialQpn(qpn: Qpn): number {
     const base = this.#specialQps.specialQpBase;
     if (base === 0) return -1;
-    return qpn === QPN_SUBNET_MANAGEMENT ? base : base + PORTS;
+    return base + (qpn === QPN_SUBNET_MANAGEMENT ? 0 : PORTS) + this.#packets.portIndex;
   }
 
   /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
@@ -462,7 +472,7 @@ export class Receiver {
     if (!hasGrh) return !isConnected || pair.hasGrh === 0;
     const bytes = this.#packets.rxBytes;
     const grh = this.#grhPlace();
-    if (!isGrhForPort(this.#address, bytes, grh)) return false;
+    if (!isGrhForPort(this.#packets.address, bytes, grh)) return false;
     return (
       !isConnected ||
       pair.hasGrh === 0 ||
@@ -497,7 +507,8 @@ export class Receiver {
       const slot = qpn === -1 || isEcho ? -1 : this.#qps.slotOf(qpn);
       if (slot === -1) continue;
       const pair = this.#pairs[slot]!;
-      if (pair.opcodeBase === UD_OPCODE_BASE && takesRequests(pair)) return pair;
+      const isBoundHere = pair.portIndex === this.#packets.portIndex;
+      if (isBoundHere && pair.opcodeBase === UD_OPCODE_BASE && takesRequests(pair)) return pair;
     }
     this.#memberCount = 0;
     return undefined;
@@ -505,8 +516,7 @@ export class Receiver {
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    this.#arrived.rebase(cycles);
-    this.#looped.rebase(cycles);
+    for (const source of this.#sources) source.rebase(cycles);
     this.#packets.arrivedCycle -= cycles;
   }
 }
