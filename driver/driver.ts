@@ -10,7 +10,7 @@
  * Source: interface sheet 2.6, 3.3; Linux mlx4 catas.c and ib_uverbs' disassociation.
  */
 import { defaultsOf } from '../base/index.ts';
-import { CmService, type ConnectionCounts } from './cm/index.ts';
+import { CmService, type ConnectorCounts } from './cm/index.ts';
 import type { Device } from './device.ts';
 import { ethernetPortOf } from './ethernet-port.ts';
 import { HealthTimer, type Patient } from './health-timer.ts';
@@ -172,7 +172,7 @@ export class Driver implements KernelDevice, Patient {
   }
 
   /** Management datagrams and connections since QP1 was brought up; undefined while it is not. */
-  connectionCounts(): ConnectionCounts | undefined {
+  connectionCounts(): ConnectorCounts | undefined {
     return this.connections.counts();
   }
 

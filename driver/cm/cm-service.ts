@@ -1,75 +1,34 @@
 /**
- * Connection management of one HCA: the agent on QP1 and the CM above it, brought up when the first program opens an event
- * channel (as modprobe rdma_ucm would), taken down with the device and brought up again with it. Also the services that IDs
- * use: addresses, ports, paths. Event channels, ports, listeners and communication IDs belong to the host and outlive the
- * device, as those of Linux' rdma_cm and ib_cm modules do.
- *
- * On InfiniBand, addresses come from the host's table, which represents the IPoIB interface and its neighbours, and subnet
- * administration returns the path to a port. On Ethernet, the port's own interface finds neighbours (../network), and a path is
- * a MAC. The own address is the table entry with this port's GUID or MAC.
+ * Connection management of one HCA: what connects (the IBTA's CM on QP1, or iWARP's) and the routes to peers, brought up when the
+ * first program opens an event channel (as modprobe rdma_ucm would), taken down with the device and brought up again with it.
+ * Event channels, ports, listeners and communication IDs belong to the host and outlive the device, as those of Linux' rdma_cm
+ * and ib_cm modules do. Own address: the entry of the host's table with the GUID, or MAC, of this port.
  */
-import { MadClass } from '../../abi/index.ts';
-import { msToPs } from '../../base/index.ts';
-import { textOfGid } from '../address-text.ts';
 import type { Device } from '../device.ts';
-import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
-import { gidOfMac } from '../gid.ts';
+import { ethernetPortOf } from '../ethernet-port.ts';
 import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
 import type { Port } from '../port.ts';
 import type { Teardown } from '../teardown.ts';
-import { errnoNumbers } from '../uapi.ts';
 import { CommunicationIds } from './communication-ids.ts';
-import type { CmDrop } from './connection.ts';
-import { type CmListener, ConnectionManager } from './connection-manager.ts';
+import type { CmListener, Connector, ConnectorCounts } from './connector.ts';
+import { EthernetRoutes } from './ethernet-routes.ts';
 import { EventChannel } from './event-channel.ts';
-import { gidOfAddress, isIpv4Address } from './internet-address.ts';
-import { MadAgent, type MadConsumers } from './mad-agent.ts';
-import { PathQueries, type RouteTaken } from './path-queries.ts';
+import { IbtaConnector } from './ibta-connector.ts';
+import { isIpv4Address } from './internet-address.ts';
+import type { Routes } from './routes.ts';
+import { SubnetRoutes } from './subnet-routes.ts';
 
 /** First port that is given to an ID without a port of its own: net.ipv4.ip_local_port_range of Linux. */
 const firstFreePort = 32_768;
 const lastPort = 65_535;
-/** MADs of QP1, connections in any state, and messages of the CM that did nothing, by reason. */
-export interface ConnectionCounts {
-  readonly sent: number;
-  readonly received: number;
-  /** MADs of a class without a consumer. */
-  readonly unclaimed: number;
-  readonly failed: number;
-  /** MADs dropped because too many waited for room in the send queue. */
-  readonly overflowed: number;
-  readonly connections: number;
-  readonly dropped: Readonly<Record<CmDrop, number>>;
-}
 
 /** The parts that exist while the device is up. */
 interface Running {
-  readonly agent: MadAgent;
-  readonly manager: ConnectionManager;
-  readonly own: Neighbour;
-  readonly paths: PathQueries;
-  /** Undefined on InfiniBand, where paths are queried. */
-  readonly roce: RocePaths | undefined;
+  readonly connector: Connector;
+  readonly routes: Routes;
 }
-
-/** Attributes that all paths on Ethernet share. */
-interface RocePaths {
-  readonly port: EthernetPort;
-  /** MTU code of the verbs. */
-  readonly mtu: number;
-  readonly rate: number;
-}
-
-/** Packet life time of every path on Ethernet, as in Linux: CMA_IBOE_PACKET_LIFETIME, found in its captured REQs (reference/wire). */
-const packetLifeTime = 18;
-/** ip_default_ttl. */
-const routedHopLimit = 64;
-const serviceLevel = 0;
-
-/** Receives a GID, or an errno. It must not wait. */
-type GidTaken = (outcome: Uint8Array | number) => void;
 
 export class CmService {
   readonly #platform: DriverPlatform;
@@ -87,30 +46,27 @@ export class CmService {
     this.#ids = new CommunicationIds(platform.randomBits());
   }
 
-  /** The CM. @throws KernelError ENODEV if the device was removed */
-  get manager(): ConnectionManager {
-    return this.#up.manager;
+  /** What connects. @throws KernelError ENODEV when the device is gone */
+  get connector(): Connector {
+    return this.#up.connector;
   }
 
-  /** Addresses of this host: its IPv4 address, and on Ethernet also the link-local IPv6 address. */
-  get ownAddresses(): readonly string[] {
-    const { own, roce } = this.#up;
-    return [own.address, ...(roce === undefined ? [] : [textOfGid(gidOfMac(roce.port.mac))])];
+  /** The routes to peers. @throws KernelError ENODEV when the device is gone */
+  get routes(): Routes {
+    return this.#up.routes;
   }
 
   /** The address of this host from which it reaches another. @throws KernelError ENETUNREACH if this host has no address of that kind */
   ownAddressTo(address: string): string {
-    const own = this.ownAddresses.find((candidate) => isIpv4Address(candidate) === isIpv4Address(address));
+    const { ownAddresses } = this.routes;
+    const own = ownAddresses.find((candidate) => isIpv4Address(candidate) === isIpv4Address(address));
     if (own === undefined) throw new KernelError('ENETUNREACH', `no route to ${address}`);
     return own;
   }
 
-  /** Messages sent and received on QP1, and those of the CM that did nothing, since it was brought up. */
-  counts(): ConnectionCounts | undefined {
-    const running = this.#running;
-    if (running === undefined) return undefined;
-    const { agent, manager } = running;
-    return { ...agent.counts, connections: manager.connectionCount, dropped: { ...manager.dropped } };
+  /** Messages and connections since connection management was brought up. */
+  counts(): ConnectorCounts | undefined {
+    return this.#running?.connector.counts;
   }
 
   /**
@@ -136,15 +92,17 @@ export class CmService {
     }
   }
 
-  /** Accepts requests for a service ID, on each device that is present now or later. @returns false if the service ID already has a listener */
-  listen(serviceId: bigint, listener: CmListener): boolean {
+  /** Takes requests for a service ID, on each device that is or will be there. @returns false when the service ID has a listener */
+  listen(cpu: Cpu, serviceId: bigint, listener: CmListener): boolean {
     if (this.#listeners.has(serviceId)) return false;
     this.#listeners.set(serviceId, listener);
+    this.#running?.connector.listenerChanged(cpu, serviceId);
     return true;
   }
 
-  stopListening(serviceId: bigint): void {
+  stopListening(cpu: Cpu, serviceId: bigint): void {
     this.#listeners.delete(serviceId);
+    this.#running?.connector.listenerChanged(cpu, serviceId);
   }
 
   /** Reserves a port; 0 reserves any free one. @throws KernelError EADDRINUSE */
@@ -168,44 +126,6 @@ export class CmService {
     this.#ports.delete(port);
   }
 
-  /**
-   * Finds the GID of an address: in the address table on InfiniBand; on Ethernet by resolving its MAC, which every path needs.
-   * @throws KernelError ENETUNREACH
-   */
-  findGid(cpu: Cpu, address: string, timeoutMs: number, taken: GidTaken): void {
-    const { roce, manager } = this.#up;
-    if (roce !== undefined) {
-      const gid = gidOfAddress(address);
-      roce.port.interface.resolve(cpu, gid, timeoutMs, (outcome) =>
-        taken(typeof outcome === 'number' ? outcome : gid),
-      );
-      return;
-    }
-    const peer = this.#platform.neighbours?.find((entry) => entry.address === address);
-    if (peer !== undefined) taken(gidOfPort(peer));
-    else manager.timers.after(msToPs(timeoutMs), () => taken(errnoNumbers.ETIMEDOUT));
-  }
-
-  /** Queries subnet administration for the path to a GID; on Ethernet only the MAC is needed. */
-  findPath(cpu: Cpu, gid: Uint8Array, timeoutMs: number, taken: RouteTaken): void {
-    const { paths, own, roce } = this.#up;
-    if (roce === undefined) return paths.ask(cpu, gidOfPort(own), gid, timeoutMs, taken);
-    const { port, mtu, rate } = roce;
-    const sgidIndex = port.gidIndexTo(gid);
-    port.interface.resolve(cpu, gid, timeoutMs, (mac) => {
-      if (typeof mac === 'number') return taken(mac);
-      taken({
-        local: { lid: 0, gid: port.gidAt(sgidIndex) },
-        remote: { lid: 0, gid },
-        serviceLevel,
-        mtu,
-        rate,
-        packetLifeTime,
-        roce: { sgidIndex, hopLimit: routedHopLimit, mac },
-      });
-    });
-  }
-
   get #up(): Running {
     if (this.#running === undefined) throw new KernelError('ENODEV', 'the device is gone');
     return this.#running;
@@ -224,39 +144,28 @@ export class CmService {
     if (neighbours === undefined)
       throw new KernelError('EOPNOTSUPP', 'the host has no table of addresses for connections');
     const port = device.ports[0]!;
-    const ethernet = ethernetPortOf(port);
     const own = await ownEntry(cpu, port, neighbours);
     if (own === undefined) throw new KernelError('ENODEV', 'this port is not in the table of addresses');
-    const manager: ConnectionManager = new ConnectionManager({
-      platform: this.#platform,
-      caGuid: device.nodeGuid,
+    const ibta = await IbtaConnector.open(cpu, {
+      device,
+      port,
       ids: this.#ids,
       listeners: this.#listeners,
-      gidIndexTo: ethernet && ((gid, isRoutable) => ethernet.gidIndexTo(gid, isRoutable)),
-      send: (thread, bytes, to) => agent.send(thread, bytes, to),
     });
-    const { smLid: lid, smSl, activeMtu: mtu } = await port.query(cpu);
-    const roce = ethernet && { port: ethernet, mtu, rate: await ethernet.pathRate(cpu) };
-    const paths: PathQueries = new PathQueries({
-      timers: manager.timers,
-      manager: { lid, serviceLevel: smSl },
-      send: (thread, bytes, to) => agent.send(thread, bytes, to),
-    });
-    const consumers: MadConsumers = new Map([
-      [MadClass.COMMUNICATION, (thread, received) => manager.receive(thread, received)],
-      [MadClass.SUBN_ADM, (thread, received) => paths.receive(thread, received)],
-    ]);
-    const agent = await MadAgent.open(cpu, device, consumers);
-    return { agent, manager, own, paths, roce };
+    const ethernet = ethernetPortOf(port);
+    const routes =
+      ethernet === undefined
+        ? new SubnetRoutes(ibta, own, neighbours)
+        : await EthernetRoutes.open(cpu, ethernet, own);
+    return { connector: ibta, routes };
   }
 
   async #stop(cpu: Cpu): Promise<void> {
-    const { agent, manager, paths } = this.#up;
+    const { connector } = this.#up;
     this.#running = undefined;
-    manager.close();
-    paths.close();
-    for (const channel of this.#channels) channel.deviceRemoved(cpu);
-    await agent.close(cpu);
+    await connector.close(cpu, () => {
+      for (const channel of this.#channels) channel.deviceRemoved(cpu);
+    });
   }
 }
 
@@ -271,12 +180,4 @@ async function ownEntry(
   const gid = await port.gid(cpu, 0);
   const portGuid = new DataView(gid.buffer).getBigUint64(8);
   return neighbours.find((entry) => entry.portGuid === portGuid);
-}
-
-function gidOfPort({ portGuid }: Neighbour): Uint8Array {
-  const gid = new Uint8Array(16);
-  const view = new DataView(gid.buffer);
-  view.setBigUint64(0, 0xfe80_0000_0000_0000n);
-  view.setBigUint64(8, portGuid);
-  return gid;
 }

@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { mad } from '../../abi/mad.ts';
 import { CmAttribute, type CmValues, cmMad, decodeCm } from './cm-mad.ts';
 import type { CmState } from './connection.ts';
-import { CmBench, type MessageName, type Program, parameters } from './testing-cm.ts';
+import { CmBench, type MessageName, type Program, parameters, requestPrivateData } from './testing-cm.ts';
 
 /** 12.7.20: 4.096 µs × 2^code. A path of life time 18 both ways, and a CM that answers within code 20. */
 const answerPs = 2 * 4_096_000 * 2 ** 18 + 4_096_000 * 2 ** 20;
@@ -176,6 +176,7 @@ describe('a lost message', () => {
         localQpn: 0x48,
         localCmResponseTimeout: code,
         primaryLocalAckTimeout: code,
+        privateData: requestPrivateData,
       }),
     );
     taken[0]!.connection!.reply(bench.cpu, parameters(0x52));

@@ -21,27 +21,19 @@ import {
   transactionIdOf,
 } from './cm-mad.ts';
 import type { CommunicationIds } from './communication-ids.ts';
-import { type CmCore, type CmDrop, Connection } from './connection.ts';
+import { type CmCore, Connection } from './connection.ts';
+import type { CmDrop, CmListener } from './connector.ts';
 import type { MadAddress, ReceivedMad } from './gsi-queue-pair.ts';
 import type { Path } from './path.ts';
-
-/** Listens at a service ID. It must not wait. */
-export interface CmListener {
-  /** Handles a new request. @returns 'taken', 'full' to make the peer ask again, or the reason for rejecting it */
-  requested(
-    cpu: Cpu,
-    request: CmMessage<typeof CmAttribute.REQ>,
-    connection: Connection,
-  ): 'taken' | 'full' | number;
-}
+import { incomingRequestOf } from './request-addresses.ts';
 
 export interface ConnectionManagerSetup {
   readonly platform: DriverPlatform;
   readonly caGuid: bigint;
   readonly ids: CommunicationIds;
   /** Listeners by service ID: they belong to the host, and outlive this device. */
-  readonly listeners: ReadonlyMap<bigint, CmListener>;
-  /** Index of the GID from which packets go to another GID by a version of RoCE; left out on InfiniBand. */
+  readonly listeners: ReadonlyMap<bigint, CmListener<Connection>>;
+  /** Place of the GID from which packets go to another by a version of RoCE; left out on InfiniBand. */
   readonly gidIndexTo?: ((destinationGid: Uint8Array, isRoutable: boolean) => number) | undefined;
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void;
 }
@@ -209,7 +201,9 @@ export class ConnectionManager implements CmCore {
     const connection = this.#add(new Connection(this, 'passive', this.#newId(), path, transactionId));
     connection.requested(request);
     this.remember(connection);
-    const answer = listener.requested(cpu, request, connection);
+    const incoming = incomingRequestOf(request);
+    const answer =
+      incoming === undefined ? RejectReason.UNSUPPORTED : listener.requested(cpu, incoming, connection);
     if (answer === 'taken') return;
     connection.drop();
     if (answer === 'full') this.count('backlogFull');

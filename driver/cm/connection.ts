@@ -14,8 +14,10 @@
 
 import { RejectReason } from '../../abi/index.ts';
 import { mask24 } from '../../base/index.ts';
+import { require } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import type { ProtocolTimer, ProtocolTimers } from '../protocol-timers.ts';
+import { type QpAttr, QpStateVerb } from '../uapi.ts';
 import {
   cmMaxRetries,
   cmResponseTimeout,
@@ -24,8 +26,18 @@ import {
   targetAckDelay,
 } from './cm-constants.ts';
 import { Answered, CmAttribute, type CmMessage, type CmValues, cmMad, transactionIdOf } from './cm-mad.ts';
+import type {
+  CmDrop,
+  ConnectionAddresses,
+  ConnectionOwner,
+  ConnectionParameters,
+  IdConnection,
+  Side,
+} from './connector.ts';
 import type { MadAddress } from './gsi-queue-pair.ts';
+import { initAttributes, rtrAttributes, rtsAttributes } from './ibta-qp-attributes.ts';
 import { madAddressOf, type Path, permissiveLid } from './path.ts';
+import { privateDataWith } from './request-addresses.ts';
 
 export type CmState =
   | 'Idle'
@@ -42,31 +54,7 @@ export type CmState =
   | 'DreqRcvd'
   | 'Timewait';
 
-/** Attributes of itself that each side sends in REQ and REP. */
-export interface ConnectionParameters {
-  readonly qpn: number;
-  readonly responderResources: number;
-  readonly initiatorDepth: number;
-  readonly flowControl: number;
-  /** Only on the active side. */
-  readonly retryCount: number;
-  readonly rnrRetryCount: number;
-  readonly srq: number;
-  readonly privateData: Uint8Array;
-}
-
-/** Notified of the events of a connection. These methods must not wait. */
-export interface ConnectionOwner {
-  replied(cpu: Cpu, reply: CmMessage<typeof CmAttribute.REP>): void;
-  established(cpu: Cpu): void;
-  rejected(cpu: Cpu, reason: number, privateData: Uint8Array): void;
-  /** No answer after all retries. */
-  unreachable(cpu: Cpu): void;
-  disconnected(cpu: Cpu): void;
-  timewaitEnded(cpu: Cpu): void;
-}
-
-/** Services that connections share. */
+/** What connections share. */
 export interface CmCore {
   readonly timers: ProtocolTimers;
   readonly caGuid: bigint;
@@ -78,18 +66,6 @@ export interface CmCore {
   remember(connection: Connection): Connection | undefined;
   forget(connection: Connection): void;
 }
-
-/** Reasons why a message has no effect, or is only answered again. */
-export type CmDrop =
-  | 'malformed'
-  | 'unmatched'
-  | 'unexpected'
-  | 'duplicate'
-  | 'stale'
-  | 'backlogFull'
-  | 'noListener';
-
-type Side = 'active' | 'passive';
 
 /**
  * Code of twice the packet life time and the target's delay: exponents are added as in Linux' cm_ack_timeout, which rounds up
@@ -108,7 +84,7 @@ const copyInto = (bytes: Uint8Array, lengthBytes: number): Uint8Array => {
   return padded;
 };
 
-export class Connection {
+export class Connection implements IdConnection {
   readonly localId: number;
   readonly side: Side;
   readonly path: Path;
@@ -155,8 +131,22 @@ export class Connection {
     return ackTimeoutOf(this.path.packetLifeTime, targetAckDelay);
   }
 
+  /** See {@link IdConnection.awaitsProgram}. */
+  get awaitsProgram(): boolean {
+    return this.state === 'RepRcvd' || this.state === 'MraRepSent';
+  }
+
+  /** See {@link IdConnection.qpAttributes}. */
+  qpAttributes(state: QpStateVerb): { readonly attr: QpAttr; readonly mask: number } {
+    if (state === QpStateVerb.IBV_QPS_INIT) return initAttributes(this);
+    require(this.remoteQpn !== 0, `the connection is ${this.state}, expected one whose peer has answered`);
+    if (state === QpStateVerb.IBV_QPS_RTR) return rtrAttributes(this);
+    require(state === QpStateVerb.IBV_QPS_RTS, `state is ${state}, expected INIT, RTR or RTS`);
+    return rtsAttributes(this);
+  }
+
   /** Sends the REQ of the active side. */
-  connect(cpu: Cpu, serviceId: bigint, own: ConnectionParameters): void {
+  connect(cpu: Cpu, serviceId: bigint, addresses: ConnectionAddresses, own: ConnectionParameters): void {
     this.#takeOwn(own);
     this.retryCount = own.retryCount;
     this.rnrRetryCount = own.rnrRetryCount;
@@ -187,7 +177,7 @@ export class Connection {
       primarySubnetLocal: roce === undefined ? 1 : 0,
       primaryHopLimit: roce?.hopLimit ?? 0,
       primaryLocalAckTimeout: packetLifeTime + 1,
-      privateData: copyInto(own.privateData, 92),
+      privateData: copyInto(privateDataWith(addresses, own.privateData), 92),
     };
     this.state = 'ReqSent';
     this.#sendReliably(cpu, cmMad(CmAttribute.REQ, this.#transactionId, request), this.#responsePs);
@@ -362,7 +352,16 @@ export class Connection {
     this.responderResources = reply.initiatorDepth;
     this.initiatorDepth = reply.responderResources;
     this.rnrRetryCount = reply.rnrRetryCount;
-    this.owner?.replied(cpu, reply);
+    this.owner?.replied(cpu, {
+      privateData: reply.privateData,
+      responderResources: reply.initiatorDepth,
+      initiatorDepth: reply.responderResources,
+      flowControl: reply.endToEndFlowControl,
+      retryCount: 0,
+      rnrRetryCount: reply.rnrRetryCount,
+      srq: reply.srq,
+      qpNum: reply.localQpn,
+    });
   }
 
   receivedRtu(cpu: Cpu): void {

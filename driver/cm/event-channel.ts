@@ -19,11 +19,10 @@ import {
   type SocketAddress,
 } from '../rdma-cm.ts';
 import type { Handle, QpAttr, QpStateVerb } from '../uapi.ts';
-import type { CmAttribute, CmMessage } from './cm-mad.ts';
 import type { CmService } from './cm-service.ts';
-import type { Connection } from './connection.ts';
+import type { CmListener, IdConnection, IncomingRequest } from './connector.ts';
 import { anyIpv4, anyIpv6, isIpv4Address, plainAddress, requireAddress } from './internet-address.ts';
-import { addressesOfRequest, parametersOfRequest, RdmaId } from './rdma-id.ts';
+import { RdmaId } from './rdma-id.ts';
 import { serviceIdOf } from './service-id.ts';
 
 /** Linux: net.rdma_ucm.max_backlog. */
@@ -93,7 +92,7 @@ export class EventChannel implements KernelEventChannel {
       id.dst = plainAddress(dst);
       id.state = 'AddrResolving';
       try {
-        this.#service.findGid(cpu, id.dst.sinAddr, timeoutMs, (outcome) => id.addressFound(outcome));
+        this.#service.routes.findGid(cpu, id.dst.sinAddr, timeoutMs, (outcome) => id.addressFound(outcome));
       } catch (error) {
         id.state = 'Bound';
         throw error;
@@ -107,7 +106,7 @@ export class EventChannel implements KernelEventChannel {
       id.expect('AddrResolved');
       requireWithin('timeoutMs', timeoutMs, 0, timeoutMsMax);
       id.state = 'RouteResolving';
-      this.#service.findPath(cpu, id.destinationGid!, timeoutMs, (outcome) => {
+      this.#service.routes.findPath(cpu, id.destinationGid!, timeoutMs, (outcome) => {
         if (id.state === 'RouteResolving') id.routeFound(outcome);
       });
     });
@@ -120,9 +119,9 @@ export class EventChannel implements KernelEventChannel {
       require(Number.isInteger(backlog), `backlog is ${String(backlog)}, expected a whole number`);
       if (id.state === 'Idle') this.#bind(id, { sinAddr: anyIpv4, sinPort: 0 });
       const serviceId = serviceIdOf(id.src!.sinPort);
-      const requested = (_cpu: Cpu, request: CmMessage<typeof CmAttribute.REQ>, connection: Connection) =>
+      const requested: CmListener['requested'] = (_cpu, request, connection) =>
         this.#requested(id, request, connection);
-      if (!this.#service.listen(serviceId, { requested }))
+      if (!this.#service.listen(cpu, serviceId, { requested }))
         throw new KernelError('EADDRINUSE', `port ${id.src!.sinPort} has a listener`);
       id.serviceId = serviceId;
       id.backlog = backlog <= 0 || backlog > backlogMax ? backlogMax : backlog;
@@ -134,8 +133,8 @@ export class EventChannel implements KernelEventChannel {
     return this.#call(cpu, 'rdma_connect', () => {
       const id = this.#ids.get(handle);
       id.expect('RouteResolved');
-      const { manager } = this.#service;
-      id.connect(cpu, serviceIdOf(id.dst!.sinPort), param, (path) => manager.newConnection(path));
+      const { connector } = this.#service;
+      id.connect(cpu, serviceIdOf(id.dst!.sinPort), param, (path) => connector.newConnection(path));
     });
   }
 
@@ -197,7 +196,7 @@ export class EventChannel implements KernelEventChannel {
     for (const id of this.#ids.values()) if (id.state === 'Listening') this.#dropRequests(cpu, id.handle);
     for (const id of this.#ids.values()) {
       if (!isBound(id)) continue;
-      if (id.state === 'Listening') this.#service.stopListening(id.serviceId);
+      if (id.state === 'Listening') this.#service.stopListening(cpu, id.serviceId);
       id.deviceRemoved();
     }
   }
@@ -219,7 +218,7 @@ export class EventChannel implements KernelEventChannel {
     id.expect('Idle');
     requireAddress('address', address);
     const { sinAddr } = plainAddress(address);
-    if (!isAny(sinAddr) && !this.#service.ownAddresses.includes(sinAddr))
+    if (!isAny(sinAddr) && !this.#service.routes.ownAddresses.includes(sinAddr))
       throw new KernelError('ENODEV', `${sinAddr} is no address of this host`);
     id.ownPort = this.#service.takePort(address.sinPort);
     id.src = { sinAddr, sinPort: id.ownPort };
@@ -228,29 +227,28 @@ export class EventChannel implements KernelEventChannel {
 
   #requested(
     listener: RdmaId,
-    request: CmMessage<typeof CmAttribute.REQ>,
-    connection: Connection,
+    request: IncomingRequest,
+    connection: IdConnection,
   ): 'taken' | 'full' | number {
-    const addresses = addressesOfRequest(request.privateData);
-    if (addresses === undefined) return RejectReason.UNSUPPORTED;
-    if (!isListeningAt(listener.src!.sinAddr, addresses.dst)) return RejectReason.INVALID_SERVICE_ID;
+    const { ownAddress, peer, conn } = request;
+    if (!isListeningAt(listener.src!.sinAddr, ownAddress)) return RejectReason.INVALID_SERVICE_ID;
     if (listener.backlog === 0) return 'full';
     listener.backlog--;
     const id = this.#newId();
     id.state = 'Requested';
     id.connection = connection;
     connection.owner = id;
-    id.src = { sinAddr: addresses.dst, sinPort: listener.src!.sinPort };
-    id.dst = { sinAddr: addresses.src, sinPort: addresses.srcPort };
+    id.src = { sinAddr: ownAddress, sinPort: listener.src!.sinPort };
+    id.dst = peer;
     id.path = connection.path;
-    id.event(Event.RDMA_CM_EVENT_CONNECT_REQUEST, 0, parametersOfRequest(request), listener.handle);
+    id.event(Event.RDMA_CM_EVENT_CONNECT_REQUEST, 0, conn, listener.handle);
     return 'taken';
   }
 
   /** Ends an ID and everything it holds: its connection, its port, its waiting requests and its events. */
   #end(cpu: Cpu, id: RdmaId): void {
     if (id.state === 'Listening') {
-      this.#service.stopListening(id.serviceId);
+      this.#service.stopListening(cpu, id.serviceId);
       this.#dropRequests(cpu, id.handle);
     }
     if (id.ownPort >= 0) this.#service.givePort(id.ownPort);

@@ -1,1 +1,2 @@
-export { CmService, type ConnectionCounts } from './cm-service.ts';
+export { CmService } from './cm-service.ts';
+export type { ConnectorCounts } from './connector.ts';

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import { textOfGid } from '../address-text.ts';
+import { CmAttribute, cmMad, decodeCm } from './cm-mad.ts';
 import { gidOfAddress, plainAddress, requireAddress } from './internet-address.ts';
-import { addressesOfRequest } from './rdma-id.ts';
+import { incomingRequestOf } from './request-addresses.ts';
 
 /** RFC 4291, 2.2, and RFC 5952, 1 and 4: an accepted spelling, its bytes, the spelling to be written. */
 const examples: readonly (readonly [string, string, string])[] = [
@@ -57,14 +58,21 @@ describe('an address of IP', () => {
       return fromHex(found);
     };
     const [near, far] = ['fe80000000000000505400fffe000001', 'fe80000000000000505400fffe000002'];
-    const ipv6 = addressesOfRequest(headerIn('cm-wt-ipv6.pcap', '6', near + far));
-    expect(ipv6).toEqual({
-      src: 'fe80::5054:ff:fe00:1',
-      srcPort: expect.any(Number),
-      dst: 'fe80::5054:ff:fe00:2',
+    const addressesIn = (privateData: Uint8Array): unknown => {
+      const padded = new Uint8Array(92);
+      padded.set(privateData);
+      const request = decodeCm(CmAttribute.REQ, cmMad(CmAttribute.REQ, 1n, { privateData: padded }));
+      const { ownAddress, peer } = incomingRequestOf(request) ?? expect.fail('no addresses');
+      return { ownAddress, peer };
+    };
+    expect(addressesIn(headerIn('cm-wt-ipv6.pcap', '6', near + far))).toEqual({
+      ownAddress: 'fe80::5054:ff:fe00:2',
+      peer: { sinAddr: 'fe80::5054:ff:fe00:1', sinPort: expect.any(Number) },
     });
     const zeros = '0'.repeat(24);
-    const ipv4 = addressesOfRequest(headerIn('cm-wt-ipv4.pcap', '4', `${zeros}0a000001${zeros}0a000002`));
-    expect(ipv4).toEqual({ src: '10.0.0.1', srcPort: expect.any(Number), dst: '10.0.0.2' });
+    expect(addressesIn(headerIn('cm-wt-ipv4.pcap', '4', `${zeros}0a000001${zeros}0a000002`))).toEqual({
+      ownAddress: '10.0.0.2',
+      peer: { sinAddr: '10.0.0.1', sinPort: expect.any(Number) },
+    });
   });
 });

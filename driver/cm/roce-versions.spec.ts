@@ -5,9 +5,12 @@ import { ethernetPortOf } from '../ethernet-port.ts';
 import { openEthernet } from '../testing-ethernet.ts';
 import { CmAttribute, cmMad } from './cm-mad.ts';
 import { CommunicationIds } from './communication-ids.ts';
-import { type CmListener, ConnectionManager } from './connection-manager.ts';
+import type { Connection } from './connection.ts';
+import { ConnectionManager } from './connection-manager.ts';
+import type { CmListener } from './connector.ts';
 import type { Path } from './path.ts';
 import { isRoutableHeader } from './roce-headers.ts';
+import { requestPrivateData } from './testing-cm.ts';
 
 const gids = {
   linkLocal: fromHex('fe800000000000000202c9fffe654321'),
@@ -20,7 +23,7 @@ async function pathAsked(gid: Uint8Array, isRoutable: boolean): Promise<Path> {
   const { machine, driver } = await openEthernet(true);
   const port = ethernetPortOf(driver.device.ports[0])!;
   const paths: Path[] = [];
-  const listener: CmListener = {
+  const listener: CmListener<Connection> = {
     requested(_cpu, _request, connection) {
       paths.push(connection.path);
       return 'taken';
@@ -40,6 +43,7 @@ async function pathAsked(gid: Uint8Array, isRoutable: boolean): Promise<Path> {
     localQpn: 0x48,
     serviceId: 7n,
     primaryLocalGid: gid,
+    privateData: requestPrivateData,
   });
   manager.receive(machine.cpu, { from: { lid: 0, serviceLevel: 0, roce: { gid, mac } }, isRoutable, bytes });
   return paths[0]!;

@@ -6,8 +6,9 @@ import { fromHex } from '../../base/bytes.ts';
 import type { Cpu, DriverPlatform } from '../platform.ts';
 import { CmAttribute, cmHeaderOf } from './cm-mad.ts';
 import { CommunicationIds } from './communication-ids.ts';
-import type { Connection, ConnectionOwner, ConnectionParameters } from './connection.ts';
-import { type CmListener, ConnectionManager } from './connection-manager.ts';
+import type { Connection } from './connection.ts';
+import { ConnectionManager } from './connection-manager.ts';
+import type { CmListener, ConnectionOwner, ConnectionParameters } from './connector.ts';
 import type { Path } from './path.ts';
 
 export type MessageName = keyof typeof CmAttribute;
@@ -36,9 +37,21 @@ export class Program implements ConnectionOwner {
   established = (): void => void this.events.push('established');
   rejected = (_cpu: Cpu, reason: number): void => void this.events.push(`rejected ${reason}`);
   unreachable = (): void => void this.events.push('unreachable');
+  failed = (_cpu: Cpu, errno: number): void => void this.events.push(`failed ${errno}`);
   disconnected = (): void => void this.events.push('disconnected');
   timewaitEnded = (): void => void this.events.push('timewait exit');
 }
+
+/** Annex A11: version 0 and IPv4, port 0x8000, 10.0.0.1 to 10.0.0.2; then nothing of the program's. */
+export const requestPrivateData = fromHex(
+  `00408000${'0'.repeat(24)}0a000001${'0'.repeat(24)}0a000002${'0'.repeat(112)}`,
+);
+
+/** Of both programs, as the active one sees them. */
+const addresses = {
+  src: { sinAddr: '10.0.0.1', sinPort: 0x8000 },
+  dst: { sinAddr: '10.0.0.2', sinPort: 7 },
+} as const;
 
 export const parameters = (qpn: number): ConnectionParameters => ({
   qpn,
@@ -61,7 +74,10 @@ export class CmBench {
   readonly cpu: Cpu;
   /** One for each node: they outlive its device. */
   private readonly ids = [new CommunicationIds(0), new CommunicationIds(0)];
-  private readonly listeners = [new Map<bigint, CmListener>(), new Map<bigint, CmListener>()];
+  private readonly listeners = [
+    new Map<bigint, CmListener<Connection>>(),
+    new Map<bigint, CmListener<Connection>>(),
+  ];
   private readonly platform: DriverPlatform;
   private drawn = 1;
   private readonly running: Promise<void>[] = [];
@@ -131,14 +147,14 @@ export class CmBench {
     const program = new Program();
     program.connection = this.managers[0]!.newConnection(this.path());
     program.connection.owner = program;
-    program.connection.connect(this.cpu, serviceId, parameters(qpn));
+    program.connection.connect(this.cpu, serviceId, addresses, parameters(qpn));
     return program;
   }
 
   /** A program of node 1 listens and answers with the result of `answer`; the returned list holds the requests it received. */
   listen(answer: (connection: Connection) => 'taken' | 'full' | number = () => 'taken'): Program[] {
     const programs: Program[] = [];
-    const listener: CmListener = {
+    const listener: CmListener<Connection> = {
       requested: (_cpu, _request, connection) => {
         const result = answer(connection);
         if (result !== 'taken') return result;

@@ -1,0 +1,118 @@
+/**
+ * The seam between the IDs of rdma_cm and the network that connects them: the IBTA's CM by MADs (connection-manager.ts), or
+ * iWARP's by TCP and MPA (../iwarp/iwarp-connector.ts), as Linux's cma.c stands above ib_cm and iw_cm.
+ */
+import type { Cpu } from '../platform.ts';
+import type { RdmaConnParam, SocketAddress } from '../rdma-cm.ts';
+import type { QpAttr, QpStateVerb } from '../uapi.ts';
+import type { Path } from './path.ts';
+
+export type Side = 'active' | 'passive';
+
+/** The parameters that both sides exchange. */
+export interface ConnectionParameters {
+  readonly qpn: number;
+  readonly responderResources: number;
+  readonly initiatorDepth: number;
+  readonly flowControl: number;
+  /** Of the active side only. */
+  readonly retryCount: number;
+  readonly rnrRetryCount: number;
+  readonly srq: number;
+  readonly privateData: Uint8Array;
+}
+
+/** Notified of what happens to a connection. None of these may wait. */
+export interface ConnectionOwner {
+  /** The peer has accepted, and the program has to make its QP ready. */
+  replied(cpu: Cpu, reply: RdmaConnParam): void;
+  /** @param conn the peer's parameters, where no `replied` brought them */
+  established(cpu: Cpu, conn?: RdmaConnParam): void;
+  /** @param reason of the IBTA's REJ, or a negative errno */
+  rejected(cpu: Cpu, reason: number, privateData: Uint8Array): void;
+  /** No answer after all retries. */
+  unreachable(cpu: Cpu): void;
+  /** The attempt failed on this side. @param errno positive */
+  failed(cpu: Cpu, errno: number): void;
+  disconnected(cpu: Cpu): void;
+  timewaitEnded(cpu: Cpu): void;
+}
+
+/** The addresses of a connection. */
+export interface ConnectionAddresses {
+  readonly src: SocketAddress;
+  readonly dst: SocketAddress;
+}
+
+/** A connection as an ID uses it. */
+export interface IdConnection {
+  readonly side: Side;
+  readonly path: Path;
+  /** Undefined when the program has let go of it. */
+  owner: ConnectionOwner | undefined;
+  /** The peer has replied, and the program has not said that it is ready. */
+  readonly awaitsProgram: boolean;
+  /** Asks the peer: of the active side. */
+  connect(cpu: Cpu, serviceId: bigint, addresses: ConnectionAddresses, own: ConnectionParameters): void;
+  /** The passive program accepts. */
+  reply(cpu: Cpu, own: ConnectionParameters): void;
+  /** The active program's QP is ready to send. */
+  readyToUse(cpu: Cpu): void;
+  reject(cpu: Cpu, privateData: Uint8Array): void;
+  /** Either program ends the connection. @returns whether there was one to end */
+  disconnect(cpu: Cpu): boolean;
+  /** The program is gone, or wants nothing more of it. */
+  abandon(cpu: Cpu): void;
+  /** Attributes that take the ID's QP to a state (ib_cm_init_qp_attr, iw_cm_init_qp_attr). @throws KernelError EINVAL */
+  qpAttributes(state: QpStateVerb): { readonly attr: QpAttr; readonly mask: number };
+}
+
+/** A request of a peer. */
+export interface IncomingRequest {
+  /** Address of this host that it names. */
+  readonly ownAddress: string;
+  readonly peer: SocketAddress;
+  /** As this side sees it: its resources are the peer's depth. */
+  readonly conn: RdmaConnParam;
+}
+
+/** Listens at a service ID. It must not wait. @template C the connections of its network */
+export interface CmListener<C extends IdConnection = IdConnection> {
+  /** A new request. @returns 'taken', 'full' to have the peer ask again, or the reason for which it is refused */
+  requested(cpu: Cpu, request: IncomingRequest, connection: C): 'taken' | 'full' | number;
+}
+
+/** Messages and connections since the device was brought up. */
+export interface ConnectorCounts {
+  readonly sent: number;
+  readonly received: number;
+  /** Of a class without a consumer. */
+  readonly unclaimed: number;
+  readonly failed: number;
+  /** Too many to wait for room in the send queue. */
+  readonly overflowed: number;
+  /** In any state. */
+  readonly connections: number;
+  /** Messages that had no effect, by reason. */
+  readonly dropped: Readonly<Record<CmDrop, number>>;
+}
+
+/** Reasons for which a message has no effect, or is only answered again. */
+export type CmDrop =
+  | 'malformed'
+  | 'unmatched'
+  | 'unexpected'
+  | 'duplicate'
+  | 'stale'
+  | 'backlogFull'
+  | 'noListener';
+
+/** The connections of a device. */
+export interface Connector {
+  readonly counts: ConnectorCounts;
+  newConnection(path: Path): IdConnection;
+  /** A listener takes requests at a service ID from now on, or no longer. */
+  listenerChanged(cpu: Cpu, serviceId: bigint): void;
+  /** The device is gone: nothing is sent, no timer runs, no connection is left. @param told called then, before what it held is given back */
+  close(cpu: Cpu, told: () => void): Promise<void>;
+}
