@@ -151,7 +151,14 @@ export const commands = {
   INVALIDATE_PAGES: row(0x205, 'none', 'none', '0', '0', '-'),
   // Added for iWARP: see tcp-connection.ts.
   OPEN_TCP: row(0x210, 'box', 'immediate', '0', '0 connect, 1 listen', '-'),
-  CLOSE_TCP: row(0x211, 'none', 'none', 'connection', '0 FIN, 1 RST, 2 release', '-'),
+  CLOSE_TCP: row(
+    0x211,
+    'optionalImmediate',
+    'none',
+    'connection',
+    '0 FIN, 1 RST, 2 release, 3 Terminate',
+    '-',
+  ),
   SEND_TCP: row(0x212, 'box', 'none', 'connection', '0', '-'),
   RECEIVE_TCP: row(0x213, 'none', 'box', 'connection', '0', '-'),
   QUERY_TCP: row(0x214, 'none', 'box', 'connection', '0', '-'),

@@ -48,6 +48,7 @@ const queueTables = {
   logCqeStrideMinus5: bits8(0x5b, 3, 0),
   altcBase: u64(0x60),
   auxcBase: u64(0x70),
+  logTcpConnections: bits8(0x7f, 4, 0, 'ours, with iWARP: entries of the table at auxcBase'),
   eqcBase: aligned(bits64(0x80, 63, 5)),
   logEqs: bits8(0x87, 4, 0),
   systemEqs: bits16(0x8a, 11, 0),

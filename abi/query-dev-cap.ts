@@ -124,6 +124,7 @@ const memoryAndRates = {
   rateLimitMinUnit: bits16(0xd2, 15, 14),
   rateLimitMin: bits16(0xd2, 11, 0),
   healthBufferOffset: u32(0xe4, 'in CR space; for crash dumps only'),
+  logMaxTcpConnections: u8(0xf0, 'ours, with iWARP'),
 } as const;
 
 export const queryDevCap = layout(

@@ -93,10 +93,21 @@ export const streamMailbox = layout(
 
 /** Opcode modifiers of OPEN_TCP. */
 export const OpenTcp = { CONNECT: 0, LISTEN: 1 } as const;
-/** Opcode modifiers of CLOSE_TCP: FIN after everything sent; RST; and the number is free again, for a connection that has ended. */
-export const CloseTcp = { ORDERLY: 0, ABORT: 1, RELEASE: 2 } as const;
+export type OpenTcp = (typeof OpenTcp)[keyof typeof OpenTcp];
+/** Opcode modifiers of CLOSE_TCP. */
+export const CloseTcp = {
+  /** FIN after everything sent. */
+  ORDERLY: 0,
+  /** RST. */
+  ABORT: 1,
+  /** The number of a connection that has ended, or of a listener, is free again. */
+  RELEASE: 2,
+  /** Of a connection that a QP has: a Terminate with the layer, type and code of the immediate value (RFC 5040, 4.8), then FIN. */
+  TERMINATE: 3,
+} as const;
+export type CloseTcp = (typeof CloseTcp)[keyof typeof CloseTcp];
 
-/** Subtypes of the TCP event. */
+/** Subtypes of the TCP event. CLOSED, RESET and TIMED_OUT end a connection: no event of it follows. */
 export const TcpEvent = {
   /** The handshake of a connection that software opened is over. */
   ESTABLISHED: 1,

@@ -6,6 +6,8 @@
 import {
   Bar,
   commandInterfaceRevision,
+  ExtendedFlag,
+  hasFlag,
   queryDevCap,
   queryFw,
   queryPort,
@@ -62,6 +64,10 @@ export async function queryLimits(
 
 export const queryPortLimits = (cpu: Cpu, commands: CommandInterface, port: number): Promise<PortLimits> =>
   commands.query(cpu, 'QUERY_PORT', { inputModifier: port }, (bytes, at) => queryPort.decode(bytes, at));
+
+/** Connections of QPs are those of iWARP, over TCP connections of the device. */
+export const hasIwarp = ({ extendedFlags }: DeviceLimits): boolean =>
+  hasFlag(extendedFlags, ExtendedFlag.IWARP);
 
 export const uarAreaBytesOf = (limits: DeviceLimits): number => 2 ** limits.logUarAreaMib * bytesPerMib;
 export const uarCountOf = (limits: DeviceLimits): number => uarAreaBytesOf(limits) / uarPageBytes;

@@ -7,6 +7,7 @@ import type { EventQueue } from './event-queue.ts';
 import type { EventRouter } from './event-router.ts';
 import type { IcmProfile, MappedTable } from './icm-profile.ts';
 import type { IcmTable } from './icm-table.ts';
+import type { IwarpQps } from './iwarp/iwarp-qps.ts';
 import type { MttTable } from './mtt-table.ts';
 import type { MulticastTable } from './multicast-table.ts';
 import type { NumberAllocator } from './number-allocator.ts';
@@ -54,6 +55,8 @@ export interface Device {
   /** Completion event queues, by completion vector. */
   readonly completionEqs: readonly EventQueue[];
   readonly ports: readonly Port[];
+  /** With iWARP: the QPs that connections can find. */
+  readonly iwarpQps: IwarpQps | undefined;
   readonly nodeGuid: bigint;
   readonly systemImageGuid: bigint;
   /** Board name from QUERY_ADAPTER, and clock from QUERY_HCA. */

@@ -10,6 +10,7 @@
  * Source: interface sheet 2.6, 3.3; Linux mlx4 catas.c and ib_uverbs' disassociation.
  */
 import { defaultsOf } from '../base/index.ts';
+import { hasIwarp } from './capabilities.ts';
 import { CmService, type ConnectorCounts } from './cm/index.ts';
 import type { Device } from './device.ts';
 import { ethernetPortOf } from './ethernet-port.ts';
@@ -26,6 +27,7 @@ import { ProcessContext } from './process-context.ts';
 import type { KernelEventChannel } from './rdma-cm.ts';
 import { resetDevice } from './reset.ts';
 import { Teardown } from './teardown.ts';
+import { TransportVerb } from './uapi.ts';
 
 /** State of the device beyond probe and removal. */
 export interface RecoveryStatistics {
@@ -91,7 +93,11 @@ export class Driver implements KernelDevice, Patient {
     return this.device.nodeGuid;
   }
 
-  /** How often the device died and was restarted. */
+  get transport(): TransportVerb {
+    return hasIwarp(this.device.limits) ? TransportVerb.IBV_TRANSPORT_IWARP : TransportVerb.IBV_TRANSPORT_IB;
+  }
+
+  /** How often the device died and came back. */
   recoveryCounts(): RecoveryStatistics {
     const { deaths, restarts, lastReason } = this;
     const answers = this.recoveredAnswers + (this.probed?.commands.recoveredAnswers ?? 0);

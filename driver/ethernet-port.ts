@@ -156,6 +156,11 @@ export class EthernetPort extends Port {
   override async init(cpu: Cpu): Promise<void> {
     await super.init(cpu);
     await this.opened?.filterGroups(cpu);
+    await this.setGids(cpu);
+  }
+
+  /** Writes the GIDs into the device's table, and the UDP port of RoCE v2. */
+  protected async setGids(cpu: Cpu): Promise<void> {
     if (!this.hasVersion2) {
       await this.setEthernet(cpu, SetPortEthernet.GID_TABLE, (bytes, at) =>
         setPortGidTable.encodeInto({ gids: this.entries.map(({ gid }) => gid) }, bytes, at),

@@ -55,6 +55,8 @@ export class EventRouter {
   droppedEvents = 0;
   /** Handles page requests, by the physical address of the EQE. */
   pageRequested: ((address: number) => void) | undefined;
+  /** Takes events of TCP connections, by the physical address of the EQE. */
+  tcpEvent: ((address: number) => void) | undefined;
   private readonly memory: KernelMemory;
   private readonly commandDone: CommandListener;
 
@@ -85,6 +87,10 @@ export class EventRouter {
       case EventType.PAGE_REQUEST:
         if (this.pageRequested === undefined) this.droppedEvents++;
         else this.pageRequested(address);
+        break;
+      case EventType.TCP:
+        if (this.tcpEvent === undefined) this.droppedEvents++;
+        else this.tcpEvent(address);
         break;
       case EventType.PORT_MNG_CHG_EVENT:
         this.portManagement(address);

@@ -14,7 +14,7 @@ import {
   MemoryManagementFlag,
 } from '../abi/index.ts';
 import { type Initial, log2Exact } from '../base/index.ts';
-import { type DeviceLimits, eqCountOf, uarCountOf } from './capabilities.ts';
+import { type DeviceLimits, eqCountOf, hasIwarp, uarCountOf } from './capabilities.ts';
 import type { IcmRegion } from './icm-table.ts';
 import { KernelError } from './kernel-error.ts';
 import type { DriverConfig } from './parameters.ts';
@@ -76,7 +76,7 @@ export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPag
     qpc: qps,
     rdmarc: qps * 2 ** Math.min(config.logRdmarcPerQp, limits.logMaxResponderReads),
     altc: qps,
-    auxc: qps,
+    auxc: hasIwarp(limits) ? 2 ** Math.min(config.logTcpConnections, limits.logMaxTcpConnections) : qps,
     srqc: 2 ** Math.min(config.logSrqs, limits.logMaxSrqs),
     cqc: 2 ** Math.min(config.logCqs, limits.logMaxCqs),
     eqc: eqCountOf(limits),
@@ -132,6 +132,7 @@ export function initHcaValues(limits: DeviceLimits, profile: IcmProfile): Initia
     logCqs: log2Exact(counts.cqc),
     altcBase: BigInt(bases.altc),
     auxcBase: BigInt(bases.auxc),
+    logTcpConnections: hasIwarp(limits) ? log2Exact(counts.auxc) : 0,
     eqcBase: BigInt(bases.eqc),
     logEqs: log2Exact(counts.eqc),
     rdmarcBase: BigInt(bases.rdmarc),
@@ -223,7 +224,8 @@ function reservedOf(limits: DeviceLimits, counts: Record<TableName, number>): Ic
     mtt: 2 ** limits.logReservedMtts,
     dmpt: 2 ** limits.logReservedMpts,
     qpc: qps,
-    auxc: qps,
+    // With iWARP the device chooses the entries.
+    auxc: hasIwarp(limits) ? counts.auxc : qps,
     altc: qps,
     rdmarc: qps,
     cqc: cqs,

@@ -9,7 +9,7 @@
  */
 import { asyncEventMask, bar0, CapabilityFlag, EventType, hasCapability, mapEqUnmap } from '../abi/index.ts';
 import { swap32 } from '../base/index.ts';
-import { type DeviceLimits, eqCountOf, type Firmware, reservedEqsOf } from './capabilities.ts';
+import { type DeviceLimits, eqCountOf, type Firmware, hasIwarp, reservedEqsOf } from './capabilities.ts';
 import { type EqEnvironment, EventQueue } from './event-queue.ts';
 import { KernelError } from './kernel-error.ts';
 import type { DriverConfig } from './parameters.ts';
@@ -167,6 +167,7 @@ function asyncEventMaskOf(limits: DeviceLimits): bigint {
   if (hasCapability(limits.capabilityFlags, CapabilityFlag.PORT_MNG_CHG_EV)) {
     mask |= bit(EventType.PORT_MNG_CHG_EVENT);
   }
+  if (hasIwarp(limits)) mask |= bit(EventType.TCP);
   if (limits.recoverableErrorEvents === 1) mask |= bit(EventType.RECOVERABLE_ERROR_EVENT);
   return mask;
 }

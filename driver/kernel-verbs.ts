@@ -20,6 +20,7 @@ import type {
   QpCap,
   QpTypeVerb,
   SrqAttrMask,
+  TransportVerb,
 } from './uapi.ts';
 
 export type { Cpu, ProcessMemory } from './platform.ts';
@@ -219,6 +220,7 @@ export interface KernelDevice {
   /** False while it is away or being restarted: it is then in no device list, and has no GUID. */
   readonly isProbed: boolean;
   readonly nodeGuid: bigint;
+  readonly transport: TransportVerb;
   openDevice(cpu: Cpu, process: ProcessMemory): Promise<KernelContext>;
   /** Opens an event channel of connection management (rdma_create_event_channel). */
   openEventChannel(cpu: Cpu): Promise<KernelEventChannel>;

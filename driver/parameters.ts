@@ -2,7 +2,7 @@
  * Parameters of the driver: table sizes, event queue sizes, limits of time. Defaults are Linux' where a table costs nothing
  * until it is used (ICM is virtual), and smaller where Linux donates megabytes that a simulated host cannot spare.
  */
-import { type ConfigOf, flag, number, powerOfTwo } from '../base/index.ts';
+import { type ConfigOf, choice, flag, number, powerOfTwo } from '../base/index.ts';
 
 const linux = (what: string): string => `Linux 6.1 mlx4_core: ${what}`;
 
@@ -62,6 +62,65 @@ export const driverParameters = {
     [1, 64],
     linux('16 command contexts'),
     'Commands in flight in event mode, if the firmware allows as many.',
+  ),
+  logTcpConnections: number(
+    12,
+    'log2',
+    [4, 16],
+    'estimate',
+    'With iWARP: TCP connections of the device, for which the driver maps memory at probe.',
+  ),
+  mpaRevision: number(
+    2,
+    'revision',
+    [1, 2],
+    'Linux 6.1 cxgb4: mpa_rev',
+    'With iWARP: revision of MPA that this host asks for, and the newest that it accepts (1: RFC 5044, 2: RFC 6581).',
+  ),
+  mpaCrc: flag(
+    true,
+    'Linux 6.1 cxgb4: crc_enabled',
+    'With iWARP: this host wants FPDUs with CRCs. They have them if either side wants them.',
+  ),
+  mpaMarkers: flag(
+    false,
+    'Linux 6.1 cxgb4: markers_enabled',
+    'With iWARP: this host wants markers in the FPDUs that it receives.',
+  ),
+  mpaPeerToPeer: flag(
+    true,
+    'Linux 6.1 cxgb4: peer2peer',
+    'With iWARP: the initiator begins with a message of no bytes (RFC 6581), so that the responder may send first.',
+  ),
+  tcpSack: flag(
+    true,
+    'estimate; Linux 6.1 cxgb4 leaves it off (enable_tcp_sack)',
+    'With iWARP: connections offer selective acknowledgements (RFC 2018).',
+  ),
+  tcpTimestamps: flag(
+    false,
+    'Linux 6.1 cxgb4: enable_tcp_timestamps',
+    'With iWARP: connections offer timestamps (RFC 7323).',
+  ),
+  tcpCongestion: choice(
+    'newreno',
+    ['newreno', 'cubic'],
+    'RFC 6582, RFC 9438',
+    'With iWARP: congestion control of the connections.',
+  ),
+  tcpKeepAliveSeconds: number(
+    0,
+    's',
+    [0, 65_535],
+    'RFC 9293, 3.8.4: off by default',
+    'With iWARP: silence after which a connection is probed; 0: never.',
+  ),
+  mpaLimitMs: number(
+    60_000,
+    'ms',
+    [1, 600_000],
+    'Linux 6.1 cxgb4: ep_timeout_secs',
+    'With iWARP: a connection that is not made within this time has failed.',
   ),
   portActiveLimitUs: number(
     100_000,

@@ -16,6 +16,7 @@ import {
 import {
   type DeviceLimits,
   type Firmware,
+  hasIwarp,
   type PortLimits,
   queryFirmware,
   queryLimits,
@@ -31,6 +32,8 @@ import { EventRouter } from './event-router.ts';
 import { type IcmProfile, icmProfileOf, initHcaValues, mappedTables } from './icm-profile.ts';
 import { IcmTable } from './icm-table.ts';
 import { setUpInterrupts } from './interrupts.ts';
+import { IwarpPort } from './iwarp/iwarp-port.ts';
+import { IwarpQps } from './iwarp/iwarp-qps.ts';
 import { KernelError } from './kernel-error.ts';
 import { MttTable } from './mtt-table.ts';
 import { MulticastTable } from './multicast-table.ts';
@@ -100,11 +103,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
   const { asyncEq, completionEqs } = await setUpInterrupts(cpu, interrupts, teardown);
   commands.onLateEvent((thread) => asyncEq.handleInterrupt(thread));
   await configureSpecialQps(probe, limits);
-  const ports = portLimits.map((port, at) =>
-    port.supportedTypes === PortType.ETHERNET
-      ? new EthernetPort(platform, commands, at + 1, port, limits, config)
-      : new Port(platform, commands, at + 1, port),
-  );
+  const ports = portLimits.map((port, at) => portOf(probe, port, at + 1, limits));
   router.portListeners.add((port, type) => ports[port - 1]?.noteEvent(type));
   const node = await configurePorts(probe, ports);
   const device = {
@@ -127,6 +126,7 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
     asyncEq,
     completionEqs,
     ports,
+    iwarpQps: hasIwarp(limits) ? new IwarpQps(commands) : undefined,
     boardId: boardIdText(adapter.boardId),
     ...node,
     // Reported when ports are open.
@@ -134,6 +134,17 @@ async function bringUp(probe: Probe, name: string): Promise<Device> {
   };
   device.coreClockMhz = await openPorts(probe, device);
   return device;
+}
+
+function portOf(
+  { platform, commands, config }: Probe,
+  port: PortLimits,
+  number: number,
+  limits: DeviceLimits,
+): Port {
+  if (port.supportedTypes !== PortType.ETHERNET) return new Port(platform, commands, number, port);
+  const OfEthernet = hasIwarp(limits) ? IwarpPort : EthernetPort;
+  return new OfEthernet(platform, commands, number, port, limits, config);
 }
 
 /** Steps 1 to 4: the PCI function, its owner register, reset. */

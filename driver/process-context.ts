@@ -144,6 +144,7 @@ export class ProcessContext implements KernelContext {
 
   async createAh(cpu: Cpu, attr: AhAttr): Promise<Uint8Array | undefined> {
     return this.call(cpu, 'ibv_create_ah', async () => {
+      this.requireIbta('address handles');
       const port = ethernetPortOf(this.port(attr.portNum));
       return port === undefined ? undefined : (await port.resolve(cpu, attr)).mac;
     });
@@ -224,6 +225,7 @@ export class ProcessContext implements KernelContext {
 
   async openXrcd(cpu: Cpu, file: number, flags: number): Promise<Handle> {
     return this.call(cpu, 'ibv_open_xrcd', async () => {
+      this.requireIbta('XRC domains');
       const { device, uar } = this;
       const domain = await device.xrcDomains.open(cpu, device, uar.page, file, flags);
       const handle = this.xrcds.reserve();
@@ -448,6 +450,7 @@ export class ProcessContext implements KernelContext {
 
   async attachMcast(cpu: Cpu, handle: Handle, gid: Uint8Array, lid: number): Promise<void> {
     return this.call(cpu, 'ibv_attach_mcast', async () => {
+      this.requireIbta('multicast groups');
       const object = this.qps.get(handle);
       const { qp, groups, blocksLoopback } = object;
       if (memberAt(groups, gid, lid) >= 0) return;
@@ -491,6 +494,11 @@ export class ProcessContext implements KernelContext {
     if (!shared.letGo(sink)) return;
     domain.targets.delete(qp.qpn);
     await shared.lock.run(cpu, () => qps.destroyQp(cpu, device, memory, qp));
+  }
+
+  /** @throws KernelError EOPNOTSUPP with iWARP, as Linux's RDMA core where a driver has no such function */
+  private requireIbta(what: string): void {
+    if (this.device.iwarpQps !== undefined) throw new KernelError('EOPNOTSUPP', `iWARP has no ${what}`);
   }
 
   /** QPs, SRQs, XRC domains, CQs, channels, windows, regions, PDs, then the doorbell page: users before what they use. */

@@ -129,7 +129,7 @@ export function transitionMailbox(
 }
 
 /** Fields that every transition repeats. */
-function standingFields(geometry: QpGeometry): Context {
+export function standingFields(geometry: QpGeometry): Context {
   const hasSrq = geometry.srqn >= 0;
   const receiveQueue =
     geometry.receiveWqes > 0

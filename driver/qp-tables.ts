@@ -1,12 +1,13 @@
 /** The tables of ICM that have an entry for each QP. */
+import { hasIwarp } from './capabilities.ts';
 import type { Device } from './device.ts';
 import type { IcmTable } from './icm-table.ts';
 import type { Cpu } from './platform.ts';
 
-/** The tables a QP has entries in, in the order of mapping. */
+/** The tables a QP has entries in, in the order of mapping. With iWARP the table `auxc` has TCP connections. */
 const tablesOf = (device: Device): readonly IcmTable[] => [
   device.icm.qpc,
-  device.icm.auxc,
+  ...(hasIwarp(device.limits) ? [] : [device.icm.auxc]),
   device.icm.altc,
   device.icm.rdmarc,
   device.icm.cmptQp,

@@ -26,6 +26,7 @@ import { inlineReceiveBytesMax } from './device-attributes.ts';
 import { ethernetPortOf } from './ethernet-port.ts';
 import type { EventSink } from './event-router.ts';
 import { responderResourcesOf } from './icm-profile.ts';
+import { requireConnectedType, requireProgramTransition } from './iwarp/iwarp-qps.ts';
 import { KernelError, require, requireWithin } from './kernel-error.ts';
 import type { CreateQp } from './kernel-verbs.ts';
 import type { Cpu } from './platform.ts';
@@ -90,6 +91,7 @@ export async function createQp(
   request: CreateQp,
   sink: EventSink,
 ): Promise<QueuePair> {
+  if (device.iwarpQps !== undefined) requireConnectedType(request.type);
   checkSizes(device, request);
   const buffer = await mapBuffer(cpu, device, memory.process, request.bufferAddress, request.bufferBytes);
   let record: UserRecord | undefined;
@@ -121,7 +123,9 @@ export async function createQp(
     logMaxMessageBytes: device.limits.logMaxMessageBytes,
   };
   const state = QpStateVerb.IBV_QPS_RESET;
-  return { qpn, geometry, buffer, record, idleQueue: undefined, state, memory: freshMemory() };
+  const qp = { qpn, geometry, buffer, record, idleQueue: undefined, state, memory: freshMemory() };
+  device.iwarpQps?.add(qp);
+  return qp;
 }
 
 const freshMemory = (): QpMemory => ({ port: 1, access: 0, maxDestRdAtomic: 0 });
@@ -173,6 +177,7 @@ export async function modifyQp(
   const has = (attribute: number): boolean => (mask & attribute) !== 0;
   const from = has(QpAttrMask.IBV_QP_CUR_STATE) ? (attr.curQpState ?? qp.state) : qp.state;
   const to = has(QpAttrMask.IBV_QP_STATE) ? (attr.qpState ?? from) : from;
+  if (device.iwarpQps !== undefined) requireProgramTransition(from, to);
   const command = commandForTransition(qp.geometry.type, from, to, mask);
   checkValues(device, attr, mask);
   if (command === '2RST_QP') {
@@ -249,6 +254,7 @@ export async function destroyQp(
     });
   }
   device.router.qps.delete(qp.qpn);
+  device.iwarpQps?.remove(qp);
   await releaseContext(cpu, device, qp.qpn);
   device.numbers.qps.release(qp.qpn);
   if (qp.record !== undefined) memory.unmapRecord(cpu, qp.record);

@@ -4,7 +4,7 @@
  * Source: librdmacm rdma_cma.h, Linux include/uapi/rdma/rdma_user_cm.h.
  */
 import type { Cpu } from './platform.ts';
-import type { Handle, QpAttr, QpStateVerb } from './uapi.ts';
+import { type Handle, type QpAttr, type QpStateVerb, TransportVerb } from './uapi.ts';
 
 /** Events (rdma_cm_event_type). */
 export const RdmaCmEventType = {
@@ -28,8 +28,12 @@ export type RdmaCmEventType = (typeof RdmaCmEventType)[keyof typeof RdmaCmEventT
 export const RdmaPortSpace = { RDMA_PS_TCP: 0x0106 } as const;
 export type RdmaPortSpace = (typeof RdmaPortSpace)[keyof typeof RdmaPortSpace];
 
-/** Longest private data of a program (bytes), by the message that carries them: 12.6, annex A11. */
-export const privateDataMax = { connect: 56, accept: 196, reject: 148 } as const;
+/** Longest private data of a program (bytes), by the message that carries them: IBTA 12.6, annex A11. */
+export const privateDataMax = {
+  [TransportVerb.IBV_TRANSPORT_IB]: { connect: 56, accept: 196, reject: 148 },
+  /** MPA has room for 508 (RFC 6581, 9); the length of rdma_conn_param has 8 bits. */
+  [TransportVerb.IBV_TRANSPORT_IWARP]: { connect: 255, accept: 255, reject: 255 },
+} as const;
 
 /** An address of IP and a port (sockaddr_in, sockaddr_in6). */
 export interface SocketAddress {

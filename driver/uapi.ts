@@ -12,11 +12,14 @@ export const errnoNumbers = {
   ENOENT: 2,
   EINTR: 4,
   ENODEV: 19,
+  EPROTO: 71,
   EOPNOTSUPP: 95,
   EADDRINUSE: 98,
   ENETUNREACH: 101,
+  ECONNRESET: 104,
   ENOBUFS: 105,
   ETIMEDOUT: 110,
+  ECONNREFUSED: 111,
   EHOSTUNREACH: 113,
 } as const;
 export type ErrnoName = keyof typeof errnoNumbers;
@@ -146,7 +149,15 @@ export const LinkLayerVerb = {
 } as const;
 export type LinkLayerVerb = (typeof LinkLayerVerb)[keyof typeof LinkLayerVerb];
 
-/** Encapsulation of a GID's packets (ibv_gid_type). */
+/** The kind of a device (ibv_node_type). */
+export const NodeTypeVerb = { IBV_NODE_CA: 1, IBV_NODE_RNIC: 4 } as const;
+export type NodeTypeVerb = (typeof NodeTypeVerb)[keyof typeof NodeTypeVerb];
+
+/** The transport of its connections (ibv_transport_type). */
+export const TransportVerb = { IBV_TRANSPORT_IB: 0, IBV_TRANSPORT_IWARP: 1 } as const;
+export type TransportVerb = (typeof TransportVerb)[keyof typeof TransportVerb];
+
+/** By what a GID's packets go (ibv_gid_type). */
 export const GidTypeVerb = {
   IBV_GID_TYPE_IB: 0,
   IBV_GID_TYPE_ROCE_V1: 1,

@@ -9,6 +9,7 @@ import {
   LinkLayerVerb,
   MtuVerb,
   MwType,
+  NodeTypeVerb,
   OpenFlag,
   PortStateVerb,
   QpAttrMask,
@@ -16,6 +17,7 @@ import {
   QpTypeVerb,
   SrqAttrMask,
   SrqTypeVerb,
+  TransportVerb,
 } from '../driver/index.ts';
 
 export const {
@@ -43,6 +45,8 @@ export const {
 export const { IBV_MW_TYPE_1, IBV_MW_TYPE_2 } = MwType;
 export const { IBV_LINK_LAYER_UNSPECIFIED, IBV_LINK_LAYER_INFINIBAND, IBV_LINK_LAYER_ETHERNET } =
   LinkLayerVerb;
+export const { IBV_NODE_CA, IBV_NODE_RNIC } = NodeTypeVerb;
+export const { IBV_TRANSPORT_IB, IBV_TRANSPORT_IWARP } = TransportVerb;
 export const { IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2 } = GidTypeVerb;
 export const {
   IBV_QP_STATE,

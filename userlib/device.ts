@@ -5,7 +5,7 @@
  *     const context = await openDevice(device!);
  */
 import { cqRecord, receiveRecord } from '../abi/index.ts';
-import type { DeviceAttr, GidEntry, PortAttr } from '../driver/index.ts';
+import { type DeviceAttr, type GidEntry, NodeTypeVerb, type PortAttr, TransportVerb } from '../driver/index.ts';
 import { checkArguments, uint8Max, uint16Max } from './numbers.ts';
 import { type IbvContext, type IbvDevice, QpTable } from './objects.ts';
 import type { VerbsPlatform } from './platform.ts';
@@ -15,7 +15,17 @@ import { verb } from './verbs-error.ts';
 /** The devices of this host, except those that are being restarted or were removed (ibv_get_device_list). */
 export function getDeviceList(platform: VerbsPlatform): IbvDevice[] {
   const there = platform.devices.filter(({ isProbed }) => isProbed);
-  return there.map((kernel) => ({ name: kernel.name, guid: kernel.nodeGuid, kernel, platform }));
+  return there.map((kernel) => ({
+    name: kernel.name,
+    guid: kernel.nodeGuid,
+    nodeType:
+      kernel.transport === TransportVerb.IBV_TRANSPORT_IWARP
+        ? NodeTypeVerb.IBV_NODE_RNIC
+        : NodeTypeVerb.IBV_NODE_CA,
+    transportType: kernel.transport,
+    kernel,
+    platform,
+  }));
 }
 
 /** The name of a device (ibv_get_device_name). */

@@ -6,6 +6,7 @@ export type {
   GidTypeVerb,
   GlobalRoute,
   LinkLayerVerb,
+  NodeTypeVerb,
   PortAttr,
   QpAttr,
   QpCap,
@@ -15,6 +16,7 @@ export type {
   SocketAddress,
   SrqAttr,
   SrqTypeVerb,
+  TransportVerb,
 } from '../driver/index.ts';
 export { createAhFromWc, initAhFromWc } from './ah-from-wc.ts';
 export { bindMw } from './bind-mw.ts';

@@ -12,8 +12,10 @@ import type {
   KernelContext,
   KernelDevice,
   MwType,
+  NodeTypeVerb,
   QpStateVerb,
   QpTypeVerb,
+  TransportVerb,
 } from '../driver/index.ts';
 import type { CompletionRing } from './completion-ring.ts';
 import type { VerbsCpu, VerbsPlatform } from './platform.ts';
@@ -26,6 +28,8 @@ import type { SharedRing } from './shared-ring.ts';
 export interface IbvDevice {
   readonly name: string;
   readonly guid: bigint;
+  readonly nodeType: NodeTypeVerb;
+  readonly transportType: TransportVerb;
   /** @internal */
   readonly kernel: KernelDevice;
   /** @internal */

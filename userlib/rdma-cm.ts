@@ -18,6 +18,7 @@ import {
   type RdmaConnParam,
   RdmaPortSpace,
   type SocketAddress,
+  TransportVerb,
 } from '../driver/index.ts';
 import { closeDevice, getDeviceList, openDevice } from './device.ts';
 import { checkArguments, uint8Max } from './numbers.ts';
@@ -186,7 +187,7 @@ export async function rdmaDestroyQp(id: RdmaCmId): Promise<void> {
 export function rdmaConnect(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> {
   noteCall(id, 'rdma_connect');
   return verb('rdma_connect', () =>
-    id.channel.kernel.connect(id.channel.cpu, id.handle, parametersOf(id, param, privateDataMax.connect)),
+    id.channel.kernel.connect(id.channel.cpu, id.handle, parametersOf(id, param, 'connect')),
   );
 }
 
@@ -197,7 +198,7 @@ export function rdmaConnect(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): P
 export async function rdmaAccept(id: RdmaCmId, param: Partial<RdmaConnParam> = {}): Promise<void> {
   noteCall(id, 'rdma_accept');
   await verb('rdma_accept', async () => {
-    const own = parametersOf(id, param, privateDataMax.accept);
+    const own = parametersOf(id, param, 'accept');
     const accept = async (): Promise<void> => {
       if (id.qp !== null) await readyQp(id, id.qp, own);
       await id.channel.kernel.accept(id.channel.cpu, id.handle, own);
@@ -212,11 +213,14 @@ export function rdmaReject(id: RdmaCmId, privateData: Uint8Array = new Uint8Arra
   return verb('rdma_reject', () => id.channel.kernel.reject(id.channel.cpu, id.handle, privateData));
 }
 
-/** Ends the connection; posted requests complete with an error. DISCONNECTED follows on both sides (rdma_disconnect). */
+/**
+ * Ends the connection; what is posted completes with an error. DISCONNECTED follows on both sides (rdma_disconnect). With iWARP the stream ends
+ * in order, after everything that was handed to TCP, and the QP fails with it: librdmacm fails the QP first, which resets TCP.
+ */
 export async function rdmaDisconnect(id: RdmaCmId): Promise<void> {
   noteCall(id, 'rdma_disconnect');
   await verb('rdma_disconnect', async () => {
-    await failQp(id);
+    if (transportOf(id.channel) === TransportVerb.IBV_TRANSPORT_IB) await failQp(id);
     await id.channel.kernel.disconnect(id.channel.cpu, id.handle);
   });
 }
@@ -332,6 +336,9 @@ export function rdmaEventStr(event: RdmaCmEventType): string {
   return Object.entries(RdmaCmEventType).find(([, code]) => code === event)?.[0] ?? `event ${event}`;
 }
 
+const transportOf = ({ contexts }: RdmaEventChannel): TransportVerb =>
+  contexts.at(-1)!.device.transportType;
+
 const callsOf = ({ contexts }: RdmaEventChannel): CallWatch | undefined =>
   contexts.at(-1)?.platform.tap?.calls;
 
@@ -402,7 +409,8 @@ async function readyQp(id: RdmaCmId, qp: IbvQp, own: RdmaConnParam): Promise<voi
     own?: { maxDestRdAtomic?: number; maxRdAtomic?: number },
   ): Promise<void> => {
     const { attr, mask } = await channel.kernel.initQpAttr(channel.cpu, handle, state);
-    await modifyQp(qp, { ...attr, ...own }, mask);
+    // With iWARP the kernel takes the QP further by itself.
+    if (mask !== 0) await modifyQp(qp, { ...attr, ...own }, mask);
   };
   const isAccepting = own !== noParameters;
   await to(QpStateVerb.IBV_QPS_INIT);
@@ -410,8 +418,13 @@ async function readyQp(id: RdmaCmId, qp: IbvQp, own: RdmaConnParam): Promise<voi
   await to(QpStateVerb.IBV_QPS_RTS, isAccepting ? { maxRdAtomic: own.initiatorDepth } : undefined);
 }
 
-/** Converts numbers to their types in C; those of the QP come from the QP. */
-function parametersOf(id: RdmaCmId, param: Partial<RdmaConnParam>, maxBytes: number): RdmaConnParam {
+/** Numbers as their types in C; the QP's are the QP's. */
+function parametersOf(
+  id: RdmaCmId,
+  param: Partial<RdmaConnParam>,
+  message: 'connect' | 'accept',
+): RdmaConnParam {
+  const maxBytes = privateDataMax[transportOf(id.channel)][message];
   const all = { ...noParameters, ...param };
   const { responderResources, initiatorDepth, flowControl, retryCount, rnrRetryCount } = all;
   checkArguments(

@@ -6,7 +6,7 @@ import { cqe, cqeBytes } from '../abi/cqe.ts';
 import { viewOf } from '../base/bytes.ts';
 import type { Initial } from '../base/layout.ts';
 import type { ContextInfo, KernelContext, KernelDevice } from '../driver/kernel-verbs.ts';
-import { LinkLayerVerb } from '../driver/uapi.ts';
+import { LinkLayerVerb, TransportVerb } from '../driver/uapi.ts';
 import type { IbvCq } from './objects.ts';
 import type { OperationTap, VerbsPlatform } from './platform.ts';
 
@@ -212,6 +212,7 @@ export class TestProcess {
       name: 'mlx4_0',
       isProbed: true,
       nodeGuid: 1n,
+      transport: TransportVerb.IBV_TRANSPORT_IB,
       openDevice: async () => context,
       openEventChannel: () => {
         throw new Error('not opened here');

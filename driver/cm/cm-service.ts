@@ -6,6 +6,7 @@
  */
 import type { Device } from '../device.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
+import { IwarpConnector } from '../iwarp/iwarp-connector.ts';
 import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
@@ -146,6 +147,14 @@ export class CmService {
     const port = device.ports[0]!;
     const own = await ownEntry(cpu, port, neighbours);
     if (own === undefined) throw new KernelError('ENODEV', 'this port is not in the table of addresses');
+    if (device.iwarpQps !== undefined) {
+      const ethernet = ethernetPortOf(port)!;
+      const setup = { device, port: ethernet, qps: device.iwarpQps, listeners: this.#listeners };
+      return {
+        connector: new IwarpConnector(cpu, setup),
+        routes: await EthernetRoutes.open(cpu, ethernet, own),
+      };
+    }
     const ibta = await IbtaConnector.open(cpu, {
       device,
       port,

@@ -4,7 +4,7 @@
  */
 import type { Cpu } from '../platform.ts';
 import type { RdmaConnParam, SocketAddress } from '../rdma-cm.ts';
-import type { QpAttr, QpStateVerb } from '../uapi.ts';
+import type { QpAttr, QpStateVerb, TransportVerb } from '../uapi.ts';
 import type { Path } from './path.ts';
 
 export type Side = 'active' | 'passive';
@@ -109,6 +109,7 @@ export type CmDrop =
 
 /** The connections of a device. */
 export interface Connector {
+  readonly transport: TransportVerb;
   readonly counts: ConnectorCounts;
   newConnection(path: Path): IdConnection;
   /** A listener takes requests at a service ID from now on, or no longer. */

@@ -14,6 +14,7 @@ import {
   RdmaCmEventType as Event,
   type IdAddresses,
   type KernelEventChannel,
+  privateDataMax,
   type RdmaConnParam,
   RdmaPortSpace,
   type SocketAddress,
@@ -209,7 +210,8 @@ export class EventChannel implements KernelEventChannel {
 
   #newId(): RdmaId {
     const handle = this.#ids.reserve();
-    const id = new RdmaId(handle, (event) => this.#events.push(event));
+    const bytesMax = privateDataMax[this.#service.connector.transport];
+    const id = new RdmaId(handle, (event) => this.#events.push(event), bytesMax);
     this.#ids.set(handle, id);
     return id;
   }

@@ -5,6 +5,7 @@ import { ethernetPortOf } from '../ethernet-port.ts';
 import type { Cpu } from '../platform.ts';
 import type { Port } from '../port.ts';
 import type { ProtocolTimers } from '../protocol-timers.ts';
+import { TransportVerb } from '../uapi.ts';
 import type { CommunicationIds } from './communication-ids.ts';
 import { ConnectionManager } from './connection-manager.ts';
 import type { CmListener, Connector, ConnectorCounts, IdConnection } from './connector.ts';
@@ -21,6 +22,7 @@ export interface IbtaConnectorSetup {
 }
 
 export class IbtaConnector implements Connector {
+  readonly transport = TransportVerb.IBV_TRANSPORT_IB;
   readonly paths: PathQueries;
   readonly #manager: ConnectionManager;
   #agent!: MadAgent;

@@ -15,7 +15,7 @@ import {
   type CmEventRecord,
   RdmaCmEventType as Event,
   noParameters,
-  privateDataMax,
+  type privateDataMax,
   type RdmaConnParam,
   type SocketAddress,
 } from '../rdma-cm.ts';
@@ -38,6 +38,8 @@ export type RdmaIdState =
   | 'Disconnected';
 
 export type Notify = (event: CmEventRecord) => void;
+
+type PrivateDataMax = (typeof privateDataMax)[keyof typeof privateDataMax];
 
 /** The values of rdma_conn_param, checked as the messages can carry them. */
 function parametersOf(param: RdmaConnParam, maxBytes: number): ConnectionParameters {
@@ -67,10 +69,12 @@ export class RdmaId implements ConnectionOwner {
   /** Requests it may still accept before the program fetches one; each fetch raises it. */
   backlog = 0;
   readonly #notify: Notify;
+  readonly #privateDataMax: PrivateDataMax;
 
-  constructor(handle: Handle, notify: Notify) {
+  constructor(handle: Handle, notify: Notify, bytesMax: PrivateDataMax) {
     this.handle = handle;
     this.#notify = notify;
+    this.#privateDataMax = bytesMax;
   }
 
   /** Checks that the ID is in one of these states. @throws KernelError EINVAL */
@@ -106,7 +110,7 @@ export class RdmaId implements ConnectionOwner {
   }
 
   connect(cpu: Cpu, serviceId: bigint, param: RdmaConnParam, make: (path: Path) => IdConnection): void {
-    const own = parametersOf(param, privateDataMax.connect);
+    const own = parametersOf(param, this.#privateDataMax.connect);
     const connection = make(this.path!);
     this.connection = connection;
     connection.owner = this;
@@ -122,14 +126,14 @@ export class RdmaId implements ConnectionOwner {
       this.connection.readyToUse(cpu);
       return;
     }
-    const own = parametersOf(param, privateDataMax.accept);
+    const own = parametersOf(param, this.#privateDataMax.accept);
     this.expect('Requested');
     this.state = 'Connecting';
     this.connection?.reply(cpu, own);
   }
 
   reject(cpu: Cpu, privateData: Uint8Array): void {
-    requireWithin('privateDataLen', privateData.length, 0, privateDataMax.reject);
+    requireWithin('privateDataLen', privateData.length, 0, this.#privateDataMax.reject);
     this.expect('Requested', 'Connecting');
     this.state = 'Disconnected';
     this.connection?.reject(cpu, privateData);

@@ -1,0 +1,91 @@
+/**
+ * QPs of a card that speaks iWARP: the kernel takes them from INIT to RTS when their connection is made, since only it knows the
+ * connection. A program takes them to INIT and ERR. Sources: reference/iwarp-interface.md; Linux 6.1, cxgb4's qp.c (c4iw_modify_qp).
+ */
+import { iwarpContext, iwarpOffsetInQpc, QpState, qpcOffsetInMailbox, qpMailbox } from '../../abi/index.ts';
+import type { CommandInterface } from '../command-interface.ts';
+import { KernelError, require } from '../kernel-error.ts';
+import type { Cpu } from '../platform.ts';
+import type { QueuePair } from '../qp.ts';
+import { standingFields } from '../qp-context.ts';
+import { AccessFlag, QpStateVerb, QpTypeVerb } from '../uapi.ts';
+import type { StreamOfQp } from './iw-connection.ts';
+
+const { IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QPS_RTS } = QpStateVerb;
+
+export class IwarpQps {
+  readonly #commands: CommandInterface;
+  readonly #byNumber = new Map<number, QueuePair>();
+
+  constructor(commands: CommandInterface) {
+    this.#commands = commands;
+  }
+
+  add(qp: QueuePair): void {
+    this.#byNumber.set(qp.qpn, qp);
+  }
+
+  remove(qp: QueuePair): void {
+    this.#byNumber.delete(qp.qpn);
+  }
+
+  /** Takes a QP to RTS on a connection. @throws KernelError EINVAL for a number that no QP has, or a QP that is not in INIT */
+  async attach(cpu: Cpu, qpn: number, stream: StreamOfQp): Promise<void> {
+    const qp = this.#byNumber.get(qpn);
+    require(qp !== undefined, `qpNum is ${qpn}, expected that of a QP of this device`);
+    require(qp.state === IBV_QPS_INIT, `the QP is in state ${qp.state}, expected INIT`);
+    await this.#transition(cpu, qp, 'INIT2RTR_QP', QpState.RTR, stream);
+    qp.state = QpStateVerb.IBV_QPS_RTR;
+    await this.#transition(cpu, qp, 'RTR2RTS_QP', QpState.RTS, stream);
+    qp.state = IBV_QPS_RTS;
+  }
+
+  async #transition(
+    cpu: Cpu,
+    qp: QueuePair,
+    command: 'INIT2RTR_QP' | 'RTR2RTS_QP',
+    state: QpState,
+    { connection, isInitiator, agreement }: StreamOfQp,
+  ): Promise<void> {
+    const { geometry, memory } = qp;
+    const right = (flag: AccessFlag): number => ((memory.access & flag) === 0 ? 0 : 1);
+    const context = {
+      state,
+      ...standingFields(geometry),
+      logMaxMessage: geometry.logMaxMessageBytes,
+      remoteReadEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_READ),
+      remoteWriteEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_WRITE),
+      remoteAtomicEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_ATOMIC),
+    };
+    await this.#commands.executeWithMailbox(cpu, command, { inputModifier: qp.qpn }, (bytes, at) => {
+      qpMailbox.encodeInto({ optionalParameterMask: 0, context }, bytes, at);
+      iwarpContext.encodeInto(
+        {
+          connection,
+          isInitiator: isInitiator ? 1 : 0,
+          sendsMarkers: agreement.sendsMarkers ? 1 : 0,
+          receivesMarkers: agreement.receivesMarkers ? 1 : 0,
+          hasCrc: agreement.usesCrc ? 1 : 0,
+          rtr: agreement.ready,
+          inboundReads: agreement.inboundReads,
+          outboundReads: agreement.outboundReads,
+        },
+        bytes,
+        at + qpcOffsetInMailbox + iwarpOffsetInQpc,
+      );
+    });
+  }
+}
+
+/** Refuses transitions that only a connection makes. @throws KernelError EINVAL */
+export function requireProgramTransition(from: QpStateVerb, to: QpStateVerb): void {
+  if (to === IBV_QPS_RESET || to === IBV_QPS_ERR || from === to) return;
+  require(from === IBV_QPS_RESET &&
+    to === IBV_QPS_INIT, `state ${from} to ${to}: with iWARP rdma_connect and rdma_accept take a QP to RTS`);
+}
+
+/** @throws KernelError EOPNOTSUPP for a type that iWARP does not have */
+export function requireConnectedType(type: QpTypeVerb): void {
+  if (type === QpTypeVerb.IBV_QPT_RC) return;
+  throw new KernelError('EOPNOTSUPP', `type is ${type}, expected IBV_QPT_RC: iWARP has no other`);
+}
