@@ -27,9 +27,7 @@ export class IwarpPort extends EthernetPort {
   }
 
   override async gidTable(): Promise<GidEntry[]> {
-    return [
-      { gid: this.macGid(), gidIndex: 0, portNum: this.number, gidType: GidTypeVerb.IBV_GID_TYPE_IB },
-    ];
+    return [{ gid: this.macGid(), gidIndex: 0, portNum: this.number, gidType: GidTypeVerb.IBV_GID_TYPE_IB }];
   }
 
   protected override async setGids(): Promise<void> {}

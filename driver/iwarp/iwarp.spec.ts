@@ -1,0 +1,227 @@
+/** Connections of iWARP as the kernel makes them: commands, MPA's bytes, events of rdma_cm. Expected bytes are written from the RFCs. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { iwarpContext, TcpEvent } from '../../abi/tcp-connection.ts';
+import { fromHex, toHex } from '../../base/bytes.ts';
+import type { Path } from '../cm/path.ts';
+import { serviceIdOf } from '../cm/service-id.ts';
+import { ethernetPortOf } from '../ethernet-port.ts';
+import { RdmaCmEventType as Event, noParameters, RdmaPortSpace } from '../rdma-cm.ts';
+import { IwarpBench } from '../testing-iwarp.ts';
+import { QpAttrMask, QpStateVerb, QpTypeVerb } from '../uapi.ts';
+import { IwarpConnector } from './iwarp-connector.ts';
+
+const text = (words: string): string => toHex(Uint8Array.from(words, (letter) => letter.charCodeAt(0)));
+/** RFC 5044, 7.1.1, and RFC 6581, 9: key, flags (C, S), revision 2, length, the enhanced word, private data. */
+const frame = (key: 'Req' | 'Rep', flags: string, words: string, data = ''): string => {
+  const length = (words.length + data.length) / 2;
+  return `${text(`MPA ID ${key} Frame`)}${flags}02${length.toString(16).padStart(4, '0')}${words}${data}`;
+};
+const own = { ...noParameters, responderResources: 1, initiatorDepth: 1 };
+/** Where the part of iWARP lies in the mailbox of a transition: 8 bytes, then QPC 44. */
+const iwarpAt = 8 + 0x44;
+
+let bench: IwarpBench;
+beforeEach(async () => {
+  bench = await IwarpBench.open();
+});
+
+describe('a listener', () => {
+  it('listens at any address, and hands a request to the program with the initiator’s depth as its resources', async () => {
+    const { channel } = bench;
+    const { cpu } = bench.opened.machine;
+    const id = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, id, { sinAddr: '0.0.0.0', sinPort: 7 });
+    await channel.listen(cpu, id, 4);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(bench.opening).toMatchObject({ localPort: 7, remotePort: 0, localAddress: new Uint8Array(16) });
+    expect(bench.opened.machine.last('OPEN_TCP').opcodeModifier).toBe(1);
+    await bench.accept();
+    // IRD 4, ORD 3, peer-to-peer by WRITE: A and C, as perftest over siw asks in reference/wire.
+    await bench.deliver(fromHex(frame('Req', '50', '80048003', 'aabb')));
+    const request = await bench.expectEvent(Event.RDMA_CM_EVENT_CONNECT_REQUEST);
+    expect(request.conn).toMatchObject({ responderResources: 3, initiatorDepth: 4 });
+    expect(toHex(request.conn!.privateData)).toBe('aabb');
+    const addresses = await channel.queryAddresses(cpu, request.id);
+    expect(addresses.dst).toEqual({ sinAddr: '10.0.0.2', sinPort: 0x9000 });
+    const { qpn, handle } = await bench.qp();
+    await channel.accept(cpu, request.id, { ...own, qpNum: qpn, responderResources: 2, initiatorDepth: 9 });
+    const established = await bench.expectEvent(Event.RDMA_CM_EVENT_ESTABLISHED);
+    expect(established.id).toBe(request.id);
+    // RFC 6581, 9: the responder's ORD is at most the initiator's IRD; the kind of the message is the common one.
+    expect(bench.sent.map(({ bytes }) => toHex(bytes))).toEqual([frame('Rep', '50', '80028004')]);
+    const context = iwarpContext.decode(bench.opened.machine.last('RTR2RTS_QP').input, iwarpAt);
+    expect(context).toEqual({
+      connection: bench.sent[0]!.connection,
+      isInitiator: 0,
+      sendsMarkers: 0,
+      receivesMarkers: 0,
+      hasCrc: 1,
+      rtr: 2,
+      inboundReads: 2,
+      outboundReads: 4,
+    });
+    const { context: verbs } = bench.opened;
+    await expect(
+      verbs.modifyQp(cpu, handle, { qpState: QpStateVerb.IBV_QPS_RTS }, QpAttrMask.IBV_QP_STATE),
+    ).resolves.toBeUndefined();
+    await bench.tell(TcpEvent.PEER_CLOSED);
+    await bench.expectEvent(Event.RDMA_CM_EVENT_DISCONNECTED);
+    await bench.tell(TcpEvent.CLOSED);
+    const { connection } = bench.sent[0]!;
+    expect(bench.closed).toEqual([`${connection} by 0: 0`, `${connection} by 2: 0`]);
+  });
+
+  it('rejects with the program’s data, and closes in order', async () => {
+    const { channel } = bench;
+    const { cpu } = bench.opened.machine;
+    const id = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, id, { sinAddr: '0.0.0.0', sinPort: 7 });
+    await channel.listen(cpu, id, 4);
+    await new Promise((resolve) => setImmediate(resolve));
+    const connection = await bench.accept();
+    await bench.deliver(fromHex(frame('Req', '50', '00010001')));
+    const request = await bench.expectEvent(Event.RDMA_CM_EVENT_CONNECT_REQUEST);
+    await channel.reject(cpu, request.id, Uint8Array.of(5, 6));
+    await new Promise((resolve) => setImmediate(resolve));
+    // R beside C and S.
+    expect(bench.sent.map(({ bytes }) => toHex(bytes))).toEqual([frame('Rep', '70', '00000000', '0506')]);
+    expect(bench.closed).toEqual([`${connection} by 0: 0`]);
+  });
+
+  it('RFC 5044, 7.1.2: resets a peer that sends something else', async () => {
+    const { channel } = bench;
+    const { cpu } = bench.opened.machine;
+    const id = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, id, { sinAddr: '0.0.0.0', sinPort: 7 });
+    await channel.listen(cpu, id, 4);
+    await new Promise((resolve) => setImmediate(resolve));
+    const connection = await bench.accept();
+    await bench.deliver(fromHex(text('GET / HTTP/1.1\r\n')));
+    expect(bench.closed).toEqual([`${connection} by 1: 0`]);
+    expect(await bench.events()).toEqual([]);
+  });
+});
+
+describe('an initiator', () => {
+  const mac = fromHex('0002c9654321');
+  const gid = fromHex('00000000000000000000ffff0a000002');
+  const path: Path = {
+    local: { lid: 0, gid },
+    remote: { lid: 0, gid },
+    ...{ serviceLevel: 0, mtu: 3, rate: 7, packetLifeTime: 18 },
+    roce: { sgidIndex: 0, hopLimit: 64, mac },
+  };
+  const addresses = {
+    src: { sinAddr: '10.0.0.1', sinPort: 0x8000 },
+    dst: { sinAddr: '10.0.0.2', sinPort: 7 },
+  };
+  const none = { ...noParameters, privateData: new Uint8Array() };
+
+  /** A connection that asks for port 7 with a QP, and the words of its owner. */
+  async function asking(qpn: number): Promise<string[]> {
+    const { driver, machine } = bench.opened;
+    const { device } = driver;
+    const port = ethernetPortOf(device.ports[0])!;
+    const setup = { device, port, qps: device.iwarpQps!, listeners: new Map() };
+    const connection = new IwarpConnector(machine.cpu, setup).newConnection(path);
+    const told: string[] = [];
+    connection.owner = {
+      replied: () => void told.push('replied'),
+      established: (_cpu, conn) =>
+        void told.push(`established ${conn!.responderResources} ${conn!.initiatorDepth}`),
+      rejected: (_cpu, reason, data) => void told.push(`rejected ${reason} ${toHex(data)}`),
+      unreachable: () => void told.push('unreachable'),
+      failed: (_cpu, errno) => void told.push(`failed ${errno}`),
+      disconnected: () => void told.push('disconnected'),
+      timewaitEnded: () => void told.push('time wait'),
+    };
+    connection.connect(machine.cpu, serviceIdOf(7), addresses, { ...none, ...own, qpn });
+    await new Promise((resolve) => setImmediate(resolve));
+    return told;
+  }
+
+  it('opens TCP to the neighbour’s MAC, asks by MPA, and has its QP in RTS before its program is told', async () => {
+    const { qpn, handle } = await bench.qp();
+    const told = await asking(qpn);
+    expect(bench.opening).toMatchObject({
+      remoteMac: mac,
+      remoteAddress: gid,
+      localPort: 0x8000,
+      remotePort: 7,
+      isIpv6: 0,
+      // RFC 9293, 3.7.1: the MTU less 20 bytes each of IP and TCP.
+      maxSegmentBytes: 1460,
+    });
+    await bench.tell(TcpEvent.ESTABLISHED);
+    // A, B, C, D: peer-to-peer by any kind; IRD 1, ORD 1.
+    expect(bench.sent.map(({ bytes }) => toHex(bytes))).toEqual([frame('Req', '50', 'c001c001')]);
+    expect(told).toEqual([]);
+    const reply = frame('Rep', '50', '80018001');
+    await bench.deliver(fromHex(reply.slice(0, 30)));
+    expect(told).toEqual([]);
+    await bench.deliver(fromHex(reply.slice(30)));
+    expect(told).toEqual(['established 1 1']);
+    const context = iwarpContext.decode(bench.opened.machine.last('INIT2RTR_QP').input, iwarpAt);
+    expect(context).toMatchObject({ isInitiator: 1, rtr: 2, hasCrc: 1 });
+    const attributes = await bench.opened.context.queryQp(bench.opened.machine.cpu, handle);
+    expect(attributes).toBeDefined();
+    await bench.tell(TcpEvent.RESET);
+    expect(told.at(-1)).toBe('disconnected');
+  });
+
+  it.each([
+    // Linux 6.1, cma.c: a refused or reset connection is rejected, one that times out unreachable.
+    ['RST to its SYN', TcpEvent.RESET, 'rejected -111 '],
+    ['no answer to its SYN', TcpEvent.TIMED_OUT, 'unreachable'],
+  ])('tells of %s', async (_what, event, words) => {
+    const told = await asking((await bench.qp()).qpn);
+    await bench.tell(event);
+    expect(told).toEqual([words]);
+    expect(bench.closed.at(-1)).toMatch(/ by 2: 0$/);
+  });
+
+  it.each([
+    ['rejects, with data', frame('Rep', '70', '00000000', '0708'), 'rejected -111 0708', 0],
+    ['sends a request of its own', frame('Req', '50', '00010001'), 'rejected -71 ', 1],
+    ['answers by another revision', frame('Rep', '50', '').replace('5002', '4001'), 'rejected -71 ', 1],
+  ])('tells of a peer that %s', async (_what, bytes, words, form) => {
+    const told = await asking((await bench.qp()).qpn);
+    await bench.tell(TcpEvent.ESTABLISHED);
+    await bench.deliver(fromHex(bytes));
+    expect(told).toEqual([words]);
+    expect(bench.closed.at(-1)).toMatch(new RegExp(` by ${form}: 0$`));
+  });
+
+  it('RFC 6581, 8: sends a Terminate with code 7 when no ready-to-receive message is common', async () => {
+    const told = await asking((await bench.qp()).qpn);
+    await bench.tell(TcpEvent.ESTABLISHED);
+    await bench.deliver(fromHex(frame('Rep', '50', '80010001')));
+    expect(told).toEqual(['failed 104']);
+    // Layer 2, type 0, code 7.
+    expect(bench.closed.at(-1)).toMatch(new RegExp(` by 3: ${0x2007}$`));
+  });
+});
+
+describe('a device with iWARP', () => {
+  it('maps all its contexts of connections at probe, and says how many it wants', async () => {
+    const { driver } = bench.opened;
+    expect(driver.device.profile.counts.auxc).toBe(4096);
+    expect(driver.transport).toBe(1);
+  });
+
+  it.each([
+    ['a QP of datagrams', QpTypeVerb.IBV_QPT_UD],
+    ['an unreliable connection', QpTypeVerb.IBV_QPT_UC],
+  ])('refuses %s with EOPNOTSUPP', async (_what, type) => {
+    await expect(bench.opened.createQp({ type })).rejects.toMatchObject({ code: 'EOPNOTSUPP' });
+  });
+
+  it('refuses to take a QP to RTR without a connection', async () => {
+    const { handle } = await bench.qp();
+    const { context, machine } = bench.opened;
+    const attr = { qpState: QpStateVerb.IBV_QPS_RTR };
+    await expect(context.modifyQp(machine.cpu, handle, attr, QpAttrMask.IBV_QP_STATE)).rejects.toMatchObject({
+      code: 'EINVAL',
+    });
+  });
+});
