@@ -1,5 +1,5 @@
 /**
- * Connection management of one HCA: what connects (the IBTA's CM on QP1, or iWARP's) and the routes to peers, brought up when the
+ * Connection management of one HCA: the connector (the IBTA's CM on QP1, or iWARP's) and the routes to peers, brought up when the
  * first program opens an event channel (as modprobe rdma_ucm would), taken down with the device and brought up again with it.
  * Event channels, ports, listeners and communication IDs belong to the host and outlive the device, as those of Linux' rdma_cm
  * and ib_cm modules do. Own address: the entry of the host's table with the GUID, or MAC, of this port.
@@ -47,7 +47,7 @@ export class CmService {
     this.#ids = new CommunicationIds(platform.randomBits());
   }
 
-  /** What connects. @throws KernelError ENODEV when the device is gone */
+  /** The network's connections. @throws KernelError ENODEV when the device is gone */
   get connector(): Connector {
     return this.#up.connector;
   }

@@ -54,7 +54,7 @@ export type CmState =
   | 'DreqRcvd'
   | 'Timewait';
 
-/** What connections share. */
+/** Services that connections share. */
 export interface CmCore {
   readonly timers: ProtocolTimers;
   readonly caGuid: bigint;

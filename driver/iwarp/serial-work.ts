@@ -27,7 +27,7 @@ export class SerialWork {
     this.#platform.spawn(this.#name, (cpu) => this.#runAll(cpu));
   }
 
-  /** What has not begun never does. */
+  /** Work that has not begun is dropped. */
   close(): void {
     this.#isClosed = true;
     this.#waiting.length = 0;
