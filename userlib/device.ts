@@ -5,7 +5,13 @@
  *     const context = await openDevice(device!);
  */
 import { cqRecord, receiveRecord } from '../abi/index.ts';
-import { type DeviceAttr, type GidEntry, NodeTypeVerb, type PortAttr, TransportVerb } from '../driver/index.ts';
+import {
+  type DeviceAttr,
+  type GidEntry,
+  NodeTypeVerb,
+  type PortAttr,
+  TransportVerb,
+} from '../driver/index.ts';
 import { checkArguments, uint8Max, uint16Max } from './numbers.ts';
 import { type IbvContext, type IbvDevice, QpTable } from './objects.ts';
 import type { VerbsPlatform } from './platform.ts';

@@ -336,8 +336,7 @@ export function rdmaEventStr(event: RdmaCmEventType): string {
   return Object.entries(RdmaCmEventType).find(([, code]) => code === event)?.[0] ?? `event ${event}`;
 }
 
-const transportOf = ({ contexts }: RdmaEventChannel): TransportVerb =>
-  contexts.at(-1)!.device.transportType;
+const transportOf = ({ contexts }: RdmaEventChannel): TransportVerb => contexts.at(-1)!.device.transportType;
 
 const callsOf = ({ contexts }: RdmaEventChannel): CallWatch | undefined =>
   contexts.at(-1)?.platform.tap?.calls;

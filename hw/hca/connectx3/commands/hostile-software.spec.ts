@@ -160,6 +160,8 @@ describe('INIT_HCA', () => {
       'phvCheckEnabled',
       'hostIsBigEndian',
       'udAvPortCheck',
+      // Of cards with iWARP.
+      'logTcpConnections',
       // All ones is what QUERY_DEV_CAP offers.
       'logRdmarcPerQp',
       'memoryWindowsEnabled',
