@@ -99,6 +99,7 @@ export {
   type Exchange,
   type FrameLedger,
   type Held,
+  type HostLink,
   type HostSpent,
   type JsonLike,
   type JsonValue,

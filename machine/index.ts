@@ -39,6 +39,7 @@ export {
 } from './plan.ts';
 export type {
   Exchange,
+  HostLink,
   JsonLike,
   JsonValue,
   LogLine,

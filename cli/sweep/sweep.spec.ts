@@ -158,7 +158,7 @@ describe('bad input ends with exit code 2 and one line, before anything is writt
     ],
     [['plain.yaml', '--out', 'plain.yaml'], 'not read as well'],
     [['plain.yaml', '--json', 'plain.jsonl'], 'not written as well'],
-    [['plain.yaml', '--out', 'new.jsonl', '--reuse', 'plain.yaml'], 'line 1 is none of it'],
+    [['plain.yaml', '--out', 'new.jsonl', '--reuse', 'plain.yaml'], 'line 1 is not one of its rows'],
     [['merge', 'plain.jsonl', '--out', 'plain.jsonl'], 'not read as well'],
     [['merge', 'plain.jsonl', 'none.jsonl'], 'a file that can be read (ENOENT)'],
     [['merge', 'plain.jsonl', '--jobs', '2'], "unknown option '--jobs'"],

@@ -109,11 +109,11 @@ describe('a file of results', () => {
   it('is rejected if an earlier line is garbage, if it is another kind of file, or of another sweep', () => {
     const torn = fileWith(row(0));
     appendFileSync(torn, '{"hash":\n{}\n');
-    expect(() => readResults(torn)).toThrow('line 3 is none of it');
+    expect(() => readResults(torn)).toThrow('line 3 is not one of its rows');
     const other = newFile();
     for (const text of ['hello', 'hello\n', '{"schema":"hca-perf/1"}\n', '{"schema":"hca-sweep/1"}\n']) {
       writeFileSync(other, text);
-      expect(() => new ResultsFile(other, header)).toThrow('line 1 is none of it');
+      expect(() => new ResultsFile(other, header)).toThrow('line 1 is not one of its rows');
       expect(readFileSync(other, 'utf8')).toBe(text);
     }
     const file = fileWith(row(0));
