@@ -16,6 +16,7 @@ export { limitOrphan, segmentArrived } from './segment-input.ts';
 export { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 export {
   type Arrival,
+  type ConnectionState,
   type Keepalive,
   plainTcp,
   type ReceivedBytes,

@@ -1,7 +1,15 @@
 /** Interface of this room: see README.md. */
 
 export { Inbound, Outbound } from './both-ways.ts';
-export { tagOf } from './frame-headers.ts';
+export {
+  fillIpChecksum,
+  fillTransportChecksum,
+  isFragment,
+  isIpChecksumRight,
+  isTransportChecksumRight,
+  type PacketPlaces,
+  tagOf,
+} from './frame-headers.ts';
 export { FrameReceiver } from './frame-receiver.ts';
 export { FrameRequests } from './frame-requests.ts';
 export { FrameTransmitter } from './frame-transmitter.ts';

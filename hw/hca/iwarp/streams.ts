@@ -18,7 +18,10 @@ export type StreamEnd = typeof TcpEvent.CLOSED | typeof TcpEvent.RESET | typeof 
 export interface RdmaStream {
   /** Receives the bytes of the stream, in order, in the memory of {@link TcpStreams.hold}. */
   readonly reader: FpduReader;
-  /** True while the RDMA side has no place for another segment: the engine's receiver stalls until {@link TcpStreams.placed}. */
+  /**
+   * True while the RDMA side has no place for another segment: the engine receives nothing until {@link TcpStreams.placed}. It must not
+   * wait for anything that the engine sends or receives. A segment that closes a gap hands over all that follow it in one call.
+   */
   readonly isBusy: boolean;
   /** {@link TcpStreams.hasRoom} has returned false, and returns true now. */
   writable(cycle: Cycles): void;
@@ -59,9 +62,9 @@ export interface TcpStreams {
   open(connection: number, lengthBytes: number): SendSegment;
   /** Appends a filled segment to the stream. The order of the calls is the order of the bytes. */
   send(connection: number, segment: SendSegment, lengthBytes: number, cycle: Cycles): void;
-  /** Gives an open segment back unsent. */
+  /** Gives an open segment back unsent, also of a connection that has ended. No DMA read into it may be under way. */
   discard(connection: number, segment: SendSegment): void;
-  /** Sends FIN after everything sent. */
+  /** Sends FIN after everything that {@link send} has appended. */
   close(connection: number, cycle: Cycles): void;
   /** Sends RST; the stream is detached and not called again. RESET is reported to software. */
   abort(connection: number, cycle: Cycles): void;
@@ -74,6 +77,8 @@ export interface TcpStreams {
   /**
    * Within a call of a reader: keeps the memory in which the byte at `at` of `bytes` lies until {@link release} of the returned name, once
    * for each call. Bytes stay readable after a call only when they are held.
+   * @returns -1 for bytes that are in no buffer of the engine: an FPDU that the reader has gathered of several segments. They are copied
+   *   by whoever needs them later.
    */
   hold(bytes: Uint8Array, at: number): number;
   release(name: number): void;

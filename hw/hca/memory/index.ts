@@ -25,6 +25,7 @@ export {
 } from './page-faults.ts';
 export {
   type ContextUser,
+  contextUsers,
   PORT_COMPLETION,
   PORT_COUNT,
   PORT_RECEIVE_FETCH,

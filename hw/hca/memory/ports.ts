@@ -36,6 +36,8 @@ interface UsersByKind {
   readonly cqc: 'completion';
   readonly srqc: 'receiveFetch';
   readonly eqc: 'eventWriter';
+  /** Contexts of TCP connections: see ../iwarp/tcp. */
+  readonly auxc: 'tcpReceive' | 'tcpSend';
 }
 export type ContextKind = keyof UsersByKind;
 export type ContextUser<K extends ContextKind> = UsersByKind[K];
@@ -46,4 +48,5 @@ export const contextUsers: { readonly [K in ContextKind]: Readonly<Record<Contex
   cqc: { completion: PORT_COMPLETION },
   srqc: { receiveFetch: PORT_RECEIVE_FETCH },
   eqc: { eventWriter: 0 },
+  auxc: { tcpReceive: 0, tcpSend: 1 },
 };

@@ -1,0 +1,937 @@
+/**
+ * The TCP engine: works on one segment or one connection at a time.
+ *
+ *   port ─► frames arrived ─► context on chip? ─► transport (protocol/tcp) ─► bytes to software or to the QP's reader
+ *                                                      │
+ *   commands, RDMA side, timers ─► attention ─► context on chip? ─► output ─► frames ─► TcpTransmitter ─► port
+ *
+ * Both sides have turns; one that waits for a context, or for the RDMA side, does not hold up the other. The state of all connections is in
+ * the table; the context cache decides which of them count as on chip. What is sent for a connection is formed in the cycles that its segment
+ * or its turn takes. Deadlines are events that only call the connection to attention: the work is done at an edge.
+ *
+ * Software that has named a number of connections in INIT_HCA has given the card all TCP of its port: the card answers a segment without a
+ * connection by RST. Before, and with other software, such frames go to the rings. Sources: RFC 9293, 3.5 and 3.10; RFC 6528 for initial
+ * sequence numbers.
+ */
+import { TcpEvent, tcpContext } from '../../../../abi/index.ts';
+import { type Cycles, NEVER, psPerUs } from '../../../../base/index.ts';
+import {
+  deadlinesDue,
+  Flag,
+  isAfter,
+  isWindowWorthAnnouncing,
+  newSegmentFields,
+  output,
+  type SegmentFields,
+  segmentArrived,
+  sendReset,
+  sendSyn,
+  sequenceAdd,
+} from '../../../../protocol/tcp/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+  stallReasons,
+} from '../../../../sim/index.ts';
+import { ETHERNET_FCS_BYTES } from '../../../../wire/index.ts';
+import { tagOf } from '../../frames/index.ts';
+import {
+  type ContextCache,
+  type ContextMemory,
+  type ContextPort,
+  type ContextUser,
+  contextUsers,
+} from '../../memory/index.ts';
+import type { HcaConfig } from '../../parameters.ts';
+import type { EthernetAttachment } from '../../port/index.ts';
+import type { IwarpConfig } from '../iwarp-parameters.ts';
+import type { StreamEnd } from '../streams.ts';
+import { CardConnection, type ConnectionHost, noPayload, type TcpOpening } from './card-connection.ts';
+import type { ConnectionIndex } from './connection-index.ts';
+import type { Listener } from './listener.ts';
+import { CardSegment, type SegmentMemory } from './segment-memory.ts';
+import type { TcpEvents } from './tcp-events.ts';
+import { FrameReader, FrameWriter, type SegmentAddresses, segmentHeadersBytes } from './tcp-frames.ts';
+import type { TcpTable } from './tcp-table.ts';
+import type { TcpTransmitter } from './tcp-transmitter.ts';
+
+const stalls = stallReasons('context', 'placement');
+const { context: STALL_CONTEXT, placement: STALL_PLACEMENT } = stalls;
+/** Answers of a turn beside a reason to stall. */
+const NOTHING = -1;
+const DONE = -2;
+/** The fifos that a connection may be in, as bits. */
+const ATTENDED = 1;
+const THROTTLED = 2;
+const AWAITS_MEMORY = 4;
+
+const MAC_BYTES = 6;
+/** RFC 6528: a clock of 4 us, and a step for each connection (as Linux' hash differs for each). */
+const sequenceUnitUs = 4;
+const sequenceStep = 64_000;
+/** A timer that is further away is looked at before. */
+const timerMaxPs = 3_600_000_000 * psPerUs;
+
+/** Segments and frames by what became of them. */
+export interface TcpEngineCounters {
+  received: number;
+  sent: number;
+  /** With a wrong checksum, or a header that is not whole. */
+  damaged: number;
+  /** While the port was not open. */
+  portClosed: number;
+  /** Without a connection or a listener. */
+  unmatched: number;
+  /** SYNs beyond a backlog, or for which no number was free. */
+  refusedSyns: number;
+  resetsSent: number;
+}
+
+export interface TcpEnginePorts {
+  readonly transmitter: TcpTransmitter;
+  readonly events: TcpEvents;
+  /** Takes the frames that are not the engine's. */
+  readonly frameReceiver: { frameArrived(slot: number): void };
+}
+
+/** Parts of the device that {@link TcpEngine} uses. */
+export interface TcpEngineSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'receiveLatencyCycles' | 'receiveBytesPerCycle' | 'transmitLatencyCycles'>;
+  readonly iwarp: IwarpConfig;
+  readonly ethernet: EthernetAttachment;
+  readonly address: { readonly isActive: boolean };
+  readonly contextMemory: Pick<ContextMemory, 'contextAddress'>;
+  readonly table: TcpTable;
+  readonly index: ConnectionIndex;
+  readonly contexts: ContextCache<ContextUser<'auxc'>>;
+  readonly sendMemory: SegmentMemory;
+  readonly reorderMemory: SegmentMemory;
+  /** Where frames are formed. */
+  readonly frameBytes: Uint8Array;
+}
+
+export class TcpEngine implements ConnectionHost {
+  readonly account = new BlockAccount('tcpEngine', stalls);
+  readonly counters: TcpEngineCounters = {
+    ...{ received: 0, sent: 0, damaged: 0, portClosed: 0, unmatched: 0, refusedSyns: 0, resetsSent: 0 },
+  };
+  readonly #setup: TcpEngineSetup;
+  readonly #receiveContexts: ContextPort;
+  readonly #sendContexts: ContextPort;
+  readonly #stage: number;
+  readonly #timerHandler: number;
+  readonly #localMac: Uint8Array;
+  readonly #arrived: Fifo;
+  readonly #attention: Fifo;
+  readonly #throttled: Fifo;
+  readonly #poolWaiters: Fifo;
+  /** By slot, in which of the fifos above it is. */
+  readonly #places: Uint8Array;
+  /** Reads the frames that arrive, and the one that is worked on. */
+  readonly #arrivals: FrameReader;
+  readonly #reader: FrameReader;
+  readonly #writer: FrameWriter;
+  readonly #segment = newSegmentFields();
+  /** Payload of the segment that is being worked on, in the buffer of the port. */
+  readonly #payload: CardSegment;
+  /** That segment lies in the memory for reordering, and may be kept. */
+  #mayKeep = false;
+  /** The head of {@link #arrived} has been read, and waits for a context or the RDMA side. */
+  #isRead = false;
+  #isReceiveTurn = true;
+  /** Cycles that the present turn takes so far. */
+  #busyCycles = 0;
+  #openedCount = 0;
+  /** Connections that have ended in the present turn, and those that have more room. */
+  readonly #ended: CardConnection[] = [];
+  readonly #roomy: CardConnection[] = [];
+  /** Connections that software has released before the end of their TIME_WAIT, the oldest first. */
+  readonly #waitingOut = new Set<CardConnection>();
+  /** By the name of a buffer, how often it is held; and whether a slot of the port is still the engine's. */
+  readonly #holds: Int32Array;
+  readonly #isOwn: Uint8Array;
+  #ports!: TcpEnginePorts;
+
+  constructor(setup: TcpEngineSetup) {
+    const { lp, domain, ethernet, table, contexts, reorderMemory, frameBytes } = setup;
+    const { port, side } = ethernet;
+    this.#setup = setup;
+    this.#receiveContexts = contexts.port(contextUsers.auxc.tcpReceive);
+    this.#sendContexts = contexts.port(contextUsers.auxc.tcpSend);
+    this.#localMac = macBytesOf(side.mac);
+    this.#places = new Uint8Array(table.capacity);
+    this.#arrivals = new FrameReader(port.rxBytes);
+    this.#reader = new FrameReader(port.rxBytes);
+    this.#writer = new FrameWriter(frameBytes);
+    this.#payload = new CardSegment(port.rxBytes, 0);
+    const names = port.slotCount + reorderMemory.segments.length;
+    this.#holds = new Int32Array(names);
+    this.#isOwn = new Uint8Array(names);
+    const fifoOf = (name: string, capacity: number, whenFull: string): Fifo =>
+      new Fifo({ name, capacity, whenFull });
+    const once = 'never: each connection waits once';
+    this.#arrived = fifoOf(
+      'segments',
+      port.slotCount,
+      'never: the wire port drops what it has no buffer for',
+    );
+    this.#attention = fifoOf('connections to attend to', table.capacity, once);
+    this.#throttled = fifoOf('connections that wait for the transmitter', table.capacity, once);
+    this.#poolWaiters = fifoOf('connections that wait for memory', table.capacity, once);
+    this.#timerHandler = lp.queue.addHandler((slot) => this.#timerDue(slot));
+    this.#stage = domain.addStage(this.#run, this);
+    lp.addTimeKeeper({ rebase: (ps) => this.#rebaseTimes(ps) });
+  }
+
+  connect(ports: TcpEnginePorts): void {
+    this.#ports = ports;
+  }
+
+  wake(cycle: Cycles): void {
+    this.#setup.domain.wake(this.#stage, cycle);
+  }
+
+  /** A full fifo of frames has room again. */
+  transmitSpace(): void {
+    while (!this.#throttled.isEmpty) this.#callToAttention(this.#popOf(this.#throttled, THROTTLED));
+  }
+
+  /** The wire port has a frame in this slot, whole. */
+  frameArrived(slot: number): void {
+    const { lp, domain, config, ethernet, table } = this.#setup;
+    const { port, side } = ethernet;
+    const { rxBytes } = port;
+    const at = port.frameStart(slot);
+    const bytes = port.frameBytes(slot);
+    if (table.count === 0 || !this.#isForPort(at) || !this.#arrivals.find(at, bytes))
+      return this.#ports.frameReceiver.frameArrived(slot);
+    const { longestBytes } = side.steering;
+    side.statistics.received.count(rxBytes, at, tagOf(rxBytes, at), bytes + ETHERNET_FCS_BYTES, longestBytes);
+    const { receiveLatencyCycles, receiveBytesPerCycle } = config;
+    const cycle =
+      domain.clock.cycleAfter(lp.nowPs) + receiveLatencyCycles + Math.ceil(bytes / receiveBytesPerCycle);
+    this.#arrived.push(slot, cycle);
+    this.wake(cycle);
+  }
+
+  /** A connection has work: it gets a turn. */
+  attend({ slot }: CardConnection): void {
+    this.#callToAttention(slot);
+  }
+
+  // ---- connections come and go ----
+
+  /**
+   * Opens a connection, actively or for a listener.
+   * @returns undefined when all numbers are in use, or the entry of the number has no memory
+   */
+  open(
+    opening: TcpOpening,
+    bytes: Uint8Array,
+    addresses: SegmentAddresses,
+    listener: Listener | undefined,
+  ): CardConnection | undefined {
+    const { table, index, iwarp, ethernet } = this.#setup;
+    const slot = this.takeSlot(bytes);
+    if (slot === -1) return undefined;
+    const headers = segmentHeadersBytes(addresses.isIpv6);
+    const connection = new CardConnection({
+      host: this,
+      config: iwarp,
+      slot,
+      number: table.numberOf[slot]!,
+      opening,
+      addresses,
+      initialSequence: this.#nextInitialSequence(),
+      segmentBytes: Math.min(opening.maxSegmentBytes, ethernet.side.mtuBytes - headers),
+      listener,
+    });
+    table.rows[slot] = connection;
+    index.add(connection);
+    connection.isSynDue = true;
+    connection.state = listener === undefined ? 'SYN_SENT' : 'SYN_RECEIVED';
+    this.attend(connection);
+    return connection;
+  }
+
+  /** Takes a number whose context begins with these bytes. @returns its slot or -1 */
+  takeSlot(bytes: Uint8Array): number {
+    const { table, contexts, contextMemory } = this.#setup;
+    let slot = table.takeNumber();
+    if (slot === -1 && this.#endOldestWait()) slot = table.takeNumber();
+    if (slot === -1) return -1;
+    if (contextMemory.contextAddress('auxc', table.numberOf[slot]!) < 0) {
+      table.free(slot);
+      return -1;
+    }
+    contexts.forget(slot);
+    table.bytes.set(bytes.subarray(0, table.contextBytes), table.offsetOf(slot));
+    return slot;
+  }
+
+  /** The card's side of the addresses of a connection. */
+  get localMac(): Uint8Array {
+    return this.#localMac;
+  }
+
+  /** Software gives the number of an ended connection back. In TIME_WAIT the number stays in use until that is over. */
+  release(connection: CardConnection): void {
+    if (connection.state === 'CLOSED') return this.#free(connection);
+    connection.isReleased = true;
+    this.#waitingOut.add(connection);
+  }
+
+  /** Software stops listening: connections that it has not learnt of are reset. */
+  releaseListener(listener: Listener): void {
+    const { table, index, contexts } = this.#setup;
+    index.unlisten(listener);
+    for (const slot of table.liveSlots()) {
+      const row = table.rows[slot];
+      if (row instanceof CardConnection && row.listener === listener && !row.isKnown) this.abort(row);
+    }
+    contexts.forget(listener.slot);
+    table.free(listener.slot);
+  }
+
+  /** The connection sends RST, if its peer knows of it, and ends. */
+  abort(connection: CardConnection): void {
+    connection.isAbortDue = true;
+    this.attend(connection);
+  }
+
+  /** FIN is sent after everything queued. */
+  finish(connection: CardConnection): void {
+    if (connection.isFinQueued) return;
+    if (connection.state === 'ESTABLISHED') connection.state = 'FIN_WAIT_1';
+    else if (connection.state === 'CLOSE_WAIT') connection.state = 'LAST_ACK';
+    else return;
+    connection.isFinQueued = true;
+    this.attend(connection);
+  }
+
+  /** Software learns of a connection that a listener has accepted. */
+  acceptReported({ listener }: CardConnection): void {
+    if (listener !== undefined) listener.unknownCount--;
+  }
+
+  endReported(connection: CardConnection): void {
+    connection.isEndReported = true;
+  }
+
+  // ---- memory ----
+
+  /** Whether a segment of so many bytes may be taken; if not, {@link RdmaStream.writable} follows. */
+  hasRoom(connection: CardConnection, lengthBytes: number): boolean {
+    if (this.#isRoomFor(connection, lengthBytes)) return true;
+    if (this.#setup.sendMemory.isFull) this.#pushTo(this.#poolWaiters, AWAITS_MEMORY, connection.slot, 0);
+    connection.wantsRoom = true;
+    return false;
+  }
+
+  /** Whether so many bytes of software may be taken now, as segments of full size. */
+  hasRoomFor({ chargedBytes, segmentBytes }: CardConnection, lengthBytes: number): boolean {
+    const { sendMemory, iwarp } = this.#setup;
+    const freeCount = sendMemory.segments.length - sendMemory.heldCount;
+    return (
+      chargedBytes + lengthBytes <= iwarp.connectionBytes &&
+      Math.ceil(lengthBytes / segmentBytes) <= freeCount
+    );
+  }
+
+  /** Software has read bytes: the peer is told of the room when that is worth a segment. */
+  windowOpened(connection: CardConnection): void {
+    if (connection.isOver || !isWindowWorthAnnouncing(connection)) return;
+    connection.isAckDue = true;
+    this.attend(connection);
+  }
+
+  /** Takes a segment of the retransmission memory, for a connection that has room. */
+  takeSegment(connection: CardConnection, lengthBytes: number): CardSegment {
+    const segment = this.#setup.sendMemory.take();
+    segment.owner = connection;
+    segment.chargedBytes = lengthBytes;
+    connection.chargedBytes += lengthBytes;
+    return segment;
+  }
+
+  /** Appends a filled segment to what the connection sends. */
+  append(connection: CardConnection, segment: CardSegment, lengthBytes: number): void {
+    segment.length = lengthBytes;
+    segment.sequence = connection.queueEnd;
+    connection.sendQueue.push(segment);
+    connection.queueEnd = sequenceAdd(connection.queueEnd, lengthBytes);
+    this.attend(connection);
+  }
+
+  /** A segment is acknowledged, or was never sent. */
+  releaseSent(segment: CardSegment): void {
+    const { owner, chargedBytes } = segment;
+    if (owner === undefined) return;
+    segment.owner = undefined;
+    owner.chargedBytes -= chargedBytes;
+    this.#setup.sendMemory.give(segment);
+    this.#roomy.push(owner);
+    this.wake(this.#setup.domain.cycle + 1);
+  }
+
+  releaseReceived(segment: CardSegment): void {
+    if (segment.place >= 0) this.#giveUp(this.#setup.ethernet.port.slotCount + segment.place);
+  }
+
+  /** Keeps a buffer in which the byte at `at` of `bytes` lies. @returns its name; -1: the bytes are nobody's, and stay as they are */
+  hold(bytes: Uint8Array, at: number): number {
+    const { ethernet, reorderMemory } = this.#setup;
+    const { port } = ethernet;
+    if (bytes === port.rxBytes) return this.#hold(Math.floor(at / port.frameStart(1)));
+    const place = bytes === reorderMemory.bytes ? reorderMemory.placeAt(at) : -1;
+    return place === -1 ? -1 : this.#hold(port.slotCount + place);
+  }
+
+  /** Buffers that may be in use, frames of rings among them. */
+  get receivePacketsMax(): number {
+    return this.#holds.length;
+  }
+
+  /** A holder has done with a buffer, or a ring with its frame: see {@link ReceiveBuffers}. */
+  consume(name: number): void {
+    if (name === -1) return;
+    if (this.#holds[name] !== 0 && --this.#holds[name]! > 0) return;
+    if (this.#isOwn[name] === 0) this.#freeBuffer(name);
+  }
+
+  // ---- the transport's owner: see ConnectionHost ----
+
+  nowPs(): number {
+    return this.#setup.lp.nowPs;
+  }
+
+  get transmitRoom(): number {
+    return this.#ports.transmitter.room;
+  }
+
+  get keptSegmentsMax(): number {
+    return this.#mayKeep ? this.#setup.reorderMemory.segments.length : 0;
+  }
+
+  transmit(connection: CardConnection, fields: SegmentFields, segment: CardSegment): void {
+    this.#send(connection, fields, segment);
+  }
+
+  throttle({ slot }: CardConnection): void {
+    this.#pushTo(this.#throttled, THROTTLED, slot, 0);
+  }
+
+  progressed(connection: CardConnection): void {
+    const { events } = this.#ports;
+    if (connection.state === 'CLOSED' || connection.state === 'SYN_RECEIVED') return;
+    if (!connection.isPassive && !connection.isEstablishedKnown) {
+      connection.isEstablishedKnown = true;
+      connection.beginsAfter(sequenceAdd(connection.received.next, -1));
+      events.post(connection, TcpEvent.ESTABLISHED);
+    }
+    const isReadable = connection.qpn === 0 && connection.received.readableBytes > 0;
+    if (isReadable && !connection.isReadableKnown) {
+      connection.isReadableKnown = true;
+      events.post(connection, TcpEvent.READABLE);
+    }
+    if (!connection.hasFin || connection.isCloseKnown) return;
+    connection.isCloseKnown = true;
+    events.post(connection, TcpEvent.PEER_CLOSED);
+    connection.stream?.peerClosed(this.#setup.domain.cycle);
+  }
+
+  accepted(connection: CardConnection): void {
+    connection.isKnown = true;
+    this.#ports.events.post(connection, TcpEvent.ACCEPTED);
+  }
+
+  waitsOut(connection: CardConnection): void {
+    this.#ended.push(connection);
+  }
+
+  ended(connection: CardConnection): void {
+    this.#setup.index.remove(connection);
+    this.#ended.push(connection);
+  }
+
+  // ---- state ----
+
+  /** Segments that have arrived and are not done with, and connections with work. */
+  get heldCount(): number {
+    return this.#arrived.count + this.#attention.count;
+  }
+
+  get fifos(): readonly Fifo[] {
+    return [this.#arrived, this.#attention, this.#throttled, this.#poolWaiters];
+  }
+
+  inspect(): BlockState {
+    const { table, sendMemory, reorderMemory } = this.#setup;
+    return {
+      connections: table.liveCount,
+      entries: table.count,
+      arrived: this.#arrived.values,
+      attention: this.#attention.values,
+      throttled: this.#throttled.values,
+      poolWaiters: this.#poolWaiters.values,
+      isRead: this.#isRead,
+      isReceiveTurn: this.#isReceiveTurn,
+      sendMemory: sendMemory.heldCount,
+      reorderMemory: reorderMemory.heldCount,
+      held: this.#holds.reduce((sum, count) => sum + count, 0),
+      waitingOut: this.#waitingOut.size,
+    };
+  }
+
+  reset(): void {
+    const { lp, table, index, contexts, sendMemory, reorderMemory, ethernet } = this.#setup;
+    for (const slot of table.liveSlots()) {
+      const row = table.rows[slot];
+      if (row instanceof CardConnection && row.timer !== 0) lp.queue.cancel(row.timer);
+    }
+    for (let slot = 0; slot < ethernet.port.slotCount; slot++)
+      if (this.#isOwn[slot] === 1 || this.#holds[slot] !== 0) ethernet.port.consume(slot);
+    while (!this.#arrived.isEmpty) {
+      const slot = this.#arrived.pop();
+      if (this.#isOwn[slot] === 0) ethernet.port.consume(slot);
+    }
+    this.#holds.fill(0);
+    this.#isOwn.fill(0);
+    for (const fifo of [this.#attention, this.#throttled, this.#poolWaiters]) fifo.clear();
+    this.#places.fill(0);
+    this.#ended.length = 0;
+    this.#roomy.length = 0;
+    this.#waitingOut.clear();
+    this.#isRead = false;
+    this.#isReceiveTurn = true;
+    this.#openedCount = 0;
+    table.clear();
+    index.clear();
+    contexts.reset();
+    sendMemory.reset();
+    reorderMemory.reset();
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const fifo of [this.#arrived, this.#attention]) fifo.rebase(cycles);
+  }
+
+  #rebaseTimes(ps: number): void {
+    for (const row of this.#setup.table.rows) {
+      if (!(row instanceof CardConnection)) continue;
+      row.rebase(ps);
+      row.timerPs -= ps;
+    }
+  }
+
+  // ---- turns ----
+
+  #run(cycle: Cycles): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    this.#busyCycles = 0;
+    const answer = this.#takeTurn(cycle);
+    this.#settle(cycle);
+    if (answer === DONE) {
+      this.account.serve(cycle, this.#busyCycles);
+      this.wake(cycle + this.#busyCycles);
+      return;
+    }
+    if (answer === NOTHING) this.account.rest(cycle);
+    else this.account.stall(cycle, answer);
+    this.#wakeForNext(cycle);
+  }
+
+  /** The side whose turn it is keeps it while it waits; meanwhile the other one works. */
+  #takeTurn(cycle: Cycles): number {
+    const isReceiveFirst = this.#isReceiveTurn;
+    const first = isReceiveFirst ? this.#receive(cycle) : this.#attend(cycle);
+    if (first === DONE) {
+      this.#isReceiveTurn = !isReceiveFirst;
+      return DONE;
+    }
+    const second = isReceiveFirst ? this.#attend(cycle) : this.#receive(cycle);
+    return second === DONE || first === NOTHING ? second : first;
+  }
+
+  /** Entries that can be seen later. */
+  #wakeForNext(cycle: Cycles): void {
+    for (const fifo of [this.#arrived, this.#attention])
+      if (!fifo.isEmpty && fifo.headCycle > cycle) this.wake(fifo.headCycle);
+  }
+
+  /** Works on the oldest segment. */
+  #receive(cycle: Cycles): number {
+    if (this.#arrived.headCycle > cycle) return NOTHING;
+    const slot = this.#arrived.head;
+    if (!this.#isRead && !this.#read(slot)) return DONE;
+    this.#isRead = true;
+    const connection = this.#setup.index.find(this.#reader);
+    if (connection !== undefined) {
+      if (!this.#receiveContexts.access(connection.slot, true)) return STALL_CONTEXT;
+      if (connection.stream?.isBusy === true) return STALL_PLACEMENT;
+    }
+    this.counters.received++;
+    this.#busyCycles = this.#passCycles(slot);
+    if (connection === undefined || this.#isReplaced(connection)) this.#strangerArrived();
+    else this.#segmentArrived(connection);
+    this.#finish();
+    return DONE;
+  }
+
+  /** Cycles that a received segment takes: its state, or its bytes on the path of the checksum. */
+  #passCycles(slot: number): number {
+    const { ethernet, iwarp } = this.#setup;
+    const { receiveCycles, bytesPerCycle } = iwarp;
+    return Math.max(receiveCycles, Math.ceil(ethernet.port.frameBytes(slot) / bytesPerCycle));
+  }
+
+  /** Reads the header of the segment in a slot. False: it is dropped. */
+  #read(slot: number): boolean {
+    const { ethernet, address } = this.#setup;
+    const { port } = ethernet;
+    const reader = this.#reader;
+    this.#isOwn[slot] = 1;
+    const isWhole = reader.find(port.frameStart(slot), port.frameBytes(slot)) && reader.read(this.#segment);
+    if (isWhole && address.isActive) return true;
+    if (isWhole) this.counters.portClosed++;
+    else this.counters.damaged++;
+    this.#busyCycles = this.#passCycles(slot);
+    this.#finish();
+    return false;
+  }
+
+  /** The oldest segment is worked off: its buffer is free unless the RDMA side holds it. */
+  #finish(): void {
+    this.#isRead = false;
+    this.#giveUp(this.#arrived.pop());
+  }
+
+  #segmentArrived(connection: CardConnection): void {
+    const payload = this.#payloadFor(connection, this.#reader);
+    segmentArrived<ConnectionHost, CardSegment>(this, connection, this.#segment, payload);
+    this.#mayKeep = false;
+    connection.countReceived();
+    this.#receiveContexts.used();
+    this.#setTimer(connection);
+  }
+
+  /** The payload where it lies; after a gap it is copied, so that it can be kept. */
+  #payloadFor(connection: CardConnection, { payloadAt, payloadBytes }: FrameReader): CardSegment {
+    const { reorderMemory, ethernet } = this.#setup;
+    const isEarly = payloadBytes > 0 && isAfter(this.#segment.sequence, connection.received.next);
+    if (isEarly && !reorderMemory.isFull && payloadBytes <= reorderMemory.placeBytes) {
+      const kept = reorderMemory.take();
+      this.#isOwn[ethernet.port.slotCount + kept.place] = 1;
+      kept.bytes.set(ethernet.port.rxBytes.subarray(payloadAt, payloadAt + payloadBytes), kept.start);
+      kept.length = payloadBytes;
+      this.#mayKeep = true;
+      return kept;
+    }
+    this.#payload.start = payloadAt;
+    this.#payload.length = payloadBytes;
+    return this.#payload;
+  }
+
+  /** A SYN with a later number ends a connection in TIME_WAIT (RFC 9293, 3.10.7.4). */
+  #isReplaced(connection: CardConnection): boolean {
+    const { flags, sequence } = this.#segment;
+    const isNewSyn =
+      connection.state === 'TIME_WAIT' &&
+      (flags & (Flag.SYN | Flag.RST | Flag.ACK)) === Flag.SYN &&
+      isAfter(sequence, connection.received.next);
+    if (isNewSyn) connection.end(this);
+    return isNewSyn;
+  }
+
+  /** A segment that belongs to no connection. */
+  #strangerArrived(): void {
+    const segment = this.#segment;
+    if ((segment.flags & Flag.RST) !== 0) return;
+    const listener = this.#setup.index.listenerAt(this.#reader.localPort);
+    const addresses = this.#reader.answerAddresses(
+      this.#localMac,
+      listener?.opening.hopLimit ?? answerHopLimit,
+    );
+    const isOpening = (segment.flags & (Flag.SYN | Flag.ACK)) === Flag.SYN;
+    if (!isOpening || listener?.isFor(addresses.localAddress) !== true) return this.#refuse(addresses);
+    if (listener.hasRoom) this.#accept(listener, addresses);
+    else this.counters.refusedSyns++;
+  }
+
+  /** A SYN that finds no number is dropped: the peer sends it again. */
+  #accept(listener: Listener, addresses: SegmentAddresses): void {
+    const { opening } = listener;
+    const { trafficClass } = opening;
+    const bytes = contextOfAccepted(opening, addresses);
+    const connection = this.open(opening, bytes, { ...addresses, trafficClass }, listener);
+    if (connection === undefined) {
+      this.counters.refusedSyns++;
+      return;
+    }
+    listener.unknownCount++;
+    connection.received.next = sequenceAdd(this.#segment.sequence, 1);
+    connection.beginsAfter(this.#segment.sequence);
+    connection.agree(this.#segment);
+    connection.sendWindow = this.#segment.window;
+  }
+
+  /** Answers with RST (RFC 9293, 3.5.2). */
+  #refuse(addresses: SegmentAddresses): void {
+    const { flags, acknowledgement, sequence } = this.#segment;
+    this.counters.unmatched++;
+    if (this.transmitRoom === 0) return;
+    const hasAck = (flags & Flag.ACK) !== 0;
+    const length =
+      this.#reader.payloadBytes + ((flags & Flag.SYN) !== 0 ? 1 : 0) + ((flags & Flag.FIN) !== 0 ? 1 : 0);
+    const fields = {
+      ...newSegmentFields(),
+      sequence: hasAck ? acknowledgement : 0,
+      acknowledgement: hasAck ? 0 : sequenceAdd(sequence, length),
+      flags: hasAck ? Flag.RST : Flag.RST | Flag.ACK,
+    };
+    this.counters.resetsSent++;
+    this.#send(addresses, fields, noPayload);
+  }
+
+  /** Gives a connection its turn. */
+  #attend(cycle: Cycles): number {
+    if (this.#attention.headCycle > cycle) return NOTHING;
+    const connection = this.#setup.table.rows[this.#attention.head];
+    if (connection instanceof CardConnection && !this.#sendContexts.access(connection.slot, true))
+      return STALL_CONTEXT;
+    this.#popOf(this.#attention, ATTENDED);
+    if (connection instanceof CardConnection) {
+      this.#work(connection);
+      this.#sendContexts.used();
+      this.#setTimer(connection);
+    }
+    if (this.#busyCycles === 0) this.#busyCycles = 1;
+    return DONE;
+  }
+
+  #work(connection: CardConnection): void {
+    const { state } = connection;
+    if (state === 'CLOSED') return;
+    if (connection.isAbortDue) {
+      if (state !== 'SYN_SENT' && state !== 'TIME_WAIT')
+        sendReset<ConnectionHost, CardSegment>(this, connection);
+      connection.fail(this, 'ECONNRESET');
+      return;
+    }
+    if (connection.isSynDue) {
+      this.#sendFirst(connection);
+      return;
+    }
+    if (connection.deadlinePs <= this.nowPs()) deadlinesDue<ConnectionHost, CardSegment>(this, connection);
+    if (isSynchronised(connection)) output<ConnectionHost, CardSegment>(this, connection);
+  }
+
+  /** The first SYN, or the first answer to one. Without room for the frame the connection is called again. */
+  #sendFirst(connection: CardConnection): void {
+    if (this.transmitRoom === 0) return this.throttle(connection);
+    connection.isSynDue = false;
+    connection.timedEnd = connection.sendNext;
+    connection.timedPs = this.nowPs();
+    sendSyn<ConnectionHost, CardSegment>(this, connection);
+    connection.armRetransmit();
+  }
+
+  #send(addresses: SegmentAddresses, fields: SegmentFields, segment: CardSegment): void {
+    const { domain, config, iwarp } = this.#setup;
+    const { transmitter } = this.#ports;
+    const { bytes, start, length } = segment;
+    const frameBytes = this.#writer.write(transmitter.nextFrameAt, addresses, fields, bytes, start, length);
+    this.#busyCycles += iwarp.sendCycles;
+    this.counters.sent++;
+    const isSentAgain = length > 0 && segment.isSent;
+    transmitter.formed(
+      frameBytes,
+      isSentAgain,
+      domain.cycle + this.#busyCycles + config.transmitLatencyCycles,
+    );
+  }
+
+  // ---- what follows a turn ----
+
+  #settle(cycle: Cycles): void {
+    for (let connection = this.#ended.shift(); connection !== undefined; connection = this.#ended.shift())
+      this.#settleEnd(connection, cycle);
+    for (let connection = this.#roomy.shift(); connection !== undefined; connection = this.#roomy.shift())
+      this.#offerRoom(connection, cycle);
+    while (!this.#poolWaiters.isEmpty && !this.#setup.sendMemory.isFull) {
+      const row = this.#setup.table.rows[this.#popOf(this.#poolWaiters, AWAITS_MEMORY)];
+      if (row instanceof CardConnection) this.#offerRoom(row, cycle);
+    }
+  }
+
+  /** The connection is in TIME_WAIT or CLOSED. */
+  #settleEnd(connection: CardConnection, cycle: Cycles): void {
+    const { stream, listener } = connection;
+    if (!connection.isKnown) {
+      listener!.unknownCount--;
+      return this.#free(connection);
+    }
+    if (connection.hasEnded) {
+      if (connection.isReleased) this.#free(connection);
+      return;
+    }
+    const event = endOf(connection);
+    connection.hasEnded = true;
+    connection.stream = undefined;
+    if (connection.received.readableBytes === 0) connection.received.clear();
+    this.#ports.events.post(connection, event);
+    stream?.ended(event, cycle);
+  }
+
+  #free(connection: CardConnection): void {
+    const { table, contexts } = this.#setup;
+    const { slot } = connection;
+    this.#waitingOut.delete(connection);
+    connection.received.clear();
+    this.#stopTimer(connection);
+    if (table.rows[slot] !== connection) return;
+    contexts.forget(slot);
+    // Its places in the fifos are passed over.
+    table.free(slot);
+  }
+
+  /** The oldest connection in TIME_WAIT gives its number up. */
+  #endOldestWait(): boolean {
+    const [oldest] = this.#waitingOut;
+    if (oldest === undefined) return false;
+    oldest.end(this);
+    this.#settle(this.#setup.domain.cycle);
+    return true;
+  }
+
+  #isRoomFor({ chargedBytes }: CardConnection, lengthBytes: number): boolean {
+    const { sendMemory, iwarp } = this.#setup;
+    const isWithin = chargedBytes === 0 || chargedBytes + lengthBytes <= iwarp.connectionBytes;
+    return isWithin && !sendMemory.isFull;
+  }
+
+  #offerRoom(connection: CardConnection, cycle: Cycles): void {
+    if (!connection.wantsRoom || !this.#isRoomFor(connection, connection.segmentBytes)) return;
+    connection.wantsRoom = false;
+    connection.stream?.writable(cycle);
+  }
+
+  /** Each slot is in each fifo once, whichever connection has it. */
+  #pushTo(fifo: Fifo, place: number, slot: number, cycle: Cycles): boolean {
+    if ((this.#places[slot]! & place) !== 0) return false;
+    this.#places[slot]! |= place;
+    fifo.push(slot, cycle);
+    return true;
+  }
+
+  #popOf(fifo: Fifo, place: number): number {
+    const slot = fifo.pop();
+    this.#places[slot]! &= ~place;
+    return slot;
+  }
+
+  #callToAttention(slot: number): void {
+    const { lp, domain } = this.#setup;
+    const cycle = domain.clock.cycleAfter(lp.nowPs);
+    if (this.#pushTo(this.#attention, ATTENDED, slot, cycle)) this.wake(cycle);
+  }
+
+  #hold(name: number): number {
+    this.#holds[name]!++;
+    return name;
+  }
+
+  /** The engine has done with a buffer. */
+  #giveUp(name: number): void {
+    this.#isOwn[name] = 0;
+    if (this.#holds[name] === 0) this.#freeBuffer(name);
+  }
+
+  #freeBuffer(name: number): void {
+    const { ethernet, reorderMemory } = this.#setup;
+    const { slotCount } = ethernet.port;
+    if (name < slotCount) ethernet.port.consume(name);
+    else reorderMemory.give(reorderMemory.segments[name - slotCount]!);
+  }
+
+  // ---- time ----
+
+  /** Sets the timer to the next deadline, if it is earlier than the timer. */
+  #setTimer(connection: CardConnection): void {
+    const { lp } = this.#setup;
+    const deadlinePs = Math.min(connection.deadlinePs, lp.nowPs + timerMaxPs);
+    if (connection.deadlinePs === NEVER || deadlinePs >= connection.timerPs) return;
+    this.#stopTimer(connection);
+    connection.timerPs = deadlinePs;
+    const atPs = Math.max(Math.ceil(deadlinePs), lp.nowPs);
+    connection.timer = lp.queue.schedule(atPs, this.#timerHandler, connection.slot);
+  }
+
+  #stopTimer(connection: CardConnection): void {
+    if (connection.timer !== 0) this.#setup.lp.queue.cancel(connection.timer);
+    connection.timer = 0;
+    connection.timerPs = NEVER;
+  }
+
+  /** A timer was set for an earlier deadline, or is due. */
+  #timerDue(slot: number): void {
+    const connection = this.#setup.table.rows[slot];
+    if (!(connection instanceof CardConnection)) return;
+    connection.timer = 0;
+    connection.timerPs = NEVER;
+    if (connection.deadlinePs <= this.nowPs()) this.attend(connection);
+    else this.#setTimer(connection);
+  }
+
+  #nextInitialSequence(): number {
+    const { lp, iwarp } = this.#setup;
+    const clock = Math.floor((lp.epochUs + Math.floor(lp.nowPs / psPerUs)) / sequenceUnitUs);
+    return (iwarp.firstSequence + clock + this.#openedCount++ * sequenceStep) % 2 ** 32;
+  }
+
+  #isForPort(at: number): boolean {
+    const { rxBytes } = this.#setup.ethernet.port;
+    for (let index = 0; index < MAC_BYTES; index++)
+      if (rxBytes[at + index] !== this.#localMac[index]) return false;
+    return true;
+  }
+}
+
+/** Past the handshake: it may send more than SYNs. */
+const isSynchronised = ({ state }: CardConnection): boolean =>
+  state !== 'SYN_SENT' && state !== 'SYN_RECEIVED' && state !== 'CLOSED';
+
+function endOf({ error }: CardConnection): StreamEnd {
+  if (error === undefined) return TcpEvent.CLOSED;
+  return error === 'ETIMEDOUT' ? TcpEvent.TIMED_OUT : TcpEvent.RESET;
+}
+
+/** Hop limit of a RST that answers for no connection: that of Linux. */
+const answerHopLimit = 64;
+
+const VLAN_ABSENT = -1;
+
+/** The context of a connection that a listener accepts: the listener's, between the addresses of the SYN. */
+function contextOfAccepted(opening: TcpOpening, addresses: SegmentAddresses): Uint8Array {
+  const { vlanTag, isIpv6, localAddress, remoteAddress, localPort, remotePort, remoteMac } = addresses;
+  return tcpContext.encode({
+    ...opening,
+    isIpv6: isIpv6 ? 1 : 0,
+    hasVlan: vlanTag === VLAN_ABSENT ? 0 : 1,
+    vlanTag: Math.max(vlanTag, 0),
+    ...{ remoteMac, localAddress, remoteAddress, localPort, remotePort },
+  });
+}
+
+function macBytesOf(mac: number): Uint8Array {
+  const bytes = new Uint8Array(MAC_BYTES);
+  for (let index = 0; index < MAC_BYTES; index++)
+    bytes[index] = Math.floor(mac / 2 ** (8 * (5 - index))) & 0xff;
+  return bytes;
+}

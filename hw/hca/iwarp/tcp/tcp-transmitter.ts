@@ -1,0 +1,178 @@
+/**
+ * Sends the frames that the TCP engine has formed, one at a time, in order. While the rings' transmitter has a frame, too, they send in
+ * turns. A full fifo of frames holds the engine back: connections that have something to send wait.
+ */
+import type { Cycles } from '../../../../base/index.ts';
+import {
+  BlockAccount,
+  type BlockState,
+  type ClockDomain,
+  Fifo,
+  type LogicalProcess,
+  stallReasons,
+} from '../../../../sim/index.ts';
+import { ETHERNET_FCS_BYTES, ETHERNET_FRAME_MIN_BYTES } from '../../../../wire/index.ts';
+import { tagOf } from '../../frames/index.ts';
+import type { HcaConfig } from '../../parameters.ts';
+import type { EthernetAttachment } from '../../port/index.ts';
+
+const stalls = stallReasons('wire', 'pause');
+const { wire: STALL_WIRE, pause: STALL_PAUSE } = stalls;
+
+export interface TcpTransmitterPorts {
+  readonly engine: {
+    /** A full fifo of frames has room again. */
+    transmitSpace(cycle: Cycles): void;
+  };
+  readonly frameTransmitter: {
+    /** A frame of a ring has been formed, and waits for the cable. */
+    readonly waitsForWire: boolean;
+  };
+}
+
+/** Parts of the device that {@link TcpTransmitter} uses. */
+export interface TcpTransmitterSetup {
+  readonly lp: LogicalProcess;
+  readonly domain: ClockDomain;
+  readonly config: Pick<HcaConfig, 'transmitPacketCycles' | 'transmitBytesPerCycle'>;
+  /** Frames that may wait. */
+  readonly frameCount: number;
+  readonly ethernet: EthernetAttachment;
+}
+
+export class TcpTransmitter {
+  readonly account = new BlockAccount('tcpTransmitter', stalls);
+  /** Frames are formed here, each in a place of its own. */
+  readonly bytes: Uint8Array;
+  readonly #lp: LogicalProcess;
+  readonly #domain: ClockDomain;
+  readonly #ethernet: EthernetAttachment;
+  readonly #placeBytes: number;
+  readonly #placeCount: number;
+  /** Bytes of the frame in each place, and whether it has a segment that was sent before. */
+  readonly #lengths: Int32Array;
+  readonly #isSentAgain: Uint8Array;
+  readonly #frames: Fifo;
+  readonly #packetCycles: number;
+  readonly #bytesPerCycle: number;
+  readonly #stage: number;
+  #nextPlace = 0;
+  /** A segment was the last to be sent, and a ring's frame has not had its turn. */
+  #wasSegment = false;
+  #ports!: TcpTransmitterPorts;
+
+  constructor({ lp, domain, config, frameCount, ethernet }: TcpTransmitterSetup) {
+    this.#lp = lp;
+    this.#domain = domain;
+    this.#ethernet = ethernet;
+    this.#placeBytes = Math.ceil(ethernet.port.frameBytesMax / 64) * 64;
+    this.#placeCount = frameCount;
+    this.bytes = new Uint8Array(frameCount * this.#placeBytes);
+    this.#lengths = new Int32Array(frameCount);
+    this.#isSentAgain = new Uint8Array(frameCount);
+    this.#frames = new Fifo({
+      name: 'frames of TCP',
+      capacity: frameCount,
+      whenFull: 'connections with something to send wait',
+    });
+    this.#packetCycles = config.transmitPacketCycles;
+    this.#bytesPerCycle = config.transmitBytesPerCycle;
+    this.#stage = domain.addStage(this.#run, this);
+  }
+
+  connect(ports: TcpTransmitterPorts): void {
+    this.#ports = ports;
+  }
+
+  /** Frames that may be formed now. */
+  get room(): number {
+    return this.#placeCount - this.#frames.count;
+  }
+
+  /** Where in {@link bytes} the next frame is formed. */
+  get nextFrameAt(): number {
+    return this.#nextPlace * this.#placeBytes;
+  }
+
+  /** The frame at {@link nextFrameAt} has been formed, and can be seen from `cycle` on. The caller has checked {@link room}. */
+  formed(lengthBytes: number, isSentAgain: boolean, cycle: Cycles): void {
+    const place = this.#nextPlace;
+    this.#lengths[place] = lengthBytes;
+    this.#isSentAgain[place] = isSentAgain ? 1 : 0;
+    this.#frames.push(place, cycle);
+    this.#nextPlace = (place + 1) % this.#placeCount;
+    this.#domain.wake(this.#stage, cycle);
+  }
+
+  wake(cycle: Cycles): void {
+    this.#domain.wake(this.#stage, cycle);
+  }
+
+  /** The wire port may take a frame again. */
+  spaceFreed(): void {
+    this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
+  }
+
+  /** Frames that have not been sent. */
+  get heldCount(): number {
+    return this.#frames.count;
+  }
+
+  get fifos(): readonly Fifo[] {
+    return [this.#frames];
+  }
+
+  inspect(): BlockState {
+    return { frames: this.#frames.values, wasSegment: this.#wasSegment };
+  }
+
+  reset(): void {
+    this.#frames.clear();
+    this.#nextPlace = 0;
+    this.#wasSegment = false;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#frames.rebase(cycles);
+  }
+
+  #run(cycle: Cycles): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    if (this.#frames.headCycle > cycle) {
+      this.account.rest(cycle);
+      if (!this.#frames.isEmpty) this.wake(this.#frames.headCycle);
+      return;
+    }
+    const { port } = this.#ethernet;
+    const place = this.#frames.head;
+    const lengthBytes = this.#lengths[place]!;
+    const passCycles = Math.max(Math.ceil(lengthBytes / this.#bytesPerCycle), this.#packetCycles);
+    const formedPs = this.#lp.nowPs + this.#domain.clock.durationPs(passCycles);
+    if (!port.canTransmit(formedPs))
+      return this.account.stall(cycle, port.isPaused ? STALL_PAUSE : STALL_WIRE);
+    if (this.#wasSegment && this.#ports.frameTransmitter.waitsForWire) {
+      this.#wasSegment = false;
+      this.wake(cycle + 1);
+      return this.account.stall(cycle, STALL_WIRE);
+    }
+    this.#wasSegment = true;
+    this.#send(place, lengthBytes, formedPs);
+    this.account.serve(cycle, passCycles);
+    const wasFull = this.#frames.isFull;
+    this.#frames.pop();
+    if (wasFull) this.#ports.engine.transmitSpace(cycle);
+    if (!this.#frames.isEmpty) this.wake(Math.max(cycle + passCycles, this.#frames.headCycle));
+  }
+
+  #send(place: number, lengthBytes: number, formedPs: number): void {
+    const { port, side } = this.#ethernet;
+    const at = place * this.#placeBytes;
+    const { frames } = port.transmitted;
+    port.send(this.bytes, at, lengthBytes, formedPs, this.#isSentAgain[place] === 1);
+    if (port.transmitted.frames === frames) return;
+    const wireBytes = Math.max(lengthBytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;
+    const { longestBytes } = side.steering;
+    side.statistics.transmitted.count(this.bytes, at, tagOf(this.bytes, at), wireBytes, longestBytes);
+  }
+}
