@@ -169,7 +169,13 @@ const roceMtuBytesMin = 352;
  */
 export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void {
   if (machine.adapter !== 'hca') return;
-  const { linkLayer, roce } = hca.capability;
+  const { linkLayer, roce, transport } = hca.capability;
+  if (transport === 'iwarp')
+    throw new ConfigurationError(
+      'hca.capability.transport',
+      transport,
+      'ibta: the RDMA side of iWARP is not connected to the TCP engine yet',
+    );
   if (linkLayer === 'infiniband' && roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
   if (linkLayer === 'infiniband') return;

@@ -22,6 +22,19 @@ export const capabilityParameters = {
     'interface sheet 3.7: flag 30 of a ConnectX-3, memory-management flag 19 of a ConnectX-3 Pro',
     'RDMA over ports of Ethernet: v1 in frames of its own, v2 beside it by IP and UDP. Ports of InfiniBand have none.',
   ),
+  transport: choice(
+    'ibta',
+    ['ibta', 'iwarp'],
+    'choice: a ConnectX-3 has IBTA alone (reference/iwarp-interface.md)',
+    'How connected QPs exchange messages: IBTA, over InfiniBand or as RoCE, or iWARP over TCP connections of the card, on ports of Ethernet.',
+  ),
+  logMaxTcpConnections: number(
+    12,
+    'log2',
+    [4, 16],
+    'estimate',
+    'With iWARP: TCP connections and listeners of the device.',
+  ),
   logMaxLsoBytes: number(
     0,
     'log2',

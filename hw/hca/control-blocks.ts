@@ -23,6 +23,7 @@ import type {
   Personality,
 } from './host-interface/index.ts';
 import { MulticastGroups } from './ibta/receiver/index.ts';
+import type { TcpControl } from './iwarp/tcp/index.ts';
 import type { DmaReads, DmaWrites, InterruptPort, SramAllocator } from './memory/index.ts';
 import {
   type FrameErrors,
@@ -91,6 +92,8 @@ interface ControlParts extends ControlSideSetup {
 interface Surroundings {
   readonly control: CommandSetPorts['control'];
   readonly dataPath: DataPathControl;
+  /** TCP connections of the card; left out without iWARP. */
+  readonly tcp?: TcpControl | undefined;
   /** The cache through which EQ contexts come; left out: all of them are on chip. */
   readonly contexts?: EventContexts | undefined;
   /** Blocks that stall while the fifo of events is full. */
@@ -127,9 +130,9 @@ export type ControlBlocks = Omit<ReturnType<typeof makeBlocks>, 'management'>;
 
 /** Wires of the blocks: from each port to the block that is called through it. */
 export function controlWires(b: ControlBlocks & Surroundings): Wires<ControlBlocks> {
-  const { control, dataPath, contexts, posters, events, drains, processor, moderation, commandSet } = b;
+  const { control, dataPath, tcp, contexts, posters, events, drains, processor, moderation, commandSet } = b;
   return {
-    commandSet: { control, dataPath, events, drains, processor, moderation },
+    commandSet: { control, dataPath, tcp, events, drains, processor, moderation },
     processor: { source: commandSet.source, commands: commandSet.commands, dma: b.commandDma, events },
     commandDma: { processor },
     drains: { dataPath, events },

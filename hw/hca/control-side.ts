@@ -20,11 +20,14 @@ import {
 } from './control-blocks.ts';
 import { EqTable, type EventContexts, type EventPoster, type EventWriter } from './events/index.ts';
 import type { DataPathControl } from './host-interface/index.ts';
+import type { TcpControl } from './iwarp/tcp/index.ts';
 import type { HcaPort } from './port/index.ts';
 import { ProtocolViolations } from './statistics/index.ts';
 
 export interface ControlSidePorts {
   readonly dataPath: DataPathControl;
+  /** TCP connections of the card; left out without iWARP. */
+  readonly tcp?: TcpControl | undefined;
   readonly device: {
     /** A reset was triggered through BAR0: the DMA engines drop what they hold. */
     deviceReset(cycle: Cycles): void;

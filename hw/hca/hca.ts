@@ -145,9 +145,13 @@ function ethernetHcaWires(
 }
 
 /** Traffic of the first port. */
-function carriedBy({ linkLayer, roce }: Pick<CapabilityConfig, 'linkLayer' | 'roce'>): Carried {
+function carriedBy({
+  linkLayer,
+  roce,
+  transport,
+}: Pick<CapabilityConfig, 'linkLayer' | 'roce' | 'transport'>): Carried {
   if (linkLayer !== 'ethernet') return 'packets';
-  return roce === 'none' ? 'frames' : 'both';
+  return roce === 'none' && transport === 'ibta' ? 'frames' : 'both';
 }
 
 export class Hca implements BarTarget {

@@ -6,7 +6,12 @@ import type { ChoiceParameter, FlagParameter, NumberParameter, Parameter } from 
 import { driverParameters } from '../../driver/index.ts';
 import { hostParameters } from '../../host/index.ts';
 import { dmaParameters } from '../../hw/dma/index.ts';
-import { capabilityParameters, controlParameters, hcaParameters } from '../../hw/hca/index.ts';
+import {
+  capabilityParameters,
+  controlParameters,
+  hcaParameters,
+  iwarpParameters,
+} from '../../hw/hca/index.ts';
 import { iommuParameters } from '../../hw/iommu/index.ts';
 import { nicFunctionParameters, nicParameters } from '../../hw/nic/index.ts';
 import {
@@ -36,7 +41,12 @@ export const parameterTree = {
     iommu: iommuParameters,
   },
   dma: dmaParameters,
-  hca: { ...hcaParameters, control: controlParameters, capability: capabilityParameters },
+  hca: {
+    ...hcaParameters,
+    control: controlParameters,
+    capability: capabilityParameters,
+    iwarp: iwarpParameters,
+  },
   nic: { ...nicParameters, function: nicFunctionParameters },
   systemDma: systemDmaParameters,
   wire: wireParameters,

@@ -60,6 +60,6 @@ function commandSetWires(b: Pick<CommandSetBlocks, 'hcr'> & CommandSetPorts): Wi
   return {
     registers: { control: b.control, hcr: b.hcr, moderation: b.moderation },
     hcr: { processor: b.processor },
-    state: { dataPath: b.dataPath, events: b.events, drains: b.drains },
+    state: { dataPath: b.dataPath, events: b.events, drains: b.drains, tcp: b.tcp },
   };
 }

@@ -12,6 +12,7 @@ import {
   qpEqe,
   srqEqe,
   tableChangeEqe,
+  tcpEqe,
 } from '../../../abi/index.ts';
 import { putAddress } from '../../../base/index.ts';
 import type { EventFormat } from '../host-interface/index.ts';
@@ -52,6 +53,14 @@ export const eventFormat: EventFormat = {
     fields.token.set(view, at, token);
   },
   port: (view, at, port) => portChangeEqe.fields.port.set(view, at, port),
+  tcpConnection: (view, at, { connection, listener, cookie, terminate, qpn }) => {
+    const { fields } = tcpEqe;
+    fields.connection.set(view, at, connection);
+    fields.listener.set(view, at, listener);
+    fields.cookie.set(view, at, cookie);
+    fields.terminate.set(view, at, terminate);
+    fields.qpn.set(view, at, qpn);
+  },
   portInfo: (view, at, info) => {
     const { fields } = portInfoChangeEqe;
     fields.port.set(view, at, info.port);

@@ -17,6 +17,7 @@ import { type Cycles, mask24, NEVER, passBit } from '../../../base/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { EventFormat } from '../host-interface/index.ts';
+import type { TcpReport } from '../iwarp/tcp/index.ts';
 import type { DmaWrites, PageRequest } from '../memory/index.ts';
 import type { Cqn, EqSlot, Qpn } from '../objects/index.ts';
 import { type ProtocolViolations, violation } from '../statistics/index.ts';
@@ -183,6 +184,12 @@ export class EventWriter {
   postPortTableChange(port: number, subtype: number, block: number, entryMask: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.PORT_MNG_CHG_EVENT, subtype, cycle);
     if (base >= 0) this.#format.portTable(this.#view, base, port, block, entryMask);
+  }
+
+  /** Something happened to a TCP connection. */
+  postTcpEvent(report: TcpReport, cycle: Cycles): void {
+    const base = this.#pushAsync(EventType.TCP, report.event, cycle);
+    if (base >= 0) this.#format.tcpConnection(this.#view, base, report);
   }
 
   /** Any other asynchronous event, without data. */

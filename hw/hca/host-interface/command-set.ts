@@ -8,6 +8,7 @@ import type { CapabilityConfig } from '../capabilities.ts';
 import type { CommandSource, Commands, ControlConfig, DrainWatch } from '../commands/index.ts';
 import type { EqTable, EventWriter } from '../events/index.ts';
 import type { MulticastGroups, SpecialQps } from '../ibta/receiver/index.ts';
+import type { TcpControl } from '../iwarp/tcp/index.ts';
 import type { ContextTable } from '../objects/index.ts';
 import type { HcaPort, ManagementAgents, NodeIdentity, SubnetAdministration } from '../port/index.ts';
 import type { ProtocolViolations } from '../statistics/index.ts';
@@ -40,6 +41,8 @@ export interface CommandSetPorts {
   readonly dataPath: DataPathControl;
   readonly events: EventWriter;
   readonly drains: Pick<DrainWatch, 'watch' | 'forget' | 'reset'>;
+  /** TCP connections of the card; undefined without iWARP. */
+  readonly tcp: TcpControl | undefined;
   readonly processor: {
     /** Software has posted a command. */
     posted(cycle: Cycles): void;

@@ -1,5 +1,6 @@
 /** EQEs as the event writer uses them. `at` is the place of an EQE that {@link EventFormat.begin} has begun. */
 import type { PortInfoReport } from '../events/index.ts';
+import type { TcpReport } from '../iwarp/tcp/index.ts';
 import type { PageRequest } from '../memory/index.ts';
 import type { Cqn, Qpn } from '../objects/index.ts';
 
@@ -23,6 +24,8 @@ export interface EventFormat {
   pageRequestSubtype(side: number, isWrite: boolean): number;
   pageRequest(view: DataView, at: number, request: PageRequest): void;
   port(view: DataView, at: number, port: number): void;
+  /** Something happened to a TCP connection; its kind is the event's subtype. */
+  tcpConnection(view: DataView, at: number, report: TcpReport): void;
   portInfo(view: DataView, at: number, info: PortInfoReport): void;
   portTable(view: DataView, at: number, port: number, block: number, entryMask: number): void;
 }

@@ -197,6 +197,7 @@ export const toyEvents: EventFormat = {
   pageRequestSubtype: (side) => side,
   pageRequest: (view, at, { token }) => putNumber(view, at, token),
   port: putNumber,
+  tcpConnection: () => undefined,
   portInfo: (view, at, { port }) => putNumber(view, at, port),
   portTable: putNumber,
 };

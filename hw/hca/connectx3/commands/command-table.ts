@@ -6,7 +6,15 @@
  */
 import { type CommandName, CommandStatus, commands } from '../../../../abi/index.ts';
 import type { Commands, ControlConfig, StartedCommand } from '../../commands/index.ts';
-import { type CommandRequest, demand, type OutImmediate, type Steps } from '../../commands/index.ts';
+import { type CommandRequest, demand, type OutImmediate, reject, type Steps } from '../../commands/index.ts';
+import {
+  closeTcp,
+  openTcp,
+  queryTcp,
+  receiveTcp,
+  sendTcp,
+  type TcpCommand,
+} from '../../iwarp/commands/index.ts';
 import {
   createCompletionQueue,
   destroyCompletionQueue,
@@ -39,6 +47,7 @@ import {
   unmapIcm,
 } from './firmware.ts';
 import { attachFlow, detachFlow } from './flow-steering.ts';
+import { readInBox, writeOutBox } from './mailboxes.ts';
 import {
   activateRegion,
   deactivateRegion,
@@ -78,6 +87,18 @@ interface Row {
   readonly needs: SystemPhase;
   readonly cost: Cost;
   readonly body: Body;
+}
+
+/** A command of TCP connections as one of this card. */
+function ofTcp(command: TcpCommand): Body {
+  return (device, request) => {
+    const { tcp, domain, ports } = device.parts;
+    if (tcp === undefined) return reject(CommandStatus.BAD_OP);
+    return command({ tcp, domain, portCount: ports.length }, request, {
+      readIn: (lengthBytes) => readInBox(request, lengthBytes),
+      writeOut: (bytes) => writeOutBox(request, bytes),
+    });
+  };
 }
 
 const row = (needs: SystemPhase, cost: Cost, body: Body): Row => ({ needs, cost, body });
@@ -152,7 +173,19 @@ const rows: { readonly [Name in CommandName]?: Row } = {
   '2ERR_QP': row(INITIALISED, 'queuePairCycles', failQueuePair),
   '2RST_QP': row(INITIALISED, 'queuePairCycles', resetQueuePair),
   QUERY_QP: row(INITIALISED, 'queryCycles', queryQueuePair),
+  OPEN_TCP: row(INITIALISED, 'queuePairCycles', ofTcp(openTcp)),
+  CLOSE_TCP: row(INITIALISED, 'queuePairCycles', ofTcp(closeTcp)),
+  SEND_TCP: row(INITIALISED, 'trivialCycles', ofTcp(sendTcp)),
+  RECEIVE_TCP: row(INITIALISED, 'trivialCycles', ofTcp(receiveTcp)),
+  QUERY_TCP: row(INITIALISED, 'queryCycles', ofTcp(queryTcp)),
 };
+
+/** Commands that only a card with iWARP has. */
+const tcpCommands: ReadonlySet<number> = new Set(
+  (['OPEN_TCP', 'CLOSE_TCP', 'SEND_TCP', 'RECEIVE_TCP', 'QUERY_TCP'] as const).map(
+    (name) => commands[name].opcode,
+  ),
+);
 
 /** Commands that only ports of Ethernet have. */
 const ethernetCommands: ReadonlySet<number> = new Set(
@@ -192,6 +225,7 @@ export class CommandTable implements Commands {
 
   #hasCommand(opcode: number): boolean {
     const { linkLayer } = this.#device.parts.capabilities;
+    if (tcpCommands.has(opcode)) return this.#device.parts.tcp !== undefined;
     return linkLayer === 'ethernet' || !ethernetCommands.has(opcode);
   }
 }

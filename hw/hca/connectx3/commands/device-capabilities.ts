@@ -21,6 +21,7 @@ import {
   queryDevCap,
   queryFw,
   queryPort,
+  tcpContext,
 } from '../../../../abi/index.ts';
 import { ConfigurationError } from '../../../../base/index.ts';
 import type { CapabilityConfig, capabilityParameters } from '../../capabilities.ts';
@@ -184,11 +185,27 @@ const routableRoceCapabilities = {
   memoryManagementFlags: (memoryManagementFlags | flagsOf(MemoryManagementFlag.ROCE_V1_V2)) >>> 0,
 };
 
+/** With iWARP they have connected QPs, whose connections are TCP's: see reference/iwarp-interface.md. */
+const iwarpCapabilities = {
+  ...ethernetCapabilities,
+  capabilityFlags:
+    ethernetFlags | capabilityFlagsOf(CapabilityFlag.RC, CapabilityFlag.SRQ, CapabilityFlag.MEM_WINDOW),
+  memoryManagementFlags,
+  extendedFlags: flagsOf(ExtendedFlag.FLOWSTATS_EN, ExtendedFlag.IWARP),
+};
+
 /** The memory-management flags of ports of Ethernet without RoCE. */
 const noMemoryManagement = { memoryManagementFlags: 0 };
 
 function linkLayerCapabilities(config: CapabilityConfig) {
   if (config.linkLayer === 'infiniband') return infinibandCapabilities;
+  if (config.transport === 'iwarp') {
+    const { logMaxTcpConnections } = config;
+    return withOffloads(
+      { ...iwarpCapabilities, auxcEntryBytes: auxcEntryBytesOf(config), logMaxTcpConnections },
+      config,
+    );
+  }
   const byRoce = { none: ethernetCapabilities, v1: roceCapabilities, v2: routableRoceCapabilities };
   return withOffloads({ ...noMemoryManagement, ...byRoce[config.roce] }, config);
 }
@@ -279,6 +296,10 @@ const otherLimits = (config: CapabilityConfig) => ({
   logMaxPds: config.logMaxPds,
   maxIcmBytes: 1n << BigInt(config.logMaxIcmBytes),
 });
+
+/** Bytes of an entry of the table auxc, which holds the contexts of TCP connections with iWARP. */
+export const auxcEntryBytesOf = ({ transport }: Pick<CapabilityConfig, 'transport'>): number =>
+  transport === 'iwarp' ? tcpContext.sizeBytes : icmTables.auxc.entryBytes;
 
 const entrySizes = {
   rdmarcEntryBytes: icmTables.rdmarc.entryBytes,

@@ -26,7 +26,7 @@ export interface DeviceSetup extends CommandSetParts {
   readonly icm: IcmMap;
 }
 
-export type DeviceStatePorts = Pick<CommandSetPorts, 'dataPath' | 'events' | 'drains'>;
+export type DeviceStatePorts = Pick<CommandSetPorts, 'dataPath' | 'events' | 'drains' | 'tcp'>;
 
 export type DeviceParts = DeviceSetup & DeviceStatePorts;
 

@@ -23,6 +23,7 @@ import {
 } from '../../commands/index.ts';
 import {
   adapterReport,
+  auxcEntryBytesOf,
   capabilityReport,
   firmwareReport,
   hasFlowCounters,
@@ -175,7 +176,7 @@ export function* initialise(device: DeviceState, request: CommandRequest): Steps
   const box = yield* readInBox(request, initHca.sizeBytes);
   const profile = initHca.decode(box);
   checkProfile(device, profile);
-  const places = placesOf(profile);
+  const places = placesOf(device, profile);
   checkPlaces(device, places);
   icm.placeTables(places);
   device.profileBytes = box.slice();
@@ -183,6 +184,7 @@ export function* initialise(device: DeviceState, request: CommandRequest): Steps
   device.groups.setHeadCount(2 ** profile.logMcgHashEntries);
   const isManaged = profile.deviceManagedSteering === 1;
   for (const { ethernet } of device.parts.ports) ethernet?.steering.manage(isManaged);
+  device.parts.tcp?.place(profile.logTcpConnections === 0 ? 0 : 2 ** profile.logTcpConnections);
   device.phase = SystemPhase.INITIALISED;
   return undefined;
 }
@@ -199,6 +201,8 @@ function checkProfile(device: DeviceState, profile: HcaProfile): void {
   demand(profile.logEqs <= capabilities.logMaxEqs, CommandStatus.BAD_PARAM);
   demand(profile.logDmpts <= capabilities.logMaxMpts, CommandStatus.BAD_PARAM);
   demand(profile.logRdmarcPerQp <= capabilities.logMaxResponderReads, CommandStatus.BAD_PARAM);
+  if (capabilities.transport === 'iwarp')
+    demand(profile.logTcpConnections <= capabilities.logMaxTcpConnections, CommandStatus.BAD_PARAM);
   checkSteering(device, profile);
   demand(profile.systemEqs === 0, CommandStatus.BAD_PARAM);
   demand(profile.counters === 0 || hasFlowCounters(capabilities), CommandStatus.BAD_PARAM);
@@ -261,17 +265,21 @@ function checkPlaces(device: DeviceState, places: ReturnType<typeof placesOf>): 
   }
 }
 
-function placesOf(profile: HcaProfile) {
+function placesOf({ parts: { capabilities } }: DeviceState, profile: HcaProfile) {
   const place = (base: bigint, entryBytes: number, logEntries: number) => ({
     base: Number(base),
     entryBytes,
     logEntries,
   });
-  const { qpc, auxc, altc, rdmarc, srqc, cqc, eqc, dmpt, mtt } = icmTables;
+  const { qpc, altc, rdmarc, srqc, cqc, eqc, dmpt, mtt } = icmTables;
   const steering = steeringTableOf(profile);
   return {
     qpc: place(profile.qpcBase, qpc.entryBytes, profile.logQps),
-    auxc: place(profile.auxcBase, auxc.entryBytes, profile.logQps),
+    auxc: place(
+      profile.auxcBase,
+      auxcEntryBytesOf(capabilities),
+      capabilities.transport === 'iwarp' ? profile.logTcpConnections : profile.logQps,
+    ),
     altc: place(profile.altcBase, altc.entryBytes, profile.logQps),
     rdmarc: place(profile.rdmarcBase, rdmarc.entryBytes, profile.logQps + profile.logRdmarcPerQp),
     srqc: place(profile.srqcBase, srqc.entryBytes, profile.logSrqs),

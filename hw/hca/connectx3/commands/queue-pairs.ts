@@ -27,6 +27,7 @@ import {
   sqdEventRequest,
 } from '../../../../abi/index.ts';
 import { mask24, viewOf } from '../../../../base/index.ts';
+import type { CapabilityConfig } from '../../capabilities.ts';
 import { type CommandRequest, demand, reject, type Steps, until } from '../../commands/index.ts';
 import type { Qpn, QpTable } from '../../objects/index.ts';
 import { logPageBytesMax, logPageBytesOf } from '../queue-pages.ts';
@@ -113,6 +114,9 @@ const servicesOffered: readonly number[] = [
 
 /** The rings of an Ethernet port are MLX, which is all that it offers without RoCE. */
 const servicesOf = ({ parts: { capabilities } }: DeviceState): readonly number[] =>
+  capabilities.transport === 'iwarp' ? [ServiceType.MLX, ServiceType.RC] : servicesWith(capabilities);
+
+const servicesWith = (capabilities: CapabilityConfig): readonly number[] =>
   capabilities.linkLayer === 'ethernet' && capabilities.roce === 'none' ? [ServiceType.MLX] : servicesOffered;
 
 /** A ring has no MTU of packets. */

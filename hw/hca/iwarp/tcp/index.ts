@@ -11,3 +11,4 @@ export {
 } from './tcp-blocks.ts';
 export type { TcpControl } from './tcp-control.ts';
 export type { TcpEventSink, TcpReport } from './tcp-events.ts';
+export { type TcpSideSite, tcpSide } from './tcp-side.ts';

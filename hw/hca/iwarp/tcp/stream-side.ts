@@ -110,7 +110,7 @@ export class StreamSide implements TcpStreams {
   }
 
   release(name: number): void {
-    this.#engine.consume(name);
+    this.#engine.release(name);
   }
 
   placed(cycle: Cycles): void {

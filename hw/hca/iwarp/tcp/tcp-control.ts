@@ -108,7 +108,7 @@ export class TcpControl {
   }
 
   release(row: CardConnection | Listener): void {
-    if (row instanceof CardConnection) this.#engine.release(row);
+    if (row instanceof CardConnection) this.#engine.forgetEnded(row);
     else this.#engine.releaseListener(row);
   }
 

@@ -280,7 +280,7 @@ export class TcpEngine implements ConnectionHost {
   }
 
   /** Software gives the number of an ended connection back. In TIME_WAIT the number stays in use until that is over. */
-  release(connection: CardConnection): void {
+  forgetEnded(connection: CardConnection): void {
     if (connection.state === 'CLOSED') return this.#free(connection);
     connection.isReleased = true;
     this.#waitingOut.add(connection);
@@ -392,15 +392,9 @@ export class TcpEngine implements ConnectionHost {
     return place === -1 ? -1 : this.#hold(port.slotCount + place);
   }
 
-  /** Buffers that may be in use, frames of rings among them. */
-  get receivePacketsMax(): number {
-    return this.#holds.length;
-  }
-
-  /** A holder has done with a buffer, or a ring with its frame: see {@link ReceiveBuffers}. */
-  consume(name: number): void {
-    if (name === -1) return;
-    if (this.#holds[name] !== 0 && --this.#holds[name]! > 0) return;
+  /** A holder has done with a buffer. */
+  release(name: number): void {
+    if (name === -1 || --this.#holds[name]! > 0) return;
     if (this.#isOwn[name] === 0) this.#freeBuffer(name);
   }
 

@@ -1,0 +1,43 @@
+/**
+ * The TCP engine as a part of a transport: the device hands it to the transport of iWARP, which knows its blocks by these functions alone.
+ */
+import type { ContextMemory, ContextMisses, SramAllocator } from '../../memory/index.ts';
+import type { EngineBlocks, EngineParts } from '../../transport/index.ts';
+import type { IwarpConfig } from '../iwarp-parameters.ts';
+import type { TcpStreams } from '../streams.ts';
+import { makeTcpBlocks, type TcpBlocks, tcpWires } from './tcp-blocks.ts';
+import type { TcpEventSink } from './tcp-events.ts';
+
+/** The device around the engine, in addition to what all parts of a transport get. */
+export interface TcpSideSite {
+  readonly iwarp: IwarpConfig;
+  readonly contextMemory: ContextMemory;
+  readonly sram: SramAllocator;
+  /** Port 1. */
+  readonly address: { readonly isActive: boolean };
+  /** Connections and listeners that the device may have. */
+  readonly connectionsMax: number;
+  readonly eventQueues: TcpEventSink;
+  /** See ContextCacheSetup. */
+  readonly misses?: ContextMisses | undefined;
+}
+
+export const tcpSide = (site: TcpSideSite) => ({
+  /** @throws RangeError on a device whose ports are of InfiniBand */
+  makeBlocks({ lp, domain, config, dmaRead, dmaWrite, ethernet }: EngineParts): TcpBlocks {
+    if (ethernet === undefined) throw new RangeError('TCP on a port of InfiniBand');
+    return makeTcpBlocks({ ...site, lp, domain, config, dmaRead, dmaWrite, ethernet });
+  },
+  streamsOf: ({ tcpStreams }: TcpBlocks): TcpStreams => tcpStreams,
+  /** What takes frames from the port, and what waits for room in it. */
+  portEndsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => ({ frameSink: tcpEngine, link: tcpTransmitter }),
+  /** The wires of the engine, in addition to those of the RDMA side. */
+  wires<Rdma extends object>(
+    blocks: TcpBlocks,
+    { frameTransmitter, frameReceiver }: EngineBlocks,
+    rdma: Rdma,
+  ): Rdma & ReturnType<typeof tcpWires> {
+    const { eventQueues } = site;
+    return { ...rdma, ...tcpWires(blocks, { eventQueues, frameTransmitter, frameReceiver }) };
+  },
+});
