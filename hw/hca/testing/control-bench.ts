@@ -22,6 +22,7 @@ import { ControlSide } from '../control-side.ts';
 import type { EventPoster } from '../events/index.ts';
 import type { DataPathControl } from '../host-interface/data-path-control.ts';
 import type { EventFormat } from '../host-interface/index.ts';
+import type { TcpControl } from '../iwarp/tcp/tcp-control.ts';
 import { type KeyEntry, type KeySteps, type KeyStores, releaseRegion } from '../keys/index.ts';
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { ContextTable } from '../objects/context-table.ts';
@@ -260,6 +261,7 @@ export class ControlBench {
     subnetNodes: readonly number[] = [0, 1],
     link: Partial<LinkTraffic['config']> = {},
     events?: EventFormat,
+    tcpOf?: (bench: ControlBench) => TcpControl,
   ) {
     this.cable.config = { ...this.cable.config, ...link };
     this.config = { ...defaultsOf(controlParameters), ...quickCosts, ...config };
@@ -286,6 +288,7 @@ export class ControlBench {
     });
     this.control.connect({
       dataPath: this.dataPath,
+      tcp: tcpOf?.(this),
       device: this,
       contexts: this.contexts,
       posters: this.posters,

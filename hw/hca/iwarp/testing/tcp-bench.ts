@@ -41,14 +41,15 @@ import {
 import { type IwarpConfig, iwarpParameters } from '../iwarp-parameters.ts';
 import { makeTcpBlocks, type TcpBlocks, tcpWires } from '../tcp/tcp-blocks.ts';
 import type { TcpReport } from '../tcp/tcp-events.ts';
+import { TestStream } from './test-stream.ts';
 
 const contextBase = 0x10_0000;
 const sramBytes = 4 << 20;
 const psPerUs = 1_000_000;
 const connectionsMax = 64;
 
-/** What happens to the frame of this number, counted from 1 in each direction: nothing, if undefined. */
-export type FrameFate = (ordinal: number, bytes: Uint8Array) => 'lost' | 'doubled' | 'damaged' | undefined;
+/** What a cable does to a frame. A late one follows the next frame of its direction; of a damaged one a bit of its last byte is wrong. */
+export type Fate = 'lost' | 'doubled' | 'damaged' | 'late' | 'carried';
 
 export interface TcpBenchOptions {
   readonly iwarp?: Partial<IwarpConfig>;
@@ -76,6 +77,10 @@ export class TcpNode {
   readonly sent: { readonly atPs: number; readonly bytes: Uint8Array }[] = [];
   readonly address = { isActive: true };
   hasEventRoom = true;
+  /** Fate of a frame that leaves, counted from 1. */
+  fateOf: (ordinal: number, bytes: Uint8Array) => Fate = () => 'carried';
+  /** A frame of a ring waits for the cable. */
+  waitsForWire = false;
   readonly number: number;
   readonly #actions: (() => void)[] = [];
   readonly #stage: number;
@@ -112,7 +117,7 @@ export class TcpNode {
       blocks,
       tcpWires(blocks, {
         eventQueues: this,
-        frameTransmitter: { waitsForWire: false },
+        frameTransmitter: this,
         frameReceiver: { frameArrived: (slot) => this.#ringFrame(slot) },
       }),
     );
@@ -121,7 +126,7 @@ export class TcpNode {
       sender: blocks.tcpTransmitter,
       link: { linkChanged: () => undefined },
     });
-    this.#noteSent();
+    this.#interceptSent();
     this.#stage = domain.addStage(this.#perform, this);
     blocks.tcpControl.place(connectionsMax);
   }
@@ -157,11 +162,26 @@ export class TcpNode {
     this.port.consume(slot);
   }
 
-  #noteSent(): void {
-    this.port.tap = {
-      packetPassed: (direction, atPs, bytes, from, lengthBytes) => {
-        if (direction === 'outbound') this.sent.push({ atPs, bytes: bytes.slice(from, from + lengthBytes) });
-      },
+  /** Notes each frame that leaves, and has it meet its fate. */
+  #interceptSent(): void {
+    const { port } = this;
+    const send = port.send.bind(port);
+    let late: (() => void) | undefined;
+    port.send = (source, at, lengthBytes, fromPs, isSentAgain) => {
+      const bytes = source.slice(at, at + lengthBytes);
+      this.sent.push({ atPs: this.lp.nowPs, bytes });
+      const fate = this.fateOf(this.sent.length, bytes);
+      const again = late;
+      late = undefined;
+      if (fate === 'late' && again === undefined) {
+        late = () => send(bytes, 0, lengthBytes, this.lp.nowPs, isSentAgain);
+        return;
+      }
+      const carried = bytes.slice();
+      if (fate === 'damaged') carried[lengthBytes - 1]! ^= 4;
+      if (fate !== 'lost') send(carried, 0, lengthBytes, fromPs, isSentAgain);
+      if (fate === 'doubled') send(carried, 0, lengthBytes, fromPs, isSentAgain);
+      again?.();
     };
   }
 
@@ -281,6 +301,24 @@ export class TcpBench {
     return this.command(node, openTcp, 0, OpenTcp.CONNECT, tcpContext.encode(context));
   }
 
+  /** Makes the connection one of FPDUs at a node. */
+  async attach(node: TcpNode, connection: number, qpn = 0x40): Promise<TestStream> {
+    const { tcpStreams } = node.blocks;
+    const stream = new TestStream(tcpStreams, connection, node.number);
+    let isAttached: boolean | undefined;
+    node.act(() => {
+      isAttached = tcpStreams.attach(connection, qpn, stream, node.domain.cycle);
+    });
+    await this.until(() => isAttached !== undefined);
+    if (isAttached !== true) throw new Error(`connection ${connection} takes no stream`);
+    return stream;
+  }
+
+  /** Has a stream send segments of these lengths. */
+  start(node: TcpNode, stream: TestStream, lengths: readonly number[]): void {
+    node.act(() => stream.start(lengths, node.domain.cycle));
+  }
+
   /** A connection from a to b. @returns its numbers at both */
   async connected(changes: Initial<typeof tcpContext> = {}): Promise<{ client: number; server: number }> {
     if (this.b.blocks.tcpEngine.inspect()['connections'] === 0)
@@ -319,6 +357,10 @@ export class TcpBench {
 
   close(node: TcpNode, connection: number, form: CloseTcp = CloseTcp.ORDERLY): Promise<Outcome> {
     return this.command(node, closeTcp, connection, form);
+  }
+
+  terminate(node: TcpNode, connection: number, error: number): Promise<Outcome> {
+    return this.command(node, closeTcp, connection, CloseTcp.TERMINATE, undefined, error);
   }
 
   async query(node: TcpNode, connection: number): Promise<Decoded<typeof tcpContext>> {
