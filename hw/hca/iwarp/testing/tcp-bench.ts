@@ -129,6 +129,13 @@ export class TcpNode {
     this.#interceptSent();
     this.#stage = domain.addStage(this.#perform, this);
     blocks.tcpControl.place(connectionsMax);
+    domain.addEdgeKeeper(this);
+  }
+
+  /** As the data path does. */
+  rebase(_ps: number, cycles: number): void {
+    for (const account of this.accounts) account.rebase(cycles);
+    for (const block of Object.values(this.blocks)) if ('rebase' in block) block.rebase(cycles);
   }
 
   /** Does something at an edge. */
@@ -322,7 +329,7 @@ export class TcpBench {
   /** A connection from a to b. @returns its numbers at both */
   async connected(changes: Initial<typeof tcpContext> = {}): Promise<{ client: number; server: number }> {
     if (this.b.blocks.tcpEngine.inspect()['connections'] === 0)
-      await this.listen(this.b, { ...changes, isIpv6: 0, cookie: 0x2222 });
+      await this.listen(this.b, { ...changes, isIpv6: 0, localPort: 7, cookie: 0x2222 });
     const { out: client } = await this.connect(this.a, changes);
     const known = this.b.reports.length;
     const isAccepted = (): boolean =>
