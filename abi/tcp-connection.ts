@@ -119,7 +119,7 @@ export const TcpEvent = {
   PEER_CLOSED: 4,
   /** Ended in agreement: both FINs are acknowledged. TIME_WAIT is the card's affair. */
   CLOSED: 5,
-  /** The peer answered with RST, before or after it was established: see `reason`. */
+  /** A RST ended it: the peer's, before or after it was established, or this card's when software aborted it. */
   RESET: 6,
   /** The peer has not answered, after all retries that the context allows. */
   TIMED_OUT: 7,

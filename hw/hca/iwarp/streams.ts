@@ -77,8 +77,8 @@ export interface TcpStreams {
   /**
    * Within a call of a reader: keeps the memory in which the byte at `at` of `bytes` lies until {@link release} of the returned name, once
    * for each call. Bytes stay readable after a call only when they are held.
-   * @returns -1 for bytes that are in no buffer of the engine: an FPDU that the reader has gathered of several segments. They are copied
-   *   by whoever needs them later.
+   * @returns -1 for bytes that are in no buffer of the engine: an FPDU that the reader has gathered of several segments. Copy them
+   *   if they are needed later.
    */
   hold(bytes: Uint8Array, at: number): number;
   release(name: number): void;
