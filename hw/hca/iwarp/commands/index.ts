@@ -1,11 +1,2 @@
-/** Interface of this room: see ../README.md. */
-export {
-  closeTcp,
-  type Mailboxes,
-  openTcp,
-  queryTcp,
-  receiveTcp,
-  sendTcp,
-  type TcpCommand,
-  type TcpCommandParts,
-} from './tcp-commands.ts';
+/** Interface of this room: see README.md. */
+export { closeTcp, openTcp, queryTcp, receiveTcp, sendTcp, type TcpCommand } from './tcp-commands.ts';

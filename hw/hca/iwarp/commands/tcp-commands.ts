@@ -15,7 +15,7 @@ import { type CommandRequest, demand, type OutImmediate, reject, type Steps } fr
 import { CardConnection, type Listener, type TcpControl, type TcpOpening } from '../tcp/index.ts';
 
 /** What the commands use of the card. */
-export interface TcpCommandParts {
+interface TcpCommandParts {
   readonly tcp: TcpControl;
   readonly portCount: number;
   readonly domain: { readonly cycle: number };

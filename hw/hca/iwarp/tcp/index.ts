@@ -1,14 +1,7 @@
 /** Interface of this room: see README.md. */
 export { CardConnection, type TcpOpening } from './card-connection.ts';
 export type { Listener } from './listener.ts';
-export {
-  makeTcpBlocks,
-  type TcpBlocks,
-  type TcpSite,
-  type TcpSurroundings,
-  tcpSramBytes,
-  tcpWires,
-} from './tcp-blocks.ts';
+export { type TcpBlocks, tcpSramBytes } from './tcp-blocks.ts';
 export type { TcpControl } from './tcp-control.ts';
-export type { TcpEventSink, TcpReport } from './tcp-events.ts';
-export { type TcpSideSite, tcpSide } from './tcp-side.ts';
+export type { TcpReport } from './tcp-events.ts';
+export { tcpSide } from './tcp-side.ts';

@@ -1,6 +1,7 @@
 /** The engine as a block: contexts on chip, frames that are not its own, reset, epochs, the other users of the port, hostile frames. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CommandStatus } from '../../../../abi/command-status.ts';
 import { CloseTcp, TcpState, tcpContext } from '../../../../abi/tcp-connection.ts';
 import { readFrame } from '../testing/segment-reader.ts';
 import { macBytesOf, TcpBench } from '../testing/tcp-bench.ts';
@@ -105,6 +106,54 @@ describe('frames that are not of its connections', () => {
     const answer = readFrame(bench.b.sent.at(-1)!.bytes);
     expect(answer).toMatchObject({ flags: 'R', sequence: readFrame(last).acknowledgement, wrong: [] });
     expect(bench.b.blocks.tcpEngine.counters).toMatchObject({ unmatched: 1, resetsSent: 1 });
+  });
+});
+
+describe('segments that are wrong', () => {
+  it.each<[string, (frame: Uint8Array) => void]>([
+    ['a wrong checksum of IPv4', (frame) => frame.set([frame[24]! ^ 1], 24)],
+    ['a wrong checksum of TCP', (frame) => frame.set([frame[50]! ^ 1], 50)],
+    ['a header that is shorter than 20 bytes', (frame) => frame.set([0x40], 46)],
+    ['a header that is longer than the segment', (frame) => frame.set([0xf0], 46)],
+  ])('are dropped and counted: %s', async (_, change) => {
+    const bench = await TcpBench.open();
+    await bench.connected();
+    const frame = bench.a.sent.at(-1)!.bytes.slice();
+    change(frame);
+    if (frame[46] !== 0x50) sumAgain(frame);
+    const { length } = bench.b.sent;
+    bench.a.act(() => bench.a.port.send(frame, 0, frame.length));
+    await bench.run(10);
+    expect(bench.b.blocks.tcpEngine.counters.damaged).toBe(1);
+    expect([bench.b.sent.length, bench.b.port.heldFrames]).toEqual([length, 0]);
+  });
+});
+
+describe('SEND_TCP', () => {
+  it('beyond the room of the send buffer changes nothing; bytes are cut into segments of full size', async () => {
+    const bench = await TcpBench.open({ iwarp: { connectionBytes: 2048 } });
+    const { client, server } = await bench.connected({ maxSegmentBytes: 400 });
+    bench.b.address.isActive = false;
+    const statuses: number[] = [];
+    for (let count = 0; count < 3; count++)
+      statuses.push((await bench.send(bench.a, client, bytesOf(1000, count))).status);
+    expect(statuses).toEqual([CommandStatus.OK, CommandStatus.OK, CommandStatus.EXCEED_LIM]);
+    bench.b.address.isActive = true;
+    const all = await bench.receiveAll(bench.b, server, 2000);
+    expect(all).toEqual(Uint8Array.of(...bytesOf(1000, 0), ...bytesOf(1000, 1)));
+    const lengths = new Set(bench.a.sent.map(({ bytes }) => readFrame(bytes).payload.length));
+    expect([...lengths].sort()).toEqual([0, 200, 400]);
+  });
+
+  it('is for streams of software, as RECEIVE_TCP is; a Terminate has 16 bits', async () => {
+    const bench = await TcpBench.open();
+    const { client, server } = await bench.connected();
+    await bench.attach(bench.a, client);
+    expect((await bench.send(bench.a, client, bytesOf(4))).status).toBe(CommandStatus.BAD_RES_STATE);
+    await expect(bench.receive(bench.a, client)).rejects.toThrow(`status ${CommandStatus.BAD_RES_STATE}`);
+    expect((await bench.terminate(bench.a, client, 0x1_0000)).status).toBe(CommandStatus.BAD_PARAM);
+    await bench.close(bench.b, server);
+    expect((await bench.send(bench.b, server, bytesOf(4))).status).toBe(CommandStatus.BAD_RES_STATE);
   });
 });
 

@@ -9,7 +9,7 @@ import { makeTcpBlocks, type TcpBlocks, tcpWires } from './tcp-blocks.ts';
 import type { TcpEventSink } from './tcp-events.ts';
 
 /** The device around the engine, in addition to what all parts of a transport get. */
-export interface TcpSideSite {
+interface TcpSideSite {
   readonly iwarp: IwarpConfig;
   readonly contextMemory: ContextMemory;
   readonly sram: SramAllocator;

@@ -56,7 +56,7 @@ export interface TcpBenchOptions {
   readonly ethernet?: Partial<EthernetConfig>;
 }
 
-export const macOf = (node: number): number => 0x0002_c912_3400 + node;
+const macOf = (node: number): number => 0x0002_c912_3400 + node;
 export const macBytesOf = (node: number): Uint8Array => Uint8Array.of(0, 2, 0xc9, 0x12, 0x34, node);
 export const ipv4Of = (node: number): Uint8Array =>
   Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, node);

@@ -13,7 +13,7 @@ import { makeTcpBlocks, tcpWires } from '../tcp/tcp-blocks.ts';
 import type { TcpControl } from '../tcp/tcp-control.ts';
 
 /** Contexts of TCP, in the part of the chunk of EQ contexts that no EQ uses. */
-export const auxcBase = icmBase.eqc + 0x2_0000;
+const auxcBase = icmBase.eqc + 0x2_0000;
 const sramBytes = 2 << 20;
 
 function tcpOf(bench: ControlBench): TcpControl {
