@@ -105,6 +105,7 @@ it('the wires of the control side lead to blocks that there are, and each port i
   checkWires(controlWires, () => new ControlBench().control.blocks, [
     'control',
     'dataPath',
+    'tcp',
     'contexts',
     'posters',
   ]);

@@ -192,6 +192,11 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
     this.#countedTo = this.received.next;
   }
 
+  override rebase(ps: number): void {
+    super.rebase(ps);
+    this.timerPs -= ps;
+  }
+
   // What the transport asks of its owner.
 
   nowPs(): number {

@@ -517,11 +517,7 @@ export class TcpEngine implements ConnectionHost {
   }
 
   #rebaseTimes(ps: number): void {
-    for (const row of this.#setup.table.rows) {
-      if (!(row instanceof CardConnection)) continue;
-      row.rebase(ps);
-      row.timerPs -= ps;
-    }
+    for (const row of this.#setup.table.rows) if (row instanceof CardConnection) row.rebase(ps);
   }
 
   // ---- turns ----
