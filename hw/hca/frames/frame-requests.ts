@@ -2,8 +2,9 @@
  * The rings of an Ethernet port as the requester uses them instead of a transport: a frame has no number and no answer, and its
  * message is complete when it has left.
  */
+import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
-import type { QueuePair } from '../objects/index.ts';
+import type { QueuePair, SendRecord } from '../objects/index.ts';
 import type { PacketSlot } from '../packets/index.ts';
 import { NOT_PARKED } from '../send-queue/index.ts';
 import type { RequestTransport, SentMessages } from '../transport/index.ts';
@@ -20,8 +21,9 @@ export class FrameRequests implements RequestTransport {
     return NOT_PARKED;
   }
 
-  messageBytesMax({ messageBytesMax }: QueuePair): number {
-    return messageBytesMax;
+  /** The decoder compares an LSO with limits of its own. */
+  refusalOf({ messageBytesMax }: QueuePair, { opcode, messageBytes }: SendRecord): number {
+    return opcode !== WqeOpcode.LSO && messageBytes > messageBytesMax ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
   }
 
   /** Bytes of the longest frame: those of an LSO are as long as its WQE says. */
@@ -32,6 +34,12 @@ export class FrameRequests implements RequestTransport {
   begin(): boolean {
     return true;
   }
+
+  hasRoom(): boolean {
+    return true;
+  }
+
+  opened(): void {}
 
   /** The requester has written all bytes of the frame. */
   seal(): void {}

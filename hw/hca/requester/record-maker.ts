@@ -3,7 +3,7 @@
  * appends it to the QP's list. The record names the rule that the WQE breaks, if any; the requester acts on it.
  */
 
-import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
+import { WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
 import type { SendFormat } from '../host-interface/index.ts';
 import {
@@ -16,7 +16,6 @@ import {
 } from '../objects/index.ts';
 import type { RequestTransport } from '../transport/index.ts';
 
-const { LOCAL_LENGTH_ERR } = CqeSyndrome;
 const { LSO, NOP } = WqeOpcode;
 
 /** Parts of the device that {@link RecordMaker} uses. */
@@ -42,11 +41,11 @@ export class RecordMaker {
   make(pair: QueuePair, line: WqeLine, at: number, transport: RequestTransport, cycle: Cycles): SendRecord {
     const request = this.#records.allocate();
     const syndrome = this.#sends.decode(at, line, request, pair);
-    // The decoder has compared an LSO with limits of its own.
-    const isTooLong = request.opcode !== LSO && request.messageBytes > transport.messageBytesMax(pair);
-    request.syndrome = syndrome === 0 && isTooLong ? LOCAL_LENGTH_ERR : syndrome;
+    request.syndrome = syndrome === 0 ? transport.refusalOf(pair, request) : syndrome;
     const hasPackets = request.syndrome === 0 && request.opcode !== NOP && request.isKeyOperation === 0;
-    request.packetCount = hasPackets ? this.#packetsOf(request, transport.packetBytes(pair)) : 0;
+    request.packetCount = hasPackets
+      ? this.#packetsOf(request, transport.packetBytes(pair, request.opcode))
+      : 0;
     if (hasPackets && !transport.begin(pair, request)) {
       this.#records.release(request);
       return noRecord;

@@ -126,6 +126,13 @@ export class RequestPackets {
     return this.#wanted;
   }
 
+  /** Whether the packet of `request` at which the QP's cursor stands is open, or the transport has room for it. */
+  mayOpen(pair: QueuePair, request: SendRecord, transport: RequestTransport): boolean {
+    if (this.#open !== undefined) return true;
+    const packetBytes = transport.packetBytes(pair, request.opcode);
+    return transport.hasRoom(pair, request, payloadOf(request, pair.packetCursor * packetBytes, packetBytes));
+  }
+
   /** Makes the packet of `request` at which the QP's cursor stands, and has `transport` write its headers. */
   send(pair: QueuePair, request: SendRecord, transport: RequestTransport, cycle: Cycles): MemoryAnswer {
     let packet = this.#open;
@@ -137,11 +144,13 @@ export class RequestPackets {
       this.#filled = 0;
       this.#headerBytes = 0;
       const packetBytes =
-        request.opcode === LSO ? this.#beginSegment(request, packet) : transport.packetBytes(pair);
+        request.opcode === LSO
+          ? this.#beginSegment(request, packet)
+          : transport.packetBytes(pair, request.opcode);
       packet.index = pair.packetCursor;
       packet.firstByte = packet.index * packetBytes;
-      const left = request.messageBytes - packet.firstByte;
-      this.#wanted = request.isReadOrAtomic === 1 ? 0 : left < packetBytes ? left : packetBytes;
+      this.#wanted = payloadOf(request, packet.firstByte, packetBytes);
+      transport.opened(packet, pair, request, this.#wanted);
     }
     const gathered =
       request.isInline === 1
@@ -277,4 +286,15 @@ export class RequestPackets {
     this.#open = undefined;
     if (packet.pendingReads === 0) this.#transmitter.wake(packet.readyCycle);
   }
+}
+
+/** Payload bytes of the packet that begins with this byte of the message. */
+function payloadOf(
+  { isReadOrAtomic, messageBytes }: SendRecord,
+  firstByte: number,
+  packetBytes: number,
+): number {
+  const left = messageBytes - firstByte;
+  if (isReadOrAtomic === 1) return 0;
+  return left < packetBytes ? left : packetBytes;
 }

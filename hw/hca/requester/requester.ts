@@ -356,7 +356,13 @@ export class Requester {
       }
     }
     const request = pair.recordCursor;
-    const sent = this.#packets.send(pair, request, this.#transportOf(pair), cycle);
+    const transport = this.#transportOf(pair);
+    if (!this.#packets.mayOpen(pair, request, transport)) {
+      this.#parkForWindow(pair);
+      this.#active = undefined;
+      return busyCycles;
+    }
+    const sent = this.#packets.send(pair, request, transport, cycle);
     if (sent === WAIT) return this.#waitBehind(busyCycles, cycle);
     if (sent !== DONE) return busyCycles + this.#leavePacket(sent, pair, request, cycle);
     this.#afterPacket(pair, request, cycle);
@@ -418,8 +424,7 @@ export class Requester {
     }
     const request = this.#maker.make(pair, line, at, this.#transportOf(pair), cycle);
     if (request === noRecord) {
-      this.#scheduler.park(pair, PARKED_TRANSPORT_WINDOW);
-      if (!this.#behindWindow.includes(pair)) this.#behindWindow.push(pair);
+      this.#parkForWindow(pair);
       return NOTHING;
     }
     if (request.isKeyOperation === 1 && request.syndrome === 0) this.#keys.add(pair, cycle);
@@ -433,6 +438,11 @@ export class Requester {
     pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;
     if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
     return DONE;
+  }
+
+  #parkForWindow(pair: QueuePair): void {
+    this.#scheduler.park(pair, PARKED_TRANSPORT_WINDOW);
+    if (!this.#behindWindow.includes(pair)) this.#behindWindow.push(pair);
   }
 
   /** Whether a QP waits for the transport's window; forgets those that do no longer. */

@@ -8,7 +8,7 @@
  *     key       R_Key                          0
  *     address   where the payload goes         0
  */
-import { ReceiveOpcode } from '../../../abi/cqe.ts';
+import { CqeSyndrome, ReceiveOpcode } from '../../../abi/cqe.ts';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { Cycles, Wide } from '../../../base/index.ts';
 import { BlockAccount, type ClockDomain, stallReasons } from '../../../sim/index.ts';
@@ -93,8 +93,8 @@ class ToyRequests implements RequestTransport<ToyPacket>, RequestLifecycle {
     return NOT_PARKED;
   }
 
-  messageBytesMax(): number {
-    return MESSAGE_BYTES_MAX;
+  refusalOf(_pair: QueuePair, { messageBytes }: SendRecord): number {
+    return messageBytes > MESSAGE_BYTES_MAX ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
   }
 
   packetBytes(): number {
@@ -110,6 +110,12 @@ class ToyRequests implements RequestTransport<ToyPacket>, RequestLifecycle {
     underWay[slot]! += packetCount;
     return true;
   }
+
+  hasRoom(): boolean {
+    return true;
+  }
+
+  opened(): void {}
 
   seal(packet: ToyPacket, _pair: QueuePair, request: SendRecord): void {
     const isWrite = request.opcode === WqeOpcode.RDMA_WRITE;

@@ -15,16 +15,23 @@ export interface RequestTransport<Packet extends PacketSlot = PacketSlot> {
    * The transport unparks the QP.
    */
   reasonToPark(pair: QueuePair, opcode: number): number;
-  /** Longest message of `pair` in bytes; a longer one completes with a local length error. */
-  messageBytesMax(pair: QueuePair): number;
-  /** Payload bytes of each packet of a message but the last. */
-  packetBytes(pair: QueuePair): number;
+  /** CQE syndrome with which a decoded request completes that the transport cannot carry, e.g. one that is too long; 0: it can. */
+  refusalOf(pair: QueuePair, request: SendRecord): number;
+  /** Payload bytes of each packet of a message but the last; `opcode` is that of its request. */
+  packetBytes(pair: QueuePair, opcode: number): number;
   /**
    * Numbers the packets of a decoded request, `request.packetCount` of them.
    * @returns false when the transport's window has no room for them: nothing has happened, and the requester parks the QP as
    *   PARKED_TRANSPORT_WINDOW until the transport unparks it
    */
   begin(pair: QueuePair, request: SendRecord): boolean;
+  /**
+   * Whether the next packet of `request` may be opened, which has so many bytes of payload. If not, the requester parks the QP as
+   * PARKED_TRANSPORT_WINDOW until the transport unparks it.
+   */
+  hasRoom(pair: QueuePair, request: SendRecord, payloadBytes: number): boolean;
+  /** A packet was opened, for which {@link hasRoom} returned true in this cycle. */
+  opened(packet: Packet, pair: QueuePair, request: SendRecord, payloadBytes: number): void;
   /**
    * Writes the header fields of a packet whose payload is gathered or under way. `packet.index`, `firstByte`, `payloadBytes` and
    * `isLast` are set.

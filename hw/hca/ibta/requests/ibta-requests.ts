@@ -2,6 +2,7 @@
  * The IBTA transport's side of requests: gives each message its PSNs and its SSN, writes BTH, RETH and AtomicETH fields of its
  * packets, and holds a QP back for PSNs (IBTA vol 1, 9.7.2) and for end-to-end credits (9.7.7.2).
  */
+import { CqeSyndrome } from '../../../../abi/index.ts';
 import { type Cycles, mask24 } from '../../../../base/index.ts';
 import { PSN_MASK, PSNS_OUTSTANDING_MAX } from '../../../../wire/index.ts';
 import type { CostAttribution } from '../../costs/index.ts';
@@ -66,10 +67,8 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     return isBeyondCredits && takesCredit(opcode) ? PARKED_CREDITS : NOT_PARKED;
   }
 
-  /** A datagram is one packet, and a message of a reliable connection has no more PSNs than may be outstanding. */
-  messageBytesMax({ messageBytesMax: limit, mtuBytes, opcodeBase }: QueuePair): number {
-    if (opcodeBase === UD_OPCODE_BASE) return Math.min(limit, mtuBytes);
-    return opcodeBase === 0 ? Math.min(limit, mtuBytes * PSNS_OUTSTANDING_MAX) : limit;
+  refusalOf(pair: QueuePair, { messageBytes }: SendRecord): number {
+    return messageBytes > messageBytesMaxOf(pair) ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
   }
 
   packetBytes({ mtuBytes }: QueuePair): number {
@@ -98,6 +97,12 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     return opcodeBase === UD_OPCODE_BASE && this.#datagrams.number[record] !== NOT_NUMBERED;
   }
 
+  hasRoom(): boolean {
+    return true;
+  }
+
+  opened(): void {}
+
   seal(packet: IbtaPacket, pair: QueuePair, request: SendRecord): void {
     packet.psn = (this.#states.firstPsn[request.number]! + packet.index) & PSN_MASK;
     fillRequest(packet, pair, request);
@@ -109,6 +114,12 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     if (pair.opcodeBase === 0) this.#timers.sentAt(pair, request, packet.psn, cycle);
     else this.#ends.completeOnSend(request, pair, isLast, cycle);
   }
+}
+
+/** A datagram is one packet, and a message of a reliable connection has no more PSNs than may be outstanding. */
+function messageBytesMaxOf({ messageBytesMax: limit, mtuBytes, opcodeBase }: QueuePair): number {
+  if (opcodeBase === UD_OPCODE_BASE) return Math.min(limit, mtuBytes);
+  return opcodeBase === 0 ? Math.min(limit, mtuBytes * PSNS_OUTSTANDING_MAX) : limit;
 }
 
 /** PSNs that a QP of a reliable connection may use before one is acknowledged. */
