@@ -60,6 +60,22 @@ export class QuotedSegment {
     copyShort(this.view, 0, view, at, this.hasReadRequest ? QUOTED_BYTES_MAX : this.headerBytes);
   }
 
+  /** Quotes a segment by its header. */
+  quoteHeader(header: SegmentHeader, segmentBytes: number): void {
+    this.clear();
+    writeSegmentHeader(this.view, 0, header);
+    this.segmentBytes = segmentBytes;
+    this.headerBytes = header.bytes;
+  }
+
+  /** Quotes what `other` quotes. */
+  copyFrom(other: QuotedSegment): void {
+    this.segmentBytes = other.segmentBytes;
+    this.headerBytes = other.headerBytes;
+    this.hasReadRequest = other.hasReadRequest;
+    this.bytes.set(other.bytes);
+  }
+
   /**
    * Quotes a READ request that is being served. Of one that was served in part, `request` has what is left: offsets and length are those of
    * the next byte (RFC 5040, 4.8).
