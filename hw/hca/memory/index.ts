@@ -35,7 +35,17 @@ export {
   PORT_WQE_FETCH,
   portNames,
 } from './ports.ts';
-export { BAD_KEY, PAGE_FAULT, PENDING, RESERVED_LKEY, TRANSLATED } from './translation.ts';
+export {
+  BAD_KEY,
+  BAD_PAGE,
+  BAD_PD,
+  MISSING_RIGHT,
+  OUT_OF_BOUNDS,
+  PAGE_FAULT,
+  PENDING,
+  RESERVED_LKEY,
+  TRANSLATED,
+} from './translation.ts';
 export {
   MptCache,
   MttCache,

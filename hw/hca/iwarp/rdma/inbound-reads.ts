@@ -1,0 +1,68 @@
+/** READs of the peer in the order of their requests, at most IRD: each is gathered in packets, and served when its last one was written. */
+import { assertInvariant } from '../../../../base/index.ts';
+import { ReadRequest } from '../../../../protocol/iwarp/index.ts';
+
+export class InboundRead {
+  readonly request = new ReadRequest();
+  /** MSN of the request. */
+  message = 0;
+  /** Number of the segment of the request: see RdmaConnection.requestNumber. */
+  number = 0;
+  /** Payload writes requested before it: the response holds their bytes (RFC 5040, 5.5). */
+  writesBefore = 0;
+  /** Cycle from which on it is gathered. */
+  dueCycle = 0;
+  /** Payload bytes of the packets made so far. */
+  gatheredBytes = 0;
+}
+
+export class InboundReads {
+  readonly max: number;
+  /** READs that are not served. */
+  count = 0;
+  readonly #rows: InboundRead[] = [];
+  #first = 0;
+  /** Those of them whose packets are all made. */
+  #gatheredCount = 0;
+
+  /** @param max IRD */
+  constructor(max: number) {
+    this.max = max;
+  }
+
+  /** The oldest READ of which packets are to be made. */
+  get current(): InboundRead | undefined {
+    return this.#gatheredCount < this.count ? this.#at(this.#gatheredCount) : undefined;
+  }
+
+  /** Appends a READ, whose fields the caller sets. */
+  push(): InboundRead {
+    assertInvariant(this.count < this.max, 'READs of the peer that are not served are at most IRD');
+    const read = this.#at(this.count++);
+    read.gatheredBytes = 0;
+    return read;
+  }
+
+  /** All packets of {@link current} are made. */
+  gathered(): void {
+    this.#gatheredCount++;
+  }
+
+  /** The last packet of the oldest READ was written. */
+  pop(): void {
+    this.#first = (this.#first + 1) % this.max;
+    this.#gatheredCount--;
+    this.count--;
+  }
+
+  clear(): void {
+    this.count = 0;
+    this.#gatheredCount = 0;
+  }
+
+  #at(ordinal: number): InboundRead {
+    const index = (this.#first + ordinal) % this.max;
+    while (this.#rows.length <= index) this.#rows.push(new InboundRead());
+    return this.#rows[index]!;
+  }
+}

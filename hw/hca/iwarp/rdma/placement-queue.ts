@@ -1,0 +1,229 @@
+/**
+ * Received DDP segments in the order of their arrival, until their payload has left for memory.
+ *
+ *     RdmaConnection ── add ──► waiting ──► Placement's stage ──► PayloadWriter.finish ──► consume: memory is given back
+ *
+ * Payload lies in TCP's receive memory, which is held; that of an FPDU which segments cut, or which had markers, is copied into a memory of
+ * this queue. With the queue or that memory full, streams are busy: TCP stalls, and its window closes.
+ */
+import { BlockCopier, type Cycles } from '../../../../base/index.ts';
+import { ReadRequest, SegmentHeader } from '../../../../protocol/iwarp/index.ts';
+import { type BlockState, type ClockDomain, Fifo, type Wakeable } from '../../../../sim/index.ts';
+import type { HcaConfig } from '../../parameters.ts';
+import type { ReceiveBuffers } from '../../receive-queue/index.ts';
+import type { TcpStreams } from '../streams.ts';
+import type { RdmaConnection } from './rdma-connection.ts';
+
+export const JobKind = { WRITE: 0, READ_RESPONSE: 1, SEND: 2, READ_REQUEST: 3 } as const;
+
+/** Bytes of the shortest FPDU that is a job. */
+const FPDU_BYTES_MIN = 20;
+/** Bytes of the longest DDP segment. */
+const SEGMENT_BYTES_MAX = 0xffff;
+/** Room for the longest segment behind any other. */
+const COPIES_BYTES = 4 * (SEGMENT_BYTES_MAX + 1);
+const NOT_HELD = -1;
+
+/** One received segment. */
+export class PlacementJob {
+  readonly index: number;
+  kind: number = JobKind.WRITE;
+  connection: RdmaConnection | undefined = undefined;
+  readonly header = new SegmentHeader();
+  bytes: Uint8Array = new Uint8Array(0);
+  /** Place of the payload, and its length. */
+  at = 0;
+  lengthBytes = 0;
+  /** With it the message is complete. */
+  isEnd = false;
+  /** Number of the segment among those of requests: see RdmaConnection.requestNumber. */
+  number = 0;
+  /** Cycle from which on it can be worked on. */
+  arrivedCycle = 0;
+  readonly request = new ReadRequest();
+  /** What TCP calls the memory of the payload; NOT_HELD: it needs none. */
+  held = NOT_HELD;
+  /** Bytes of {@link PlacementQueue}'s memory, those skipped at its end among them. */
+  copiedBytes = 0;
+
+  constructor(index: number) {
+    this.index = index;
+  }
+}
+
+export interface PlacementQueuePorts {
+  readonly streams: TcpStreams;
+  readonly placement: Wakeable;
+}
+
+/** Parts of the device that {@link PlacementQueue} uses. */
+export interface PlacementQueueSetup {
+  readonly domain: ClockDomain;
+  readonly config: Pick<
+    HcaConfig,
+    'iwarpPlacementSegments' | 'receiveLatencyCycles' | 'receiveBytesPerCycle'
+  >;
+  /** Bytes of the longest frame, which may bring that many FPDUs. */
+  readonly frameBytesMax: number;
+}
+
+export class PlacementQueue implements ReceiveBuffers {
+  readonly receivePacketsMax: number;
+  /** Jobs to be worked on, by their indices. */
+  readonly waiting: Fifo;
+  readonly #domain: ClockDomain;
+  readonly #latencyCycles: number;
+  readonly #bytesPerCycle: number;
+  readonly #reserve: number;
+  readonly #rows: PlacementJob[] = [];
+  readonly #copier = new BlockCopier();
+  readonly #copies = new Uint8Array(COPIES_BYTES);
+  #copyAt = 0;
+  #copiedBytes = 0;
+  /** Jobs whose memory is not given back: they are freed in their order. */
+  #usedCount = 0;
+  #next = 0;
+  /** A stream was busy: TCP is notified of room. */
+  #hasStalled = false;
+  #streams!: TcpStreams;
+  #placement!: Wakeable;
+
+  constructor({ domain, config, frameBytesMax }: PlacementQueueSetup) {
+    this.#domain = domain;
+    this.#latencyCycles = config.receiveLatencyCycles;
+    this.#bytesPerCycle = config.receiveBytesPerCycle;
+    this.#reserve = Math.ceil(frameBytesMax / FPDU_BYTES_MIN) + 1;
+    this.receivePacketsMax = config.iwarpPlacementSegments + this.#reserve;
+    this.waiting = new Fifo({
+      name: 'received DDP segments',
+      capacity: this.receivePacketsMax,
+      whenFull: 'never: streams are busy before, and TCP delivers no frame to them',
+    });
+  }
+
+  connect({ streams, placement }: PlacementQueuePorts): void {
+    this.#streams = streams;
+    this.#placement = placement;
+  }
+
+  get heldCount(): number {
+    return this.#usedCount;
+  }
+
+  /** True while the segments of another frame may find no place. */
+  get isBusy(): boolean {
+    const isBusy =
+      this.#usedCount + this.#reserve > this.receivePacketsMax ||
+      this.#copiedBytes + 2 * (SEGMENT_BYTES_MAX + 1) > COPIES_BYTES;
+    if (isBusy) this.#hasStalled = true;
+    return isBusy;
+  }
+
+  jobOf(index: number): PlacementJob {
+    return this.#rows[index]!;
+  }
+
+  /** Appends a segment of `connection` and has its payload kept. */
+  add(
+    kind: number,
+    connection: RdmaConnection,
+    header: SegmentHeader,
+    bytes: Uint8Array,
+    at: number,
+    lengthBytes: number,
+  ): PlacementJob {
+    const job = this.#take();
+    job.kind = kind;
+    job.connection = connection;
+    copyHeader(header, job.header);
+    job.lengthBytes = lengthBytes;
+    job.isEnd = false;
+    this.#keep(job, connection, bytes, at);
+    const cycle = this.#domain.cycle + this.#latencyCycles + Math.ceil(lengthBytes / this.#bytesPerCycle);
+    job.arrivedCycle = cycle;
+    this.waiting.push(job.index, cycle);
+    this.#placement.wake(cycle);
+    return job;
+  }
+
+  /** Gives the memory of the oldest job back: jobs end in their order. */
+  consume(name: number): void {
+    const job = this.#rows[name]!;
+    job.connection = undefined;
+    if (job.held !== NOT_HELD) this.#streams.release(job.held);
+    this.#copiedBytes -= job.copiedBytes;
+    this.#usedCount--;
+    if (!this.#hasStalled || this.isBusy) return;
+    this.#hasStalled = false;
+    this.#streams.placed(this.#domain.cycle);
+  }
+
+  get fifos(): readonly Fifo[] {
+    return [this.waiting];
+  }
+
+  /** Forgets that streams were busy; the placement stage has finished all jobs. */
+  reset(): void {
+    this.#hasStalled = false;
+    this.#next = 0;
+    this.#copyAt = 0;
+  }
+
+  inspect(): BlockState {
+    return {
+      waiting: this.waiting.values,
+      used: this.#usedCount,
+      copiedBytes: this.#copiedBytes,
+      hasStalled: this.#hasStalled,
+    };
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: Cycles): void {
+    this.waiting.rebase(cycles);
+    for (const job of this.#rows) job.arrivedCycle -= cycles;
+  }
+
+  #take(): PlacementJob {
+    const index = this.#next;
+    this.#next = (index + 1) % this.receivePacketsMax;
+    if (index === this.#rows.length) this.#rows.push(new PlacementJob(index));
+    this.#usedCount++;
+    return this.#rows[index]!;
+  }
+
+  #keep(job: PlacementJob, { receiver }: RdmaConnection, bytes: Uint8Array, at: number): void {
+    job.held = NOT_HELD;
+    job.copiedBytes = 0;
+    job.bytes = bytes;
+    job.at = at;
+    if (job.lengthBytes === 0) return;
+    if (!receiver.reader.owns(bytes)) job.held = this.#streams.hold(bytes, at);
+    else this.#copy(job, bytes, at);
+  }
+
+  #copy(job: PlacementJob, bytes: Uint8Array, at: number): void {
+    const { lengthBytes } = job;
+    const rest = COPIES_BYTES - this.#copyAt;
+    const skipped = lengthBytes > rest ? rest : 0;
+    const to = skipped > 0 ? 0 : this.#copyAt;
+    this.#copier.copy(this.#copies, to, bytes, at, lengthBytes);
+    this.#copyAt = (to + lengthBytes) % COPIES_BYTES;
+    job.bytes = this.#copies;
+    job.at = to;
+    job.copiedBytes = skipped + lengthBytes;
+    this.#copiedBytes += job.copiedBytes;
+  }
+}
+
+function copyHeader(from: SegmentHeader, to: SegmentHeader): void {
+  to.opcode = from.opcode;
+  to.isTagged = from.isTagged;
+  to.isLast = from.isLast;
+  to.steeringTag = from.steeringTag;
+  to.offset = from.offset;
+  to.offsetTop = from.offsetTop;
+  to.queue = from.queue;
+  to.message = from.message;
+  to.messageOffset = from.messageOffset;
+}

@@ -1,0 +1,387 @@
+/**
+ * The stream of a queue pair: RDMAP over DDP over MPA over a TCP connection of this card. It turns received segments into jobs of the
+ * placement queue, without reading or writing host memory, and notes how the stream ends; it writes FPDUs of packets.
+ *
+ *     TcpStreams ──► FpduReader ──► RdmapReceiver ──► RdmaConnection ──► PlacementQueue
+ *                                                          └── failure, Terminate, FIN, end ──► StreamEnds, after the jobs before them
+ *     RdmaTransmitter ──► RdmaConnection.write… ──► RdmapSender ──► FpduWriter ──► TcpStreams.send
+ */
+import type { Cycles } from '../../../../base/index.ts';
+import {
+  type FpduReader,
+  markedBytes,
+  NO_ERROR,
+  OutboundMessage,
+  plainBytes,
+  QuotedSegment,
+  RdmapOpcode,
+  RdmapReceiver,
+  RdmapSender,
+  ReadRequest,
+  ReadyMessage,
+  SegmentHeader,
+  type StreamOwner,
+  type StreamState,
+  stateAfter,
+  type TerminateNotice,
+} from '../../../../protocol/iwarp/index.ts';
+import type { QueuePair } from '../../objects/index.ts';
+import type { RdmaStream, SendSegment, StreamEnd, TcpStreams } from '../streams.ts';
+import { InboundReads } from './inbound-reads.ts';
+import { JobKind, type PlacementJob, type PlacementQueue } from './placement-queue.ts';
+import type { RdmaPacket } from './rdma-packet.ts';
+import type { SegmentCounters } from './segment-counters.ts';
+
+/** Numbers of request segments are counted modulo this mask plus 1. */
+export const REQUEST_NUMBER_MASK = 2 ** 24 - 1;
+/** Room for RDMAP's own messages: a Terminate is the longest. */
+export const OWN_MESSAGE_BYTES = 128;
+const NO_MESSAGE = new Uint8Array(0);
+/** The payload of a SEND is compared with its receive when it is placed. */
+const ANY_BYTES = Number.MAX_SAFE_INTEGER;
+/** STag of a ready-to-receive message, which a receiver does not check. */
+const READY_TAG = 1;
+
+/** What the context of the QP says of its stream: see abi/tcp-connection.ts. */
+export interface StreamTraits {
+  readonly connection: number;
+  readonly isInitiator: boolean;
+  readonly sendsMarkers: boolean;
+  readonly receivesMarkers: boolean;
+  readonly hasCrc: boolean;
+  /** Set of {@link ReadyMessage}. */
+  readonly ready: number;
+  readonly inboundReads: number;
+  readonly outboundReads: number;
+}
+
+/** Blocks that act when something happened to a stream. */
+export interface StreamEvents {
+  /** The first FPDU of the peer has arrived. */
+  firstArrived(connection: RdmaConnection): void;
+  /** The stream ends, or has to be closed: see {@link RdmaConnection.failure} and the fields after it. */
+  endDue(connection: RdmaConnection): void;
+  /** There is room for segments again. */
+  writable(connection: RdmaConnection, cycle: Cycles): void;
+}
+
+export interface ConnectionSetup {
+  readonly streams: TcpStreams;
+  readonly queue: PlacementQueue;
+  readonly events: StreamEvents;
+  readonly counters: SegmentCounters;
+}
+
+export class RdmaConnection implements RdmaStream, StreamOwner {
+  readonly pair: QueuePair;
+  readonly traits: StreamTraits;
+  /** Of the TCP connection. */
+  readonly number: number;
+  readonly sender: RdmapSender;
+  readonly receiver: RdmapReceiver;
+  readonly reads: InboundReads;
+  state: StreamState = stateAfter('IDLE', 'established');
+  /** Messages of requests may be sent; READs may be answered. */
+  maySend = false;
+  /** A ready-to-receive message is to be sent before them. */
+  isReadyDue = false;
+  /** A Terminate is to be sent. */
+  isTerminateDue = false;
+  /** Received segments that are not placed. */
+  jobCount = 0;
+  /** Request segments numbered at this side, and received: both sides name a segment by its number. */
+  nextRequestNumber = 0;
+  nextInboundNumber = 0;
+  /** Error of the stream, found at this side or wished by software; and the segment in error. */
+  failure: number = NO_ERROR;
+  readonly quoted = new QuotedSegment();
+  /** Error of the Terminate that the peer has sent. */
+  peerFailure: number = NO_ERROR;
+  hasPeerClosed = false;
+  isCloseRequested = false;
+  /** How TCP has ended; 0: it has not. */
+  end: StreamEnd | 0 = 0;
+  /** The first byte of the peer has arrived. */
+  hasReceived = false;
+  /** It waits for room in the retransmission memory. */
+  isBlocked = false;
+  readonly #setup: ConnectionSetup;
+  readonly #request = new OutboundMessage();
+  readonly #response = new OutboundMessage();
+  readonly #readRequest = new ReadRequest();
+  /** The ready-to-receive message that has just arrived may be a READ. */
+  #isReadyRead = false;
+  /** Header of a READ response without payload. */
+  readonly #header = new SegmentHeader();
+  #lastJob: PlacementJob | undefined = undefined;
+
+  constructor(pair: QueuePair, traits: StreamTraits, setup: ConnectionSetup) {
+    this.pair = pair;
+    this.traits = traits;
+    this.number = traits.connection;
+    this.#setup = setup;
+    const { hasCrc: usesCrc, inboundReads, outboundReads, isInitiator, ready } = traits;
+    const effectiveSegmentBytes = setup.streams.maxSegmentBytes(traits.connection);
+    this.sender = new RdmapSender({ hasMarkers: traits.sendsMarkers, usesCrc, effectiveSegmentBytes });
+    this.receiver = new RdmapReceiver(this, {
+      hasMarkers: traits.receivesMarkers,
+      usesCrc,
+      inboundReads,
+      // A ready-to-receive message may be a READ.
+      outboundReads: Math.max(1, outboundReads),
+      hasExtensions: false,
+      awaitedReady: isInitiator ? ReadyMessage.NONE : ready,
+      earlySegmentsMax: 0,
+    });
+    this.reads = new InboundReads(Math.max(1, inboundReads));
+  }
+
+  // ---- as TCP calls it ----
+
+  get reader(): FpduReader {
+    return this.receiver.reader;
+  }
+
+  get isBusy(): boolean {
+    return this.#setup.queue.isBusy;
+  }
+
+  writable(cycle: Cycles): void {
+    this.isBlocked = false;
+    this.#setup.events.writable(this, cycle);
+  }
+
+  peerClosed(): void {
+    this.hasPeerClosed = true;
+    this.#setup.events.endDue(this);
+  }
+
+  closeRequested(): void {
+    this.isCloseRequested = true;
+    this.#setup.events.endDue(this);
+  }
+
+  terminateRequested(error: number): void {
+    if (this.failure === NO_ERROR) this.failure = error;
+    this.#setup.events.endDue(this);
+  }
+
+  ended(event: StreamEnd): void {
+    this.end = event;
+    this.#setup.events.endDue(this);
+  }
+
+  // ---- as the receiver of RDMAP calls it ----
+
+  /** Keys and rights are checked when the segment is placed. */
+  checkTagged(): number {
+    return NO_ERROR;
+  }
+
+  placeTagged(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void {
+    const kind = header.opcode === RdmapOpcode.WRITE ? JobKind.WRITE : JobKind.READ_RESPONSE;
+    this.#add(kind, header, bytes, at, lengthBytes);
+  }
+
+  receiveBufferBytes(): number {
+    return ANY_BYTES;
+  }
+
+  placeReceive(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void {
+    this.#add(JobKind.SEND, header, bytes, at, lengthBytes);
+  }
+
+  /** A target learns of a WRITE by a later message only: nothing is delivered. One without payload is not placed either. */
+  writeArrived(header: SegmentHeader): void {
+    if (this.#endMessage(JobKind.WRITE)) return;
+    this.#arrived(header.opcode, 0);
+    this.#countRequest();
+  }
+
+  sendArrived(header: SegmentHeader): number {
+    if (!this.#endMessage(JobKind.SEND)) this.#add(JobKind.SEND, header, NO_MESSAGE, 0, 0).isEnd = true;
+    return NO_ERROR;
+  }
+
+  /** Messages of RFC 7306 are not received: see hasExtensions. */
+  immediateArrived(): void {}
+  atomicRequested(): void {}
+  atomicCompleted(): void {}
+
+  readRequested(header: SegmentHeader, request: ReadRequest): void {
+    const next = this.nextInboundNumber;
+    const job = this.#add(JobKind.READ_REQUEST, header, NO_MESSAGE, 0, 0);
+    if (this.#isReadyRead) this.nextInboundNumber = next;
+    this.#isReadyRead = false;
+    Object.assign(job.request, request);
+    job.isEnd = true;
+  }
+
+  readCompleted(): void {
+    if (this.#endMessage(JobKind.READ_RESPONSE)) return;
+    this.#header.opcode = RdmapOpcode.READ_RESPONSE;
+    this.#add(JobKind.READ_RESPONSE, this.#header, NO_MESSAGE, 0, 0).isEnd = true;
+  }
+
+  terminateArrived({ error }: TerminateNotice): void {
+    this.peerFailure = error;
+    this.#setup.counters.received.count(RdmapOpcode.TERMINATE, 0);
+    this.#setup.counters.countTerminate('received', error);
+    this.#setup.events.endDue(this);
+  }
+
+  /** A ready-to-receive message is not numbered among requests, though it may be a READ. */
+  readyArrived(): void {
+    this.#isReadyRead = (this.traits.ready & ReadyMessage.READ) !== 0;
+    this.#noteFirst();
+  }
+
+  streamFailed(error: number, quoted: QuotedSegment): void {
+    if (this.failure !== NO_ERROR) return;
+    this.failure = error;
+    this.quoted.copyFrom(quoted);
+    this.#setup.events.endDue(this);
+  }
+
+  // ---- as the transmitter calls it ----
+
+  /** Bytes of the longest DDP segment less its header. */
+  payloadBytesMax(headerBytes: number): number {
+    return this.sender.multiplePduBytes - headerBytes;
+  }
+
+  /** Bytes of the FPDU of a segment, wherever markers may lie. */
+  fpduBytes(segmentBytes: number): number {
+    return this.traits.sendsMarkers ? markedBytes(0, segmentBytes) : plainBytes(segmentBytes);
+  }
+
+  /** Whether a segment of so many bytes may be opened; if not, {@link writable} follows. */
+  hasRoom(segmentBytes: number): boolean {
+    const hasRoom = this.#setup.streams.hasRoom(this.number, segmentBytes);
+    this.isBlocked = !hasRoom;
+    return hasRoom;
+  }
+
+  /** Opens a place in the retransmission memory for `packet`. The caller has checked {@link hasRoom}. */
+  open(packet: RdmaPacket, segmentBytes: number): void {
+    packet.connection = this;
+    packet.segment = this.#setup.streams.open(this.number, segmentBytes);
+  }
+
+  discard(segment: SendSegment): void {
+    this.#setup.streams.discard(this.number, segment);
+  }
+
+  /** The message of requests that is being sent, and that of a READ response. */
+  get request(): OutboundMessage {
+    return this.#request;
+  }
+
+  get response(): OutboundMessage {
+    return this.#response;
+  }
+
+  /** Writes the next segment of a message as an FPDU, and hands it to TCP. */
+  writeSegment(message: OutboundMessage, packet: RdmaPacket, sram: Uint8Array, cycle: Cycles): void {
+    const segment = packet.segment!;
+    const { payloadOffset, payloadBytes } = packet;
+    const { bytes, start } = segment;
+    const length = this.sender.writeSegment(message, bytes, start, sram, payloadOffset, payloadBytes);
+    this.#send(segment, message.opcode, payloadBytes, length, cycle);
+    packet.segment = undefined;
+  }
+
+  /** Writes the READ request of a packet, and hands it to TCP. */
+  writeReadRequest(packet: RdmaPacket, cycle: Cycles): void {
+    const { request } = packet;
+    const sink = request.segment(0);
+    const hasSink = request.messageBytes > 0;
+    const read = this.#readRequest;
+    read.sinkTag = hasSink ? sink.key : 0;
+    read.sinkOffset = hasSink ? sink.address : 0;
+    read.sinkOffsetTop = hasSink ? sink.addressTop : 0;
+    read.lengthBytes = request.messageBytes;
+    read.sourceTag = request.remoteKey;
+    read.sourceOffset = request.remoteAddress;
+    read.sourceOffsetTop = request.remoteAddressTop;
+    this.#writeRead(packet.segment!, cycle);
+    packet.segment = undefined;
+  }
+
+  /** Sends the ready-to-receive message of peer-to-peer mode (RFC 6581, 4.3). The caller has checked {@link hasRoom}. */
+  writeReady(cycle: Cycles): void {
+    const segment = this.#setup.streams.open(this.number, OWN_MESSAGE_BYTES);
+    const { ready } = this.traits;
+    if ((ready & ReadyMessage.READ) !== 0) {
+      Object.assign(this.#readRequest, new ReadRequest());
+      this.#writeRead(segment, cycle);
+      return;
+    }
+    const message = this.#request;
+    if ((ready & ReadyMessage.WRITE) !== 0)
+      this.sender.beginTagged(message, RdmapOpcode.WRITE, READY_TAG, 0, 0, 0);
+    else this.sender.beginSend(message, RdmapOpcode.SEND, 0, 0);
+    const length = this.sender.writeSegment(message, segment.bytes, segment.start, NO_MESSAGE, 0, 0);
+    this.#send(segment, message.opcode, 0, length, cycle);
+  }
+
+  /** Sends the Terminate of {@link failure}. The caller has checked {@link hasRoom}. */
+  writeTerminate(cycle: Cycles): void {
+    const segment = this.#setup.streams.open(this.number, OWN_MESSAGE_BYTES);
+    const length = this.sender.writeTerminate(segment.bytes, segment.start, this.failure, this.quoted);
+    this.#send(segment, RdmapOpcode.TERMINATE, 0, length, cycle);
+    this.#setup.counters.countTerminate('sent', this.failure);
+  }
+
+  #writeRead(segment: SendSegment, cycle: Cycles): void {
+    const read = this.#readRequest;
+    this.receiver.outstanding.addRead(read.sinkTag, read.sinkOffset, read.sinkOffsetTop, read.lengthBytes);
+    const length = this.sender.writeReadRequest(segment.bytes, segment.start, read);
+    this.#send(segment, RdmapOpcode.READ_REQUEST, 0, length, cycle);
+  }
+
+  #send(segment: SendSegment, opcode: number, payloadBytes: number, length: number, cycle: Cycles): void {
+    this.#setup.counters.sent.count(opcode, payloadBytes);
+    this.#setup.streams.send(this.number, segment, length, cycle);
+  }
+
+  #add(
+    kind: number,
+    header: SegmentHeader,
+    bytes: Uint8Array,
+    at: number,
+    lengthBytes: number,
+  ): PlacementJob {
+    this.#arrived(header.opcode, lengthBytes);
+    const job = this.#setup.queue.add(kind, this, header, bytes, at, lengthBytes);
+    if (kind !== JobKind.READ_RESPONSE) job.number = this.#countRequest();
+    this.jobCount++;
+    this.#lastJob = job;
+    return job;
+  }
+
+  /** The message whose last segment was just added is complete. False: its last segment has no payload, and was not added. */
+  #endMessage(kind: number): boolean {
+    const job = this.#lastJob;
+    const isAdded = job?.connection === this && job.kind === kind && job.header.isLast && !job.isEnd;
+    if (isAdded) job.isEnd = true;
+    return isAdded;
+  }
+
+  #countRequest(): number {
+    const number = this.nextInboundNumber;
+    this.nextInboundNumber = (number + 1) & REQUEST_NUMBER_MASK;
+    return number;
+  }
+
+  #arrived(opcode: number, payloadBytes: number): void {
+    this.#setup.counters.received.count(opcode, payloadBytes);
+    this.#noteFirst();
+  }
+
+  #noteFirst(): void {
+    if (this.hasReceived) return;
+    this.hasReceived = true;
+    this.#setup.events.firstArrived(this);
+  }
+}

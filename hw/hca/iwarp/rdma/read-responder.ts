@@ -1,0 +1,426 @@
+/**
+ * Answers READs of peers, in their order per stream (RFC 5040, 5.5):
+ *
+ *     Placement ─READ─► InboundReads of the stream ─► per segment: STag, bounds, rights; DMA read ─► response packets ─► RdmaTransmitter
+ *
+ * A READ begins when the payload written before it has left for memory. Streams have turns of `burstPackets`; one without room in its
+ * retransmission memory is left out until TCP reports room.
+ */
+import type { Cycles } from '../../../../base/index.ts';
+import { QuotedSegment, ReadRequest, taggedHeader } from '../../../../protocol/iwarp/index.ts';
+import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../../sim/index.ts';
+import { TrafficClass } from '../../../dma/index.ts';
+import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../../answers.ts';
+import type { CostAttribution } from '../../costs/index.ts';
+import {
+  BAD_KEY,
+  type DmaReads,
+  MISSING_RIGHT,
+  PAGE_FAULT,
+  type PageFaults,
+  PENDING,
+  PORT_RESPONSE,
+  RIGHT_REMOTE_READ,
+  SIDE_RESPONSE,
+  type TranslationPort,
+  type Translator,
+} from '../../memory/index.ts';
+import { noRecord, QP_RIGHT_READ, type QpSlot } from '../../objects/index.ts';
+import { type PacketQueue, type ReadUnit, VOID_GENERATION } from '../../packets/index.ts';
+import type { HcaConfig } from '../../parameters.ts';
+import type { PayloadWriter } from '../../receive-queue/index.ts';
+import type { ResponseSide } from '../../transport/index.ts';
+import type { InboundRead } from './inbound-reads.ts';
+import type { PlacementJob } from './placement-queue.ts';
+import type { RdmaConnection } from './rdma-connection.ts';
+import type { RdmaConnections } from './rdma-connections.ts';
+import type { RdmaPacket } from './rdma-packet.ts';
+import type { RdmaTransmitter } from './rdma-transmitter.ts';
+import type { StreamEnds } from './stream-ends.ts';
+import { sourceErrorOf } from './stream-errors.ts';
+
+const stalls = stallReasons('translation', 'dma', 'responseBuffer', 'ordering', 'sendBuffer');
+const {
+  translation: STALL_TRANSLATION,
+  dma: STALL_DMA,
+  responseBuffer: STALL_RESPONSE_BUFFER,
+  ordering: STALL_ORDERING,
+  sendBuffer: STALL_SEND_BUFFER,
+} = stalls;
+
+export interface ReadResponderPorts {
+  readonly transmitter: RdmaTransmitter;
+  readonly connections: RdmaConnections;
+  readonly streamEnds: StreamEnds;
+  readonly writer: PayloadWriter;
+}
+
+/** Parts of the device that {@link ReadResponder} uses. */
+export interface ReadResponderSetup {
+  readonly domain: ClockDomain;
+  readonly config: Pick<
+    HcaConfig,
+    | 'responseCycles'
+    | 'readResponseLatencyCycles'
+    | 'readResponseCycles'
+    | 'readResponseBytesPerCycle'
+    | 'transmitLatencyCycles'
+    | 'burstPackets'
+  >;
+  readonly dmaRead: DmaReads;
+  readonly translator: Translator;
+  readonly pageFaults: PageFaults;
+  readonly readUnit: ReadUnit;
+  readonly responsePackets: PacketQueue<RdmaPacket>;
+  readonly costs: CostAttribution | undefined;
+}
+
+export class ReadResponder implements ResponseSide {
+  readonly account = new BlockAccount('responseEngine', stalls);
+  /** RFC 7306's atomics are not executed. */
+  readonly isInAtomic = false;
+  readonly atomicCount = 0;
+  readonly #domain: ClockDomain;
+  readonly #config: ReadResponderSetup['config'];
+  readonly #dmaRead: DmaReads;
+  readonly #translator: Translator;
+  readonly #pageFaults: PageFaults;
+  readonly #readUnit: ReadUnit;
+  readonly #queue: PacketQueue<RdmaPacket>;
+  readonly #costs: CostAttribution | undefined;
+  readonly #translation: TranslationPort;
+  readonly #readRequester: number;
+  readonly #stage: number;
+  readonly #quoted = new QuotedSegment();
+  readonly #rest = new ReadRequest();
+  #ports!: ReadResponderPorts;
+  /** Streams with READs, in turn, each once; those without room, and those that wait for a page. */
+  #ring: RdmaConnection[] = [];
+  readonly #blocked = new Set<RdmaConnection>();
+  readonly #paused = new Set<RdmaConnection>();
+  #active: RdmaConnection | undefined = undefined;
+  #burst = 0;
+  /** The open packet, bytes of it whose reads are under way, and all that it takes. */
+  #open: RdmaPacket | undefined = undefined;
+  #filled = 0;
+  #wanted = 0;
+  /** Answer of the translation that refused the READ at hand. */
+  #refusal = 0;
+
+  constructor(setup: ReadResponderSetup) {
+    this.#domain = setup.domain;
+    this.#config = setup.config;
+    this.#dmaRead = setup.dmaRead;
+    this.#translator = setup.translator;
+    this.#pageFaults = setup.pageFaults;
+    this.#readUnit = setup.readUnit;
+    this.#queue = setup.responsePackets;
+    this.#costs = setup.costs;
+    this.#translation = setup.translator.port(PORT_RESPONSE);
+    this.#readRequester = setup.dmaRead.addRequester(
+      {
+        name: 'responseRead',
+        fifoDepth: 16,
+        trafficClass: TrafficClass.payloadRead,
+        weight: 4,
+        placesEarly: true,
+      },
+      {
+        done: (slot, status, cycle) => this.#payloadRead(slot, status, cycle),
+        space: () => this.wake(setup.domain.cycle + 1),
+      },
+    );
+    this.#stage = setup.domain.addStage(this.#run, this);
+  }
+
+  connect(ports: ReadResponderPorts): void {
+    this.#ports = ports;
+  }
+
+  slotsGrown(): void {}
+
+  wake(cycle: Cycles): void {
+    this.#domain.wake(this.#stage, cycle);
+  }
+
+  payloadLeft(cycle: Cycles): void {
+    if (this.account.isStalledFor(STALL_ORDERING)) this.wake(cycle + 1);
+  }
+
+  /** A slot of the packet queue became free. */
+  slotFreed(cycle: Cycles): void {
+    if (this.account.isStalledFor(STALL_RESPONSE_BUFFER)) this.wake(cycle + 1);
+  }
+
+  pagesAnswered(slot: QpSlot, cycle: Cycles): void {
+    const connection = this.#ports.connections.rows[slot];
+    if (connection === undefined || !this.#paused.delete(connection)) return;
+    this.#enter(connection, cycle + 1);
+  }
+
+  /** There is room for segments of the stream, or it may send at last. */
+  unblocked(connection: RdmaConnection, cycle: Cycles): void {
+    if (this.#blocked.delete(connection)) this.#enter(connection, cycle + 1);
+  }
+
+  /** Takes a READ of a peer. RdmapReceiver has compared their number with IRD. */
+  readArrived(connection: RdmaConnection, job: PlacementJob, cycle: Cycles): void {
+    const read = connection.reads.push();
+    Object.assign(read.request, job.request);
+    read.message = job.header.message;
+    read.number = job.number;
+    read.writesBefore = this.#ports.writer.requestedCount;
+    read.dueCycle = cycle + this.#config.readResponseLatencyCycles;
+    const isWaiting = this.#blocked.has(connection) || this.#paused.has(connection);
+    if (!isWaiting) this.#enter(connection, cycle + 1);
+  }
+
+  open(slot: QpSlot): void {
+    this.drop(slot);
+  }
+
+  /** Drops the READs of the QP; packets made are dropped by the transmitter. */
+  drop(slot: QpSlot): void {
+    const connection = this.#ports.connections.rows[slot];
+    if (connection !== undefined) this.#forget(connection);
+  }
+
+  dropRequests(slot: QpSlot): void {
+    this.drop(slot);
+  }
+
+  isBusy(slot: QpSlot): boolean {
+    return this.#active?.pair.slot === slot;
+  }
+
+  get heldCount(): number {
+    return this.#ring.length + this.#blocked.size + this.#paused.size;
+  }
+
+  reset(): void {
+    this.#ring = [];
+    this.#blocked.clear();
+    this.#paused.clear();
+    this.#active = undefined;
+    this.#open = undefined;
+    this.#burst = 0;
+  }
+
+  inspect(): BlockState {
+    const slots = (all: Iterable<RdmaConnection>): number[] => Array.from(all, ({ pair }) => pair.slot);
+    return {
+      active: this.#active?.pair.slot ?? 'none',
+      ring: slots(this.#ring),
+      blocked: slots(this.#blocked),
+      paused: slots(this.#paused),
+      openPacket: this.#open !== undefined,
+    };
+  }
+
+  #enter(connection: RdmaConnection, cycle: Cycles): void {
+    if (this.#active !== connection && !this.#ring.includes(connection)) this.#ring.push(connection);
+    this.wake(cycle);
+  }
+
+  #forget(connection: RdmaConnection): void {
+    connection.reads.clear();
+    this.#ring = this.#ring.filter((other) => other !== connection);
+    this.#blocked.delete(connection);
+    this.#paused.delete(connection);
+  }
+
+  #run(cycle: Cycles): void {
+    if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
+    const connection = this.#choose(cycle);
+    if (connection === undefined) return;
+    const read = connection.reads.current!;
+    this.#costs?.worksOnAnswerTo(PORT_RESPONSE, connection.pair, read.number);
+    if (this.#ports.writer.doneCount < read.writesBefore) return this.account.stall(cycle, STALL_ORDERING);
+    if (this.#open === undefined) {
+      if (!this.#mayOpen(connection, read, cycle)) return;
+      this.#openPacket(connection, read);
+    }
+    const gathered = this.#gather(connection, read, cycle);
+    if (gathered === WAIT) return;
+    const busyCycles =
+      gathered === DONE ? this.#seal(connection, read, cycle) : this.#leave(gathered, connection, cycle);
+    this.account.serve(cycle, busyCycles);
+    this.wake(cycle + busyCycles);
+  }
+
+  /** The stream at work, or the next one with a READ whose time has come. */
+  #choose(cycle: Cycles): RdmaConnection | undefined {
+    const active = this.#active;
+    if (active?.reads.current !== undefined && this.#ports.connections.isLive(active)) return active;
+    if (this.#open !== undefined) this.#abandon(cycle);
+    this.#endTurn();
+    let nextCycle = Number.POSITIVE_INFINITY;
+    for (let left = this.#ring.length; left > 0; left--) {
+      const connection = this.#ring.shift()!;
+      const read = connection.reads.current;
+      if (read === undefined || !this.#ports.connections.isLive(connection)) continue;
+      if (read.dueCycle <= cycle) {
+        this.#active = connection;
+        return connection;
+      }
+      nextCycle = Math.min(nextCycle, read.dueCycle);
+      this.#ring.push(connection);
+    }
+    if (this.#blocked.size > 0) this.account.stall(cycle, STALL_SEND_BUFFER);
+    else this.account.rest(cycle);
+    if (nextCycle < Number.POSITIVE_INFINITY) this.wake(nextCycle);
+    return undefined;
+  }
+
+  /** Whether a packet of the READ may be opened. A stream without room lets others go on. */
+  #mayOpen(connection: RdmaConnection, read: InboundRead, cycle: Cycles): boolean {
+    if (this.#queue.isFull) {
+      this.account.stall(cycle, STALL_RESPONSE_BUFFER);
+      return false;
+    }
+    this.#wanted = Math.min(
+      connection.payloadBytesMax(taggedHeader.sizeBytes),
+      read.request.lengthBytes - read.gatheredBytes,
+    );
+    const segmentBytes = connection.fpduBytes(taggedHeader.sizeBytes + this.#wanted);
+    if (connection.maySend && connection.hasRoom(segmentBytes)) return true;
+    this.#blocked.add(connection);
+    this.#active = undefined;
+    this.#burst = 0;
+    this.account.stall(cycle, STALL_SEND_BUFFER);
+    this.wake(cycle + 1);
+    return false;
+  }
+
+  #openPacket(connection: RdmaConnection, read: InboundRead): void {
+    const packet = this.#queue.open(connection.pair, 0, noRecord);
+    packet.read = read;
+    packet.firstByte = read.gatheredBytes;
+    connection.open(packet, connection.fpduBytes(taggedHeader.sizeBytes + this.#wanted));
+    connection.pair.inPipelineCount++;
+    this.#open = packet;
+    this.#filled = 0;
+  }
+
+  /** Begins the DMA reads of the open packet. The bounds of all that is left of the READ are checked with each of them. */
+  #gather({ pair }: RdmaConnection, { request, gatheredBytes }: InboundRead, cycle: Cycles): MemoryAnswer {
+    const packet = this.#open!;
+    const { sourceTag: key, sourceOffset, sourceOffsetTop: addressTop, lengthBytes } = request;
+    if (lengthBytes > 0 && (pair.remoteRights & QP_RIGHT_READ) === 0) return this.#refuse(MISSING_RIGHT);
+    while (this.#filled < this.#wanted) {
+      const done = gatheredBytes + this.#filled;
+      const address = sourceOffset + done;
+      const left = lengthBytes - done;
+      const found = this.#translation.translate(
+        key,
+        pair.pd,
+        address,
+        addressTop,
+        left,
+        RIGHT_REMOTE_READ,
+        pair,
+      );
+      if (found === PENDING) return this.#stall(STALL_TRANSLATION, cycle);
+      if (found === PAGE_FAULT) {
+        const wanted = { key, address, addressTop, lengthBytes: left, isWrite: false };
+        if (this.#pageFaults.raise(pair.slot, { side: SIDE_RESPONSE, ...wanted }, cycle)) return ABSENT;
+      }
+      if (found >= BAD_KEY) return this.#refuse(found);
+      if (!this.#dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
+      const bytes = Math.min(this.#translator.contiguousBytes, this.#wanted - this.#filled);
+      packet.pendingReads++;
+      this.#dmaRead.request(
+        this.#readRequester,
+        this.#translator.physicalAddress,
+        bytes,
+        packet.payloadOffset + this.#filled,
+        packet.slot,
+      );
+      this.#translation.used();
+      this.#filled += bytes;
+    }
+    return DONE;
+  }
+
+  #refuse(answer: number): typeof REFUSED {
+    this.#refusal = answer;
+    return REFUSED;
+  }
+
+  #stall(reason: number, cycle: Cycles): typeof WAIT {
+    this.account.stall(cycle, reason);
+    return WAIT;
+  }
+
+  /** Completes the open packet. @returns cycles that it took */
+  #seal({ reads }: RdmaConnection, read: InboundRead, cycle: Cycles): Cycles {
+    const { responseCycles, transmitLatencyCycles, readResponseCycles, readResponseBytesPerCycle } =
+      this.#config;
+    const packet = this.#open!;
+    read.gatheredBytes += this.#wanted;
+    packet.payloadBytes = this.#wanted;
+    packet.isLast = read.gatheredBytes === read.request.lengthBytes;
+    packet.readyCycle = cycle + responseCycles + transmitLatencyCycles;
+    packet.isSealed = 1;
+    this.#open = undefined;
+    if (packet.pendingReads === 0) this.#ports.transmitter.wake(packet.readyCycle);
+    this.#burst++;
+    if (packet.isLast) reads.gathered();
+    if (packet.isLast || this.#burst >= this.#config.burstPackets) this.#endTurn();
+    const moveCycles =
+      readResponseBytesPerCycle === 0 ? 0 : Math.ceil(this.#wanted / readResponseBytesPerCycle);
+    return this.#readUnit.occupy(cycle, responseCycles, readResponseCycles + moveCycles);
+  }
+
+  #endTurn(): void {
+    const connection = this.#active;
+    this.#active = undefined;
+    this.#burst = 0;
+    if (connection?.reads.current !== undefined) this.#ring.push(connection);
+  }
+
+  /** The READ waits for a page, or fails the stream: RFC 5040, 4.8 has what is left of it quoted. */
+  #leave(left: typeof ABSENT | typeof REFUSED, connection: RdmaConnection, cycle: Cycles): Cycles {
+    this.#abandon(cycle);
+    const read = connection.reads.current!;
+    this.#active = undefined;
+    this.#burst = 0;
+    if (left === ABSENT) this.#paused.add(connection);
+    else this.#fail(connection, read, read.gatheredBytes, sourceErrorOf(this.#refusal), cycle);
+    return 1;
+  }
+
+  #fail(
+    connection: RdmaConnection,
+    { request, message }: InboundRead,
+    servedBytes: number,
+    error: number,
+    cycle: Cycles,
+  ): void {
+    const rest = this.#rest;
+    Object.assign(rest, request);
+    rest.sinkOffset += servedBytes;
+    rest.sourceOffset += servedBytes;
+    rest.lengthBytes -= servedBytes;
+    this.#quoted.quoteRead(message, rest);
+    this.#ports.streamEnds.fail(connection, error, this.#quoted, cycle);
+  }
+
+  /** Leaves the open packet to be dropped when its reads are done. */
+  #abandon(cycle: Cycles): void {
+    const packet = this.#open!;
+    packet.sendGeneration = VOID_GENERATION;
+    packet.isSealed = 1;
+    this.#open = undefined;
+    this.#ports.transmitter.wake(cycle + 1);
+  }
+
+  /** The payload of a response did not come from memory. */
+  payloadFailed({ connection, read, firstByte }: RdmaPacket, cycle: Cycles): void {
+    this.#fail(connection!, read!, firstByte, sourceErrorOf(0), cycle);
+  }
+
+  #payloadRead(slot: number, status: number, cycle: Cycles): void {
+    this.#ports.transmitter.payloadArrived(this.#queue, this.#queue.rows[slot]!, status, cycle);
+  }
+}

@@ -1,0 +1,28 @@
+/** DDP segments by opcode of RDMAP and direction; retransmissions are counted by TCP. */
+import { RdmapOpcode } from '../../../../protocol/iwarp/index.ts';
+
+const OPCODES = Object.values(RdmapOpcode).length;
+
+class DirectionCounters {
+  /** By opcode. */
+  readonly segments = new Float64Array(OPCODES);
+  readonly payloadBytes = new Float64Array(OPCODES);
+
+  count(opcode: number, payloadBytes: number): void {
+    this.segments[opcode]! += 1;
+    this.payloadBytes[opcode]! += payloadBytes;
+  }
+}
+
+export class SegmentCounters {
+  readonly sent = new DirectionCounters();
+  readonly received = new DirectionCounters();
+  /** Terminate messages by their error, 0xLTCC, of both directions. */
+  readonly terminatesSent = new Map<number, number>();
+  readonly terminatesReceived = new Map<number, number>();
+
+  countTerminate(direction: 'sent' | 'received', error: number): void {
+    const counts = direction === 'sent' ? this.terminatesSent : this.terminatesReceived;
+    counts.set(error, (counts.get(error) ?? 0) + 1);
+  }
+}
