@@ -144,7 +144,7 @@ export class Placement implements PacketReceiver {
   }
 
   isServing(qp: QpSlot): boolean {
-    return this.#active?.connection!.pair.slot === qp;
+    return this.#active?.connection?.pair.slot === qp;
   }
 
   get heldCount(): number {
@@ -162,7 +162,7 @@ export class Placement implements PacketReceiver {
   }
 
   inspect(): BlockState {
-    return { active: this.#active?.connection!.pair.slot ?? 'none', step: this.#step, placed: this.#placed };
+    return { active: this.#active?.connection?.pair.slot ?? 'none', step: this.#step, placed: this.#placed };
   }
 
   #run(cycle: Cycles): void {
