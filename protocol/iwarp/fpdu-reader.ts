@@ -72,11 +72,6 @@ export class FpduReader {
     return this.#pendingBytes === 0;
   }
 
-  /** Whether `bytes` are the reader's own: those of an FPDU that was gathered or had markers. They change with the next FPDU. */
-  owns(bytes: Uint8Array): boolean {
-    return bytes === this.#pending || bytes === this.#plain;
-  }
-
   /** Takes the bytes from `from` up to `to`, which continue the stream. */
   take(bytes: Uint8Array, from: number, to: number): void {
     let at = from;

@@ -29,6 +29,8 @@ export { REQUEST_NUMBER_MASK as segmentNumberMask } from './rdma/rdma-connection
 
 /** The TCP engine, as the device hands it to the transport. */
 export interface TcpSide<Blocks extends object> {
+  /** Bytes that it keeps after a gap: with the segment that closes the gap it hands them over at once. */
+  readonly reorderBytes: number;
   /** Its blocks, whose stages come before those of the RDMA side. */
   makeBlocks(parts: EngineParts): Blocks;
   streamsOf(blocks: Blocks): TcpStreams;
@@ -45,7 +47,10 @@ export type IwarpParts = ReturnType<typeof makeParts>;
 type Parts = EngineParts & IwarpParts;
 export type RdmaBlocks = ReturnType<typeof makeRdmaBlocks>;
 
-function makeParts({ domain, config, qps, allocateSram, requestSlotBytes, ethernet }: TransportSite) {
+function makeParts(
+  { domain, config, qps, allocateSram, requestSlotBytes, ethernet }: TransportSite,
+  reorderBytes: number,
+) {
   const queueOf = (packets: number) =>
     new PacketQueue<RdmaPacket>(
       packets,
@@ -54,7 +59,7 @@ function makeParts({ domain, config, qps, allocateSram, requestSlotBytes, ethern
       requestSlotBytes,
     );
   const frameBytesMax = ethernet?.port.frameBytesMax ?? PACKET_PAYLOAD_BYTES_MAX;
-  const placementQueue = new PlacementQueue({ domain, config, frameBytesMax });
+  const placementQueue = new PlacementQueue({ domain, config, burstBytesMax: frameBytesMax + reorderBytes });
   const requestPackets = queueOf(config.transmitBufferPackets);
   const responsePackets = queueOf(config.responseBufferPackets);
   const segmentCounters = new SegmentCounters();
@@ -178,7 +183,7 @@ const rdmaWires = (
 export const iwarpTransport = <Tcp extends object>(
   tcp: TcpSide<Tcp>,
 ): Transport<IwarpParts, RdmaBlocks & Tcp> => ({
-  makeParts,
+  makeParts: (site) => makeParts(site, tcp.reorderBytes),
   makeBlocks: (parts) => ({ ...tcp.makeBlocks(parts), ...makeRdmaBlocks(parts) }),
   rolesOf: (b) => ({
     connections: b.connections,

@@ -18,10 +18,8 @@ export const JobKind = { WRITE: 0, READ_RESPONSE: 1, SEND: 2, READ_REQUEST: 3 } 
 
 /** Bytes of the shortest FPDU that is a job. */
 const FPDU_BYTES_MIN = 20;
-/** Bytes of the longest DDP segment. */
+/** Bytes of the longest DDP segment, which a reader may have gathered before. */
 const SEGMENT_BYTES_MAX = 0xffff;
-/** Room for the longest segment behind any other. */
-const COPIES_BYTES = 4 * (SEGMENT_BYTES_MAX + 1);
 const NOT_HELD = -1;
 
 /** One received segment. */
@@ -63,8 +61,8 @@ export interface PlacementQueueSetup {
     HcaConfig,
     'iwarpPlacementSegments' | 'receiveLatencyCycles' | 'receiveBytesPerCycle'
   >;
-  /** Bytes of the longest frame, which may bring that many FPDUs. */
-  readonly frameBytesMax: number;
+  /** Bytes that TCP may hand over before a stream can say that it is busy. */
+  readonly burstBytesMax: number;
 }
 
 export class PlacementQueue implements ReceiveBuffers {
@@ -77,7 +75,9 @@ export class PlacementQueue implements ReceiveBuffers {
   readonly #reserve: number;
   readonly #rows: PlacementJob[] = [];
   readonly #copier = new BlockCopier();
-  readonly #copies = new Uint8Array(COPIES_BYTES);
+  /** Bytes that a burst may add to it, and place of a segment that fills none of what is left at its end. */
+  readonly #copyReserve: number;
+  readonly #copies: Uint8Array;
   #copyAt = 0;
   #copiedBytes = 0;
   /** Jobs whose memory is not given back: they are freed in their order. */
@@ -88,11 +88,13 @@ export class PlacementQueue implements ReceiveBuffers {
   #streams!: TcpStreams;
   #placement!: Wakeable;
 
-  constructor({ domain, config, frameBytesMax }: PlacementQueueSetup) {
+  constructor({ domain, config, burstBytesMax }: PlacementQueueSetup) {
     this.#domain = domain;
     this.#latencyCycles = config.receiveLatencyCycles;
     this.#bytesPerCycle = config.receiveBytesPerCycle;
-    this.#reserve = Math.ceil(frameBytesMax / FPDU_BYTES_MIN) + 1;
+    this.#reserve = Math.ceil(burstBytesMax / FPDU_BYTES_MIN) + 1;
+    this.#copyReserve = burstBytesMax + 2 * SEGMENT_BYTES_MAX;
+    this.#copies = new Uint8Array(2 * this.#copyReserve);
     this.receivePacketsMax = config.iwarpPlacementSegments + this.#reserve;
     this.waiting = new Fifo({
       name: 'received DDP segments',
@@ -114,7 +116,7 @@ export class PlacementQueue implements ReceiveBuffers {
   get isBusy(): boolean {
     const isBusy =
       this.#usedCount + this.#reserve > this.receivePacketsMax ||
-      this.#copiedBytes + 2 * (SEGMENT_BYTES_MAX + 1) > COPIES_BYTES;
+      this.#copiedBytes + this.#copyReserve > this.#copies.length;
     if (isBusy) this.#hasStalled = true;
     return isBusy;
   }
@@ -138,7 +140,7 @@ export class PlacementQueue implements ReceiveBuffers {
     copyHeader(header, job.header);
     job.lengthBytes = lengthBytes;
     job.isEnd = false;
-    this.#keep(job, connection, bytes, at);
+    this.#keep(job, bytes, at);
     const cycle = this.#domain.cycle + this.#latencyCycles + Math.ceil(lengthBytes / this.#bytesPerCycle);
     job.arrivedCycle = cycle;
     this.waiting.push(job.index, cycle);
@@ -192,23 +194,23 @@ export class PlacementQueue implements ReceiveBuffers {
     return this.#rows[index]!;
   }
 
-  #keep(job: PlacementJob, { receiver }: RdmaConnection, bytes: Uint8Array, at: number): void {
+  #keep(job: PlacementJob, bytes: Uint8Array, at: number): void {
     job.held = NOT_HELD;
     job.copiedBytes = 0;
     job.bytes = bytes;
     job.at = at;
     if (job.lengthBytes === 0) return;
-    if (!receiver.reader.owns(bytes)) job.held = this.#streams.hold(bytes, at);
-    else this.#copy(job, bytes, at);
+    job.held = this.#streams.hold(bytes, at);
+    if (job.held === NOT_HELD) this.#copy(job, bytes, at);
   }
 
   #copy(job: PlacementJob, bytes: Uint8Array, at: number): void {
     const { lengthBytes } = job;
-    const rest = COPIES_BYTES - this.#copyAt;
+    const rest = this.#copies.length - this.#copyAt;
     const skipped = lengthBytes > rest ? rest : 0;
     const to = skipped > 0 ? 0 : this.#copyAt;
     this.#copier.copy(this.#copies, to, bytes, at, lengthBytes);
-    this.#copyAt = (to + lengthBytes) % COPIES_BYTES;
+    this.#copyAt = (to + lengthBytes) % this.#copies.length;
     job.bytes = this.#copies;
     job.at = to;
     job.copiedBytes = skipped + lengthBytes;

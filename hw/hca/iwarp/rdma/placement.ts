@@ -255,7 +255,12 @@ export class Placement implements PacketReceiver {
       const read = oldestRead(pair);
       return costs.worksOnAnswerOf(PORT_RECEIVER, pair, this.#ports.requests.firstNumberOf(read));
     }
-    costs.worksOnNewPacket(PORT_RECEIVER, { sourceQpn: pair.remoteQpn, number, isLoopback: false });
+    costs.worksOnNewPacket(PORT_RECEIVER, {
+      sourceQpn: pair.remoteQpn,
+      number,
+      portIndex: pair.portIndex,
+      isLoopback: false,
+    });
   }
 
   // ---- tagged ----

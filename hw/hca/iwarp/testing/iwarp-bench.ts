@@ -22,6 +22,7 @@ export type IwarpQp = Qp<IwarpNode>;
 const fakeCarrier: Carrier<IwarpParts, Blocks> = {
   transportOf: () =>
     iwarpTransport<FakeTcp>({
+      reorderBytes: 0,
       makeBlocks: () => ({ fakeStreams: new FakeStreams() }),
       streamsOf: ({ fakeStreams }) => fakeStreams,
       portEndsOf: () => ({
