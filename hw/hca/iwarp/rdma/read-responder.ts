@@ -6,7 +6,7 @@
  * A READ begins when the payload written before it has left for memory. Streams have turns of `burstPackets`; one without room in its
  * retransmission memory is left out until TCP reports room.
  */
-import type { Cycles } from '../../../../base/index.ts';
+import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT, type Cycles } from '../../../../base/index.ts';
 import { QuotedSegment, ReadRequest, taggedHeader } from '../../../../protocol/iwarp/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../../sim/index.ts';
 import { TrafficClass } from '../../../dma/index.ts';
@@ -37,7 +37,7 @@ import type { RdmaConnections } from './rdma-connections.ts';
 import type { RdmaPacket } from './rdma-packet.ts';
 import type { RdmaTransmitter } from './rdma-transmitter.ts';
 import type { StreamEnds } from './stream-ends.ts';
-import { sourceErrorOf } from './stream-errors.ts';
+import { sourceErrorOf, WRAPS } from './stream-errors.ts';
 
 const stalls = stallReasons('translation', 'dma', 'responseBuffer', 'ordering', 'sendBuffer');
 const {
@@ -307,6 +307,8 @@ export class ReadResponder implements ResponseSide {
     const packet = this.#open!;
     const { sourceTag: key, sourceOffset, sourceOffsetTop: addressTop, lengthBytes } = request;
     if (lengthBytes > 0 && (pair.remoteRights & QP_RIGHT_READ) === 0) return this.#refuse(MISSING_RIGHT);
+    if (addressTop === ADDRESS_TOP_MAX && sourceOffset + lengthBytes > ADDRESS_TOP_UNIT)
+      return this.#refuse(WRAPS);
     while (this.#filled < this.#wanted) {
       const done = gatheredBytes + this.#filled;
       const address = sourceOffset + done;

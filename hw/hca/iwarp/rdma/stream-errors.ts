@@ -3,6 +3,9 @@ import { EventType } from '../../../../abi/index.ts';
 import { ErrorLayer, IwarpError, layerOf, typeOf } from '../../../../protocol/iwarp/index.ts';
 import { BAD_KEY, BAD_PD, MISSING_RIGHT, OUT_OF_BOUNDS } from '../../memory/index.ts';
 
+/** The bytes pass the end of the 64-bit addresses; in addition to the answers of a translation. */
+export const WRAPS = -1;
+
 /** RFC 5041, 7.1; without rights as cxgb4 and irdma name it, since DDP has no code for it. */
 const tagged: ReadonlyMap<number, number> = new Map<number, number>([
   [BAD_KEY, IwarpError.TAGGED_STAG_INVALID],
@@ -17,6 +20,7 @@ const sources: ReadonlyMap<number, number> = new Map<number, number>([
   [BAD_PD, IwarpError.PROTECTION_STAG_OF_OTHER_STREAM],
   [OUT_OF_BOUNDS, IwarpError.PROTECTION_BOUNDS],
   [MISSING_RIGHT, IwarpError.PROTECTION_ACCESS_RIGHTS],
+  [WRAPS, IwarpError.PROTECTION_OFFSET_WRAPS],
 ]);
 
 /** Error of a tagged segment whose translation was refused with `answer`: see memory/translation.ts. */

@@ -43,6 +43,8 @@ export class FakeStreams implements TcpStreams {
   readonly connections = new Map<number, FakeConnection>();
   /** `7 terminate sent 0x1100`, `7 closed`, `7 reset`, in order. */
   readonly log: string[] = [];
+  /** FPDUs that the RDMA side has sent. */
+  readonly sent: Uint8Array[] = [];
   /** Room of the retransmission memory of each connection. */
   roomBytes = 128 * 1024;
   /** Sizes of the segments into which streams are cut, in turn; empty: as they were sent. */
@@ -104,7 +106,9 @@ export class FakeStreams implements TcpStreams {
     const connection = this.connection(number);
     connection.roomBytes += segment.length - lengthBytes;
     this.openCount--;
-    connection.outbound.push(segment.bytes.slice(segment.start, segment.start + lengthBytes));
+    const bytes = segment.bytes.slice(segment.start, segment.start + lengthBytes);
+    this.sent.push(bytes);
+    connection.outbound.push(bytes);
   }
 
   discard(number: number, segment: SendSegment): void {
