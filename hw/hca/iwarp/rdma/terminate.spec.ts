@@ -27,21 +27,27 @@ interface Attack {
 const { WQ_ACCESS_ERROR, WQ_CATAS_ERROR, WQ_INVAL_REQ_ERROR } = EventType;
 const ten = pattern(5, 10);
 const withRights = async ({ bench }: Scene, rights: object, pd?: number): Promise<Region> => {
-  const region = new Region(bench.b, 4096, { rights: { ...allRights, ...rights }, ...(pd === undefined ? {} : { pd }) });
+  const region = new Region(bench.b, 4096, {
+    rights: { ...allRights, ...rights },
+    ...(pd === undefined ? {} : { pd }),
+  });
   await runJoined(bench, 3);
   return region;
 };
-const regionWith = (fields: object): ((scene: Scene) => Promise<Region>) => async ({ bench }) => {
-  const region = new Region(bench.b, 4096, { fields });
-  await runJoined(bench, 3);
-  return region;
-};
+const regionWith =
+  (fields: object): ((scene: Scene) => Promise<Region>) =>
+  async ({ bench }) => {
+    const region = new Region(bench.b, 4096, { fields });
+    await runJoined(bench, 3);
+    return region;
+  };
 
 const attacks: readonly Attack[] = [
   {
     name: 'a WRITE to an STag that does not exist',
     ...{ error: 0x1100, quoted: 'header', event: WQ_ACCESS_ERROR },
-    segment: ({ remote }) => taggedSegment({ tag: remote.key + 0x1_0000, offset: remote.address, payload: ten }),
+    segment: ({ remote }) =>
+      taggedSegment({ tag: remote.key + 0x1_0000, offset: remote.address, payload: ten }),
   },
   {
     name: 'a WRITE under another variant of a key',
@@ -70,7 +76,8 @@ const attacks: readonly Attack[] = [
   {
     name: 'a tagged segment of another version of DDP',
     ...{ error: 0x1104, quoted: 'header', event: WQ_ACCESS_ERROR },
-    segment: ({ remote }) => taggedSegment({ ddp: 0xc0, tag: remote.key, offset: remote.address, payload: ten }),
+    segment: ({ remote }) =>
+      taggedSegment({ ddp: 0xc0, tag: remote.key, offset: remote.address, payload: ten }),
   },
   {
     name: 'a WRITE to a region without remote write',
@@ -126,7 +133,8 @@ const attacks: readonly Attack[] = [
   {
     name: 'a READ response that nobody has asked for',
     ...{ error: 0x0206, quoted: 'header', event: WQ_INVAL_REQ_ERROR },
-    segment: ({ remote }) => taggedSegment({ rdmap: 0x42, tag: remote.key, offset: remote.address, payload: ten }),
+    segment: ({ remote }) =>
+      taggedSegment({ rdmap: 0x42, tag: remote.key, offset: remote.address, payload: ten }),
   },
   {
     name: 'immediate data, which needs RFC 7306',
@@ -193,28 +201,35 @@ const attacks: readonly Attack[] = [
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
 describe('a card that receives', () => {
-  it.each(attacks)('$name sends its Terminate, FIN, events, and flushes', async ({ error, quoted, event, segment }) => {
-    const scene = await iwarpScene();
-    const { bench, a, b, bCq, connection, streams, remote } = scene;
-    const before = remote.read();
-    const bytes = await segment(scene);
-    const own = b.post({ opcode: WqeOpcode.RDMA_WRITE, segments: [], remote: { address: 0, key: 0 } });
-    streams.a.inject(connection, fpduOf(bytes));
-    await runJoined(bench, 30);
-    b.ring();
-    const name = error.toString(16).padStart(4, '0');
-    expect(streams.b.sent.map(hex)).toEqual([hex(fpduOf(terminateOf(error, quoted, bytes)))]);
-    // Both have sent FIN.
-    expect(streams.b.log).toEqual([`${connection} terminate sent 0x${name}`, `${connection} closed`]);
-    expect(streams.a.log).toEqual([`${connection} terminate received 0x${name}`, `${connection} closed`]);
-    expect([a.state, b.state]).toEqual([QpState.ERR, QpState.ERR]);
-    const qpEvents = bench.b.events.lines.filter((line) => line.startsWith('qp'));
-    expect(qpEvents).toEqual([`qp 0x${event.toString(16)} 0x${b.qpn.toString(16)}`]);
-    const found = await completionsOf(bench, bCq, 1);
-    expect(found.at(-1)).toMatchObject({ isSend: true, wqeCounter: own, syndrome: CqeSyndrome.WR_FLUSH_ERR });
-    if (error !== 0x1205) expect(remote.read().slice(16)).toEqual(before.slice(16));
-    expect(streams.a.openCount + streams.b.openCount).toBe(0);
-  });
+  it.each(attacks)(
+    '$name sends its Terminate, FIN, events, and flushes',
+    async ({ error, quoted, event, segment }) => {
+      const scene = await iwarpScene();
+      const { bench, a, b, bCq, connection, streams, remote } = scene;
+      const before = remote.read();
+      const bytes = await segment(scene);
+      const own = b.post({ opcode: WqeOpcode.RDMA_WRITE, segments: [], remote: { address: 0, key: 0 } });
+      streams.a.inject(connection, fpduOf(bytes));
+      await runJoined(bench, 30);
+      b.ring();
+      const name = error.toString(16).padStart(4, '0');
+      expect(streams.b.sent.map(hex)).toEqual([hex(fpduOf(terminateOf(error, quoted, bytes)))]);
+      // Both have sent FIN.
+      expect(streams.b.log).toEqual([`${connection} terminate sent 0x${name}`, `${connection} closed`]);
+      expect(streams.a.log).toEqual([`${connection} terminate received 0x${name}`, `${connection} closed`]);
+      expect([a.state, b.state]).toEqual([QpState.ERR, QpState.ERR]);
+      const qpEvents = bench.b.events.lines.filter((line) => line.startsWith('qp'));
+      expect(qpEvents).toEqual([`qp 0x${event.toString(16)} 0x${b.qpn.toString(16)}`]);
+      const found = await completionsOf(bench, bCq, 1);
+      expect(found.at(-1)).toMatchObject({
+        isSend: true,
+        wqeCounter: own,
+        syndrome: CqeSyndrome.WR_FLUSH_ERR,
+      });
+      if (error !== 0x1205) expect(remote.read().slice(16)).toEqual(before.slice(16));
+      expect(streams.a.openCount + streams.b.openCount).toBe(0);
+    },
+  );
 
   it('more READs than IRD, has no buffer for the last one', async () => {
     const { bench, b, connection, streams, remote } = await iwarpScene({ reads: 2 });
@@ -229,7 +244,9 @@ describe('a card that receives', () => {
     const { bench, b, connection, streams } = await iwarpScene();
     streams.a.inject(connection, fpduOf(untaggedSegment({}), 1));
     await runJoined(bench, 30);
-    expect(streams.b.sent.map(hex)).toEqual([hex(fpduOf(terminateOf(0x2002, 'nothing', untaggedSegment({}))))]);
+    expect(streams.b.sent.map(hex)).toEqual([
+      hex(fpduOf(terminateOf(0x2002, 'nothing', untaggedSegment({})))),
+    ]);
     expect(b.state).toBe(QpState.ERR);
   });
 
@@ -254,8 +271,14 @@ describe('a card that receives', () => {
   });
 
   it('a WRITE though its QP allows none, names the rights', async () => {
-    const { bench, b, connection, streams, remote } = await iwarpScene({}, { b: { fields: { remoteWriteEnabled: 0 } } });
-    streams.a.inject(connection, fpduOf(taggedSegment({ tag: remote.key, offset: remote.address, payload: ten })));
+    const { bench, b, connection, streams, remote } = await iwarpScene(
+      {},
+      { b: { fields: { remoteWriteEnabled: 0 } } },
+    );
+    streams.a.inject(
+      connection,
+      fpduOf(taggedSegment({ tag: remote.key, offset: remote.address, payload: ten })),
+    );
     await runJoined(bench, 30);
     expect(streams.b.log[0]).toBe(`${connection} terminate sent 0x0102`);
     expect(b.state).toBe(QpState.ERR);
@@ -265,7 +288,11 @@ describe('a card that receives', () => {
     const { bench, a, aCq, connection, streams, remote } = await iwarpScene();
     const sink = new Region(bench.a, 4096, { rights: { ...allRights, remoteWrite: false } });
     await runJoined(bench, 3);
-    a.send({ opcode: WqeOpcode.RDMA_READ, segments: [sink.part(0, 100)], remote: { ...remote, address: remote.address } });
+    a.send({
+      opcode: WqeOpcode.RDMA_READ,
+      segments: [sink.part(0, 100)],
+      remote: { ...remote, address: remote.address },
+    });
     expect(await completionsOf(bench, aCq, 1)).toMatchObject([{ syndrome: CqeSyndrome.LOCAL_PROT_ERR }]);
     await runJoined(bench, 10);
     expect(streams.a.log[0]).toBe(`${connection} terminate sent 0x0102`);
