@@ -66,6 +66,7 @@ import {
 import type { HcaConfig } from './parameters.ts';
 import type { HcaPort, LinkStateSource } from './port/index.ts';
 import type { OperationTap } from './statistics/index.ts';
+import type { TransportParts } from './transport/index.ts';
 
 const MESSAGE_FIFO_DEPTH = 32;
 const BAR_REGISTERS = 0;
@@ -110,11 +111,11 @@ interface HcaParts {
 
 interface Surroundings {
   readonly hca: BarTarget & ControlSidePorts['device'];
-  readonly dataPath: HcaDataPath;
+  readonly dataPath: IbtaDataPath;
 }
 
-/** The transport of this card is IBTA: a second one is chosen in {@link Hca}, where this one is made. */
-type HcaDataPath = DataPath<IbtaParts, IbtaBlocks>;
+/** The data path with the blocks of the IBTA transport. A second transport is chosen in {@link Hca}, where this one is made. */
+type IbtaDataPath = DataPath<IbtaParts, IbtaBlocks>;
 
 /** Wires of the blocks: from each port to the block that is called through it. */
 export function hcaWires(b: HcaParts & Surroundings): Wires<HcaParts> {
@@ -139,7 +140,7 @@ interface EthernetParts {
 
 /** The same of Ethernet. */
 function ethernetHcaWires(
-  b: EthernetParts & { readonly dataPath: HcaDataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
+  b: EthernetParts & { readonly dataPath: IbtaDataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
 ): Wires<EthernetParts> {
   return { ethernetPort: { ...b.dataPath.frameEnds, link: b.firstPort } };
 }
@@ -168,7 +169,9 @@ export class Hca implements BarTarget {
   /** Undefined where ports are of InfiniBand. */
   readonly ethernetPort: EthernetPort | undefined;
   readonly control: ControlSide;
-  readonly dataPath: HcaDataPath;
+  readonly dataPath: DataPath<TransportParts, object>;
+  /** The same data path as one of the IBTA transport; undefined with another transport. */
+  readonly ibta: IbtaDataPath | undefined;
   readonly eqcCache: ContextCache<ContextUser<'eqc'>>;
   /** On request: which operation each TLP is due to. */
   readonly costs: CostAttribution | undefined;
@@ -265,7 +268,7 @@ export class Hca implements BarTarget {
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays);
     const addresses = this.control.ports;
     const { blocks, management } = this.control;
-    this.dataPath = new DataPath({
+    const ibta = new DataPath({
       lp,
       domain,
       config,
@@ -290,10 +293,12 @@ export class Hca implements BarTarget {
       costs: this.costs,
       misses: attributed?.misses,
     });
-    const { control, eqcCache, wirePort, dataPath } = this;
+    this.dataPath = ibta;
+    this.ibta = ibta;
+    const { control, eqcCache, wirePort } = this;
     this.parts = { bus, control, eqcCache, wirePort };
-    connectBlocks(this.parts, hcaWires({ ...this.parts, dataPath, hca: this }));
-    const { receiver, transmitter } = dataPath.blocks;
+    connectBlocks(this.parts, hcaWires({ ...this.parts, dataPath: ibta, hca: this }));
+    const { receiver, transmitter } = ibta.blocks;
     for (const [index, port] of further.entries())
       port.connect({
         receiver: new PortIntake(receiver, index + 1),
@@ -303,7 +308,7 @@ export class Hca implements BarTarget {
     if (ethernetPort !== undefined)
       connectBlocks(
         { ethernetPort },
-        ethernetHcaWires({ ethernetPort, dataPath, firstPort: control.ports[0]! }),
+        ethernetHcaWires({ ethernetPort, dataPath: ibta, firstPort: control.ports[0]! }),
       );
     domain.addEdgeKeeper(this);
   }

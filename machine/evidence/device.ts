@@ -151,6 +151,7 @@ class Kept<T> {
 export class DeviceJournal {
   readonly node: number;
   readonly #hca: Hca;
+  readonly #ibta: IbtaDataPath;
   readonly #qps = new Kept<LiveQp>(limits.objects);
   readonly #liveQps = new Map<number, LiveQp>();
   readonly #cqs = new Kept<CqEvidence & { generation: number }>(limits.objects);
@@ -172,9 +173,11 @@ export class DeviceJournal {
   /** Completions, served requests and state changes: the measure of progress. */
   progressCount = 0;
 
-  constructor(node: number, hca: Hca) {
+  /** @param ibta data path of `hca` */
+  constructor(node: number, hca: Hca, ibta: IbtaDataPath) {
     this.node = node;
     this.#hca = hca;
+    this.#ibta = ibta;
     this.#watchQueuePairs();
     this.#watchQueues();
     this.#watchRequests();
@@ -184,7 +187,7 @@ export class DeviceJournal {
     watchAccesses(hca, ({ user, lengthBytes, ...access }) =>
       this.#accesses.add({ ...access, user: portNames[user]!, bytes: lengthBytes, atPs: this.#nowPs }),
     );
-    watchRequests(hca, (refusal) => this.#refusals.add({ ...refusal, atPs: this.#nowPs }));
+    watchRequests(hca, ibta, (refusal) => this.#refusals.add({ ...refusal, atPs: this.#nowPs }));
     watchCompletions(hca, ({ qpn, cq, wqeCounter, syndrome, isSend }) => {
       this.#completed(qpn, cq, syndrome, isSend);
       if (syndrome === 0) return;
@@ -229,7 +232,7 @@ export class DeviceJournal {
   }
 
   get #parts(): Parts {
-    return this.#hca.dataPath.parts;
+    return this.#ibta.parts;
   }
 
   get #nowPs(): number {
@@ -240,7 +243,7 @@ export class DeviceJournal {
 
   #watchQueuePairs(): void {
     const { qps } = this.#parts;
-    const { blocks } = this.#hca.dataPath;
+    const { blocks } = this.#ibta;
     around(qps, 'create', (create) => (slot) => {
       const qp = newQp(this.#nowPs);
       this.#liveQps.set(slot, qp);
@@ -361,7 +364,7 @@ export class DeviceJournal {
 
   /** Fields that change without a command. */
   #refresh(qp: LiveQp, pair: QueuePair): void {
-    const { receives } = this.#hca.dataPath.blocks;
+    const { receives } = this.#ibta.blocks;
     qp.begun = pair.sqCounter;
     // A subnet manager may change the table after the QP was configured.
     qp.pkey = this.#parts.addresses[pair.portIndex]!.pkeys[pair.pkeyIndex] ?? 0;
@@ -386,7 +389,7 @@ export class DeviceJournal {
 
   #watchRequests(): void {
     const parts = this.#parts;
-    const { blocks } = this.#hca.dataPath;
+    const { blocks } = this.#ibta;
     around(parts.operations, 'completed', (completed) => (request, cycle, isSilent) => {
       const qp = this.#liveQps.get(request.qp);
       if (qp !== undefined && isSilent) qp.silent++;
@@ -482,7 +485,7 @@ export class DeviceJournal {
 
   #watchQueues(): void {
     const { cqs } = this.#parts;
-    const { blocks } = this.#hca.dataPath;
+    const { blocks } = this.#ibta;
     const { notifier } = blocks.completions;
     around(cqs, 'create', (create) => (slot) => {
       create(slot);
@@ -724,7 +727,7 @@ export class DeviceJournal {
   // The port.
 
   #watchPort(): void {
-    around(this.#hca.dataPath.blocks.objects, 'portChanged', (portChanged) => (isUp) => {
+    around(this.#ibta.blocks.objects, 'portChanged', (portChanged) => (isUp) => {
       const list = isUp ? this.#upPs : this.#downPs;
       if (list.length < portChangesMax) list.push(this.#nowPs);
       if (!isUp) this.#addresses ??= this.#addressesNow();
@@ -780,7 +783,8 @@ function transportPlace(bytes: Uint8Array, at: number): number {
 const typePlace = (view: DataView, at: number): number =>
   at + 12 + (view.getUint16(at + 12) === EtherType.VLAN ? 4 : 0);
 
-type Parts = Hca['dataPath']['parts'];
+type IbtaDataPath = NonNullable<Hca['ibta']>;
+type Parts = IbtaDataPath['parts'];
 
 /** The oldest send requests of a QP that have begun and not completed. */
 function requestsOf({ recordHead, recordCount }: QueuePair, states: Parts['states']): RequestEvidence[] {

@@ -96,7 +96,9 @@ export class HcaNode {
       config.machine.seed,
       config.hca.capability.roce,
     );
-    if (plan.analysis?.evidence !== undefined) this.journal = new DeviceJournal(node, this.hca);
+    const { ibta } = this.hca;
+    if (plan.analysis?.evidence !== undefined && ibta !== undefined)
+      this.journal = new DeviceJournal(node, this.hca, ibta);
     this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, cables);
   }
 }

@@ -9,10 +9,10 @@ import type { HostNode } from './host-node.ts';
 export type Held = Readonly<Record<string, number>>;
 
 export function heldByHca({ hca }: HcaNode): Held {
-  const { dataPath, control, dmaRead, dmaWrite, pcieFunction, linkPort, wirePorts } = hca;
+  const { dataPath, ibta, control, dmaRead, dmaWrite, pcieFunction, linkPort, wirePorts } = hca;
   const { parts, blocks } = dataPath;
   const { records } = parts;
-  const { transmitter, frameReceiver } = blocks;
+  const { frameReceiver } = blocks;
   const countOf = (requesters: readonly { readonly count: number }[]): number =>
     requesters.reduce((sum, { count }) => sum + count, 0);
   return {
@@ -25,20 +25,16 @@ export function heldByHca({ hca }: HcaNode): Held {
     // On-chip contents of these.
     sendWqeLines: dataPath.parts.lines.heldCount,
     receiveWqeLines: dataPath.blocks.receives.heldCount,
-    timers: dataPath.blocks.timers.heldCount,
     // Work in progress.
     commands: control.processor.isIdle ? 0 : 1,
     dmaTags: dmaRead.pendingTagCount,
     dmaReads: countOf(dmaRead.requesters),
     dmaWrites: countOf(dmaWrite.requesters),
-    requestSlots: transmitter.requests.heldCount,
-    responseSlots: transmitter.responses.heldCount,
+    requestSlots: parts.requestPackets.heldCount,
     sendRecords: records.capacity - records.freeCount,
     wqeFetches: dataPath.blocks.wqeFetch.heldCount,
     scheduled: dataPath.blocks.scheduler.heldCount,
     requester: dataPath.blocks.requester.heldCount,
-    responses: dataPath.blocks.responses.heldCount,
-    atomics: dataPath.blocks.responses.isInAtomic ? 1 : 0,
     payloadWrites: dataPath.blocks.writer.heldCount,
     completions: dataPath.blocks.completions.heldCount,
     flushes: dataPath.blocks.flusher.heldCount,
@@ -52,12 +48,23 @@ export function heldByHca({ hca }: HcaNode): Held {
       dataPath.parts.srqcCache,
       hca.eqcCache,
     ].reduce((sum, cache) => sum + cache.heldCount, 0),
-    loopbackPackets: dataPath.blocks.loopback.heldCount,
+    ...(ibta === undefined ? {} : heldByIbta(ibta)),
     receivedBytes: wirePorts.reduce((sum, { receiveBufferedBytes }) => sum + receiveBufferedBytes, 0),
     receivedFrames: frameReceiver.heldCount,
     pcieRequests: pcieFunction.completer.count + linkPort.receiver.heldCount,
     pcieTlps: linkPort.transmitter.waitingCount,
     pendingInterrupts: pcieFunction.msix.pendingCount,
+  };
+}
+
+/** Work in progress of the IBTA transport, and retry timers that run for its QPs. */
+function heldByIbta({ parts, blocks }: NonNullable<HcaNode['hca']['ibta']>): Held {
+  return {
+    timers: blocks.timers.heldCount,
+    responseSlots: parts.responsePackets.heldCount,
+    responses: blocks.responses.heldCount,
+    atomics: blocks.responses.isInAtomic ? 1 : 0,
+    loopbackPackets: blocks.loopback.heldCount,
   };
 }
 

@@ -38,26 +38,30 @@ export interface RocePacketLedger {
 }
 
 /** Undefined for an HCA with InfiniBand ports. */
-export function frameLedgerOf({ ethernetPort: port, control, dataPath }: Hca): FrameLedger | undefined {
+export function frameLedgerOf({ ethernetPort: port, control, dataPath, ibta }: Hca): FrameLedger | undefined {
   const side = control.ports[0]!.ethernet;
   if (port === undefined || side === undefined) return undefined;
-  const { frameReceiver, roceLink } = dataPath.blocks;
+  const { frameReceiver } = dataPath.blocks;
+  const roceLink = ibta?.blocks.roceLink;
   return {
     transmitted: transmittedOf(port),
     received: { ...port.received },
     flowControl: { ...port.flowControl.totals() },
     completed: frameReceiver.completedCount,
-    packets: roceLink.receivedCount,
+    packets: roceLink?.receivedCount ?? 0,
     dropped: { ...side.steering.drops },
     held: frameReceiver.heldCount,
     busyPs: Math.floor(port.busyPs),
     linkPs: linkPsOf(port),
     heldBack: port.heldBack,
-    ...(side.roce === undefined ? {} : { roce: rocePacketsOf(roceLink) }),
+    ...(side.roce === undefined || roceLink === undefined ? {} : { roce: rocePacketsOf(roceLink) }),
   };
 }
 
-const rocePacketsOf = ({ sent, received }: Hca['dataPath']['blocks']['roceLink']): RocePacketLedger => ({
+const rocePacketsOf = ({
+  sent,
+  received,
+}: NonNullable<Hca['ibta']>['blocks']['roceLink']): RocePacketLedger => ({
   transmitted: packetsOf(sent.first),
   retransmitted: packetsOf(sent.retransmitted),
   discarded: packetsOf(sent.discarded),

@@ -3,6 +3,7 @@ import { Opcode } from '../../abi/index.ts';
 import {
   type ContextCache,
   type FarTimes,
+  type Hca,
   type OperationStage,
   operationNames,
   pageRequestSides,
@@ -201,7 +202,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     wire: wireLedgerOf(hca.wirePort, lp.isDrained),
     ...(node.hasSecondCable ? { secondWire: wireLedgerOf(hca.wirePorts[1]!, lp.isDrained) } : {}),
     ...(hca.ethernetPort === undefined ? {} : { ethernet: frameLedgerOf(hca) }),
-    loopback: loopbackLedgerOf(node),
+    loopback: loopbackLedgerOf(hca),
     operations: operationsOf(node),
     operationDisorders: dataPath.parts.operations.disorderCount,
     wqesTaken: dataPath.parts.lines.useCount,
@@ -214,21 +215,23 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
       arm: dataPath.blocks.doorbells.armCount,
       eventQueue: dataPath.blocks.doorbells.eqCount,
     },
-    heldPackets: [blocks.receiver, blocks.frameReceiver, blocks.transmitter].reduce(
-      (sum, { heldCount }) => sum + heldCount,
-      0,
-    ),
+    heldPackets: heldPacketsOf(hca),
     inlineReceives: { messages: blocks.scatter.inlinedCount, bytes: blocks.scatter.inlinedBytes },
-    transport: transportOf(node),
+    transport: transportOf(hca),
     violations: { ...control.violations.report(), ...dataPath.parts.violations.report() },
   };
 }
 
-function transportOf({ hca }: HcaNode): Record<string, number> {
-  const { transport } = hca.dataPath.parts;
-  const { timers } = hca.dataPath.blocks;
-  const ackTimeout = timers.timeoutCount;
-  return { ...transport.report(), ...(ackTimeout === 0 ? {} : { ackTimeout }) };
+function heldPacketsOf({ dataPath, ibta }: Hca): number {
+  const { frameReceiver } = dataPath.blocks;
+  const ends = ibta === undefined ? [] : [ibta.blocks.receiver, ibta.blocks.transmitter];
+  return ends.reduce((sum, { heldCount }) => sum + heldCount, frameReceiver.heldCount);
+}
+
+function transportOf({ ibta }: Hca): Record<string, number> {
+  if (ibta === undefined) return {};
+  const ackTimeout = ibta.blocks.timers.timeoutCount;
+  return { ...ibta.parts.transport.report(), ...(ackTimeout === 0 ? {} : { ackTimeout }) };
 }
 
 function pageFaultsOf({ hca }: HcaNode): PageFaultLedger {
@@ -366,8 +369,9 @@ function vectorsOf({ hca }: HcaNode): VectorLedger[] {
   return rows.filter(({ requested, messages }) => requested > 0 || messages > 0);
 }
 
-function loopbackLedgerOf({ hca }: HcaNode): LoopbackLedger {
-  const { first, retransmitted, delivered, droppedCount, heldCount } = hca.dataPath.blocks.loopback;
+function loopbackLedgerOf({ ibta }: Hca): LoopbackLedger {
+  if (ibta === undefined) return { transmitted: {}, retransmitted: {}, received: {}, dropped: 0, held: 0 };
+  const { first, retransmitted, delivered, droppedCount, heldCount } = ibta.blocks.loopback;
   return {
     transmitted: packetsOf(first),
     retransmitted: packetsOf(retransmitted),

@@ -84,9 +84,12 @@ const NONE = -1;
 /** Exact for addresses of this machine's programs; guests may use addresses from 2^53 on, for which it is the nearest number. */
 const wholeAddress = (lower: number, top: number): number => lower + top * ADDRESS_TOP_UNIT;
 
+type IbtaDataPath = NonNullable<Hca['ibta']>;
+
 /** Calls `note` before a request puts its QP into the error state or is silently dropped; see request-checks.ts. */
 export function watchRequests(
-  { dataPath: { parts, blocks }, domain, lp }: Hca,
+  { domain, lp }: Hca,
+  { parts, blocks }: IbtaDataPath,
   note: (refusal: NotedRefusal) => void,
 ): void {
   const { qps, received } = parts;
@@ -150,7 +153,7 @@ const xrcService = Opcode.XRC_SEND_FIRST;
 
 /** The domain of the SRQ that an XRC request names, and that of the QP, if they differ; else undefined. */
 function foreignQueue(
-  { srqs, received }: Hca['dataPath']['parts'],
+  { srqs, received }: IbtaDataPath['parts'],
   pair: QueuePair,
 ): readonly [RequestCheck, number, number] | undefined {
   const srq = srqs.slotOf(received.sharedReceiveQueue);

@@ -12,13 +12,17 @@ export function watchChecks(stream: Stream, hca: Hca): void {
     const values = [user, key, answer, address, lengthBytes, found, heldTo, heldToEnd];
     stream.interval('accessRefused', track, nowPs, nowPs, ...values);
   });
-  watchRequests(hca, ({ qpn, check, opcode, psn, found, heldTo, requesterQpn, atPs }) => {
-    const values = [qpn, requestCheckNumbers[check], opcode, psn, found, heldTo, requesterQpn];
-    stream.interval('requestRefused', queuePairTrack(stream, qpn), atPs, atPs, ...values);
-  });
+  if (hca.ibta !== undefined) watchRefusedRequests(stream, hca, hca.ibta);
   watchCompletions(hca, ({ qpn, wqeCounter, syndrome, isSend, atPs }) => {
     if (syndrome === 0) return;
     const track = queuePairTrack(stream, qpn);
     stream.instant('errorCompletion', track, atPs, qpn, wqeCounter, syndrome, isSend ? 1 : 0);
+  });
+}
+
+function watchRefusedRequests(stream: Stream, hca: Hca, ibta: NonNullable<Hca['ibta']>): void {
+  watchRequests(hca, ibta, ({ qpn, check, opcode, psn, found, heldTo, requesterQpn, atPs }) => {
+    const values = [qpn, requestCheckNumbers[check], opcode, psn, found, heldTo, requesterQpn];
+    stream.interval('requestRefused', queuePairTrack(stream, qpn), atPs, atPs, ...values);
   });
 }

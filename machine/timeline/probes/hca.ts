@@ -35,11 +35,12 @@ export function watchHca(stream: Stream, hca: Hca): void {
 }
 
 /** Packets of requests and responses that are being built or wait for the cable, and WQEs on chip. */
-function watchPacketBuffers(stream: Stream, { dataPath: { parts } }: Hca): void {
-  for (const [name, queue] of [
-    ['request packets', parts.requestPackets],
-    ['response packets', parts.responsePackets],
-  ] as const)
+function watchPacketBuffers(stream: Stream, { dataPath, ibta }: Hca): void {
+  const queues = {
+    'request packets': dataPath.parts.requestPackets,
+    ...(ibta === undefined ? {} : { 'response packets': ibta.parts.responsePackets }),
+  };
+  for (const [name, queue] of Object.entries(queues))
     watchLevel(stream, name, queue, ['open', 'close', 'clear'], () => queue.heldCount);
 }
 
@@ -89,13 +90,13 @@ function watchDoorbells(stream: Stream, { dataPath: { parts, blocks }, domain }:
  * Each operation at its end, with its stages: the amounts that the ledger of operations adds for it, so that the
  * records add up to the report.
  */
-function watchOperations(stream: Stream, { dataPath: { parts }, domain }: Hca): void {
-  const { operations, qps, records, states } = parts;
+function watchOperations(stream: Stream, { dataPath: { parts }, ibta, domain }: Hca): void {
+  const { operations, qps, records } = parts;
   const { clock } = domain;
   const before = new Float64Array(operationStages.length);
   around(operations, 'completed', (completed) => (request, cycle, isSilent) => {
     const { wqeCounter, messageBytes, packetCount } = request;
-    const firstPsn = states.firstPsnOf(request);
+    const firstPsn = ibta?.parts.states.firstPsnOf(request) ?? 0;
     const opcode = operations.operationOf(request.qp, request.opcode);
     const row = operations.rows[opcode]!;
     const { count, lifePs, far } = row;
