@@ -65,13 +65,13 @@ export class DataPath<Parts extends TransportParts, Blocks extends object> {
   /** The cycle accounts of all blocks that have one. */
   get accounts(): readonly BlockAccount[] {
     const b = this.blocks;
-    const { outbound, inbound, responses } = this.roles;
+    const { outbound, inbound, responses, otherAccounts } = this.roles;
     const ends = {
       packets: [outbound, inbound],
       frames: [b.frameTransmitter, b.frameReceiver],
       both: [outbound, b.frameTransmitter, inbound],
     };
-    return [
+    const accounts = [
       b.doorbells,
       b.wqeFetch,
       b.requester,
@@ -83,6 +83,7 @@ export class DataPath<Parts extends TransportParts, Blocks extends object> {
       b.flusher,
       b.asyncEvents,
     ].map(({ account }) => account);
+    return [...accounts, ...otherAccounts];
   }
 
   /**

@@ -24,5 +24,5 @@ const makeHca = (): Hca =>
   });
 
 it('the wires of the device lead to blocks that there are, and each port is connected once', () => {
-  checkWires(hcaWires, () => makeHca().parts, ['hca', 'dataPath']);
+  checkWires(hcaWires, () => makeHca().parts, ['hca', 'dataPath', 'packetEnds', 'tcp']);
 });

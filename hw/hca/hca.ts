@@ -27,6 +27,7 @@ import {
   type PacketReceiver,
   type WireConfig,
   WirePort,
+  type WirePortPorts,
   withTag,
 } from '../../wire/index.ts';
 import { BusInterface, type DmaReadEngine, type DmaWriteEngine, type SlotSetup } from '../dma/index.ts';
@@ -56,6 +57,9 @@ import { type Carried, type DataPathTables, makeTables, packetSlotBytes } from '
 import type { Personality } from './host-interface/index.ts';
 import { type IbtaBlocks, type IbtaParts, ibtaTransport, packetNumberMask } from './ibta/index.ts';
 import type { Receiver } from './ibta/receiver/index.ts';
+import { type IwarpConfig, iwarpParameters } from './iwarp/iwarp-parameters.ts';
+import { type IwarpParts, iwarpTransport, type RdmaBlocks } from './iwarp/iwarp-transport.ts';
+import { type TcpBlocks, tcpSide, tcpSramBytes } from './iwarp/tcp/index.ts';
 import {
   type ContextCache,
   type ContextUser,
@@ -86,6 +90,8 @@ export interface HcaSetup extends SlotSetup {
   readonly wire: WireConfig;
   /** Of the cable where ports are of Ethernet (`capabilities.linkLayer`); left out: the defaults. */
   readonly ethernet?: EthernetConfig | undefined;
+  /** Of the card's TCP where connections are of iWARP (`capabilities.transport`); left out: the defaults. */
+  readonly iwarp?: IwarpConfig | undefined;
   /** Seed of what may happen to frames; left out: 1. */
   readonly seed?: number | undefined;
   /** The cables, by port from 1; without one, port 1 carries a loopback plug, and port 2 stays off. */
@@ -111,25 +117,33 @@ interface HcaParts {
 
 interface Surroundings {
   readonly hca: BarTarget & ControlSidePorts['device'];
-  readonly dataPath: IbtaDataPath;
+  readonly dataPath: AnyDataPath;
+  /** The ends of the data path at a port of InfiniBand. */
+  readonly packetEnds: Pick<WirePortPorts, 'receiver' | 'sender'>;
+  /** Blocks of the card's TCP; undefined without iWARP. */
+  readonly tcp: Pick<TcpBlocks, 'tcpControl' | 'tcpEvents'> | undefined;
 }
 
-/** The data path with the blocks of the IBTA transport. A second transport is chosen in {@link Hca}, where this one is made. */
+type AnyDataPath = DataPath<TransportParts, object>;
+/** The data path with the blocks of the IBTA transport, and with those of iWARP. */
 type IbtaDataPath = DataPath<IbtaParts, IbtaBlocks>;
+type IwarpDataPath = DataPath<IwarpParts, RdmaBlocks & TcpBlocks>;
 
 /** Wires of the blocks: from each port to the block that is called through it. */
 export function hcaWires(b: HcaParts & Surroundings): Wires<HcaParts> {
-  const { receiver, transmitter, objects, pageFaults, completions, asyncEvents } = b.dataPath.blocks;
+  const { objects, pageFaults, completions, asyncEvents } = b.dataPath.blocks;
+  const { tcp } = b;
   return {
     bus: { target: b.hca },
     control: {
       dataPath: objects,
+      tcp: tcp?.tcpControl,
       device: b.hca,
       contexts: b.eqcCache,
-      posters: [pageFaults, completions.notifier, asyncEvents],
+      posters: [pageFaults, completions.notifier, asyncEvents, ...(tcp === undefined ? [] : [tcp.tcpEvents])],
     },
     eqcCache: { eventWriter: b.control.events },
-    wirePort: { receiver, sender: transmitter, link: b.control.ports[0]! },
+    wirePort: { ...b.packetEnds, link: b.control.ports[0]! },
   };
 }
 
@@ -140,10 +154,13 @@ interface EthernetParts {
 
 /** The same of Ethernet. */
 function ethernetHcaWires(
-  b: EthernetParts & { readonly dataPath: IbtaDataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
+  b: EthernetParts & { readonly dataPath: AnyDataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
 ): Wires<EthernetParts> {
   return { ethernetPort: { ...b.dataPath.frameEnds, link: b.firstPort } };
 }
+
+/** The receiver at a port of InfiniBand that is never enabled. */
+const noReceiver: WirePortPorts['receiver'] = { packetArrived: () => undefined };
 
 /** Traffic of the first port. */
 function carriedBy({
@@ -169,9 +186,10 @@ export class Hca implements BarTarget {
   /** Undefined where ports are of InfiniBand. */
   readonly ethernetPort: EthernetPort | undefined;
   readonly control: ControlSide;
-  readonly dataPath: DataPath<TransportParts, object>;
-  /** The same data path as one of the IBTA transport; undefined with another transport. */
+  readonly dataPath: AnyDataPath;
+  /** The same data path as one of its transport: `hca.capability.transport`. The other is undefined. */
   readonly ibta: IbtaDataPath | undefined;
+  readonly iwarp: IwarpDataPath | undefined;
   readonly eqcCache: ContextCache<ContextUser<'eqc'>>;
   /** On request: which operation each TLP is due to. */
   readonly costs: CostAttribution | undefined;
@@ -211,7 +229,9 @@ export class Hca implements BarTarget {
     });
     const tables = makeTables(capabilities, contextFormats);
     const controlSramBytes = ControlSide.sramBytes(personality.fillPatterns.length);
-    const sram = new Sram(controlSramBytes + sramBytesFor(config, frameBytesMax));
+    const iwarp = setup.iwarp ?? defaultsOf(iwarpParameters);
+    const tcpBytes = capabilities.transport === 'iwarp' ? tcpSramBytes(iwarp, ethernet.mtuBytes) : 0;
+    const sram = new Sram(controlSramBytes + sramBytesFor(config, frameBytesMax) + tcpBytes);
     const bus = new BusInterface({
       ...setup,
       domain,
@@ -268,7 +288,7 @@ export class Hca implements BarTarget {
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays);
     const addresses = this.control.ports;
     const { blocks, management } = this.control;
-    const ibta = new DataPath({
+    const site = {
       lp,
       domain,
       config,
@@ -277,13 +297,6 @@ export class Hca implements BarTarget {
       dmaWrite: writes,
       monitors: this.linkPort,
       sram,
-      transport: ibtaTransport({
-        ports: this.wirePorts,
-        addresses,
-        specialQps: blocks.commandSet,
-        managers: management.managers,
-        groups: management.groups,
-      }),
       carries: carriedBy(capabilities),
       addresses,
       ethernet: ethernetPort && { port: ethernetPort, side: addresses[0]!.ethernet! },
@@ -292,25 +305,63 @@ export class Hca implements BarTarget {
       tap: setup.tap,
       costs: this.costs,
       misses: attributed?.misses,
-    });
-    this.dataPath = ibta;
-    this.ibta = ibta;
-    const { control, eqcCache, wirePort } = this;
-    this.parts = { bus, control, eqcCache, wirePort };
-    connectBlocks(this.parts, hcaWires({ ...this.parts, dataPath: ibta, hca: this }));
-    const { receiver, transmitter } = ibta.blocks;
+    };
+    const ibtaOf = (): IbtaDataPath =>
+      new DataPath({
+        ...site,
+        transport: ibtaTransport({
+          ports: this.wirePorts,
+          addresses,
+          specialQps: blocks.commandSet,
+          managers: management.managers,
+          groups: management.groups,
+        }),
+      });
+    const iwarpOf = (): IwarpDataPath =>
+      new DataPath({
+        ...site,
+        transport: iwarpTransport(
+          tcpSide({
+            iwarp,
+            contextMemory,
+            sram,
+            address: addresses[0]!,
+            connectionsMax: 2 ** capabilities.logMaxTcpConnections,
+            eventQueues: this.control.events,
+            misses: attributed?.misses,
+          }),
+        ),
+      });
+    const isIwarp = capabilities.transport === 'iwarp';
+    this.ibta = isIwarp ? undefined : ibtaOf();
+    this.iwarp = isIwarp ? iwarpOf() : undefined;
+    this.dataPath = (this.ibta ?? this.iwarp)!;
+    this.parts = { bus, control: this.control, eqcCache: this.eqcCache, wirePort: this.wirePort };
+    this.#connect(further);
+    domain.addEdgeKeeper(this);
+  }
+
+  /** @param further ports of InfiniBand after port 1 */
+  #connect(further: readonly WirePort[]): void {
+    const { control, dataPath, ibta, iwarp, ethernetPort } = this;
+    const receiver = ibta?.blocks.receiver;
+    const sender = dataPath.roles.outbound;
+    const packetEnds = { receiver: receiver ?? noReceiver, sender };
+    connectBlocks(
+      this.parts,
+      hcaWires({ ...this.parts, dataPath, packetEnds, tcp: iwarp?.blocks, hca: this }),
+    );
     for (const [index, port] of further.entries())
       port.connect({
-        receiver: new PortIntake(receiver, index + 1),
-        sender: transmitter,
+        receiver: receiver === undefined ? noReceiver : new PortIntake(receiver, index + 1),
+        sender,
         link: control.ports[index + 1]!,
       });
     if (ethernetPort !== undefined)
       connectBlocks(
         { ethernetPort },
-        ethernetHcaWires({ ethernetPort, dataPath: ibta, firstPort: control.ports[0]! }),
+        ethernetHcaWires({ ethernetPort, dataPath, firstPort: control.ports[0]! }),
       );
-    domain.addEdgeKeeper(this);
   }
 
   /**
@@ -476,7 +527,7 @@ class Sram implements SramAllocator {
 /** Packet buffers, WQE lines and the small staging areas of all blocks. */
 function sramBytesFor(config: HcaConfig, frameBytesMax: number | undefined): number {
   const slotBytes = packetSlotBytes(frameBytesMax);
-  const packets = config.transmitBufferPackets * slotBytes + config.responseBufferPackets * packetSlotBytes();
+  const packets = (config.transmitBufferPackets + config.responseBufferPackets) * slotBytes;
   const lines = (config.wqeLineCount + config.receiveQueueLineCount) * 1024;
   return packets + lines + 256 * 1024;
 }

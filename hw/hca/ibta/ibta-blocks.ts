@@ -36,6 +36,7 @@ export const ibtaRoles = (b: IbtaBlocks): TransportRoles => ({
   outbound: b.transmitter,
   inbound: b.receiver,
   responses: b.responses,
+  otherAccounts: [],
   frameSink: b.roceLink,
 });
 

@@ -2,7 +2,7 @@
  * The transport iWARP: RDMAP over DDP over MPA over TCP connections of this card (RFC 5040, 5041, 5044, 6581). The RDMA side is `rdma/`; the TCP
  * engine is handed in.
  */
-import type { Wires } from '../../../sim/index.ts';
+import type { BlockAccount, Wires } from '../../../sim/index.ts';
 import { PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from '../packets/index.ts';
 import type {
   EngineBlocks,
@@ -34,6 +34,7 @@ export interface TcpSide<Blocks extends object> {
   /** Its blocks, whose stages come before those of the RDMA side. */
   makeBlocks(parts: EngineParts): Blocks;
   streamsOf(blocks: Blocks): TcpStreams;
+  accountsOf(blocks: Blocks): readonly BlockAccount[];
   /** What takes frames from the port, and what waits for room in it. */
   portEndsOf(blocks: Blocks): {
     readonly frameSink: TransportRoles['frameSink'];
@@ -191,6 +192,7 @@ export const iwarpTransport = <Tcp extends object>(
     outbound: b.rdmaTransmitter,
     inbound: b.placement,
     responses: b.readResponder,
+    otherAccounts: tcp.accountsOf(b),
     frameSink: tcp.portEndsOf(b).frameSink,
   }),
   wires: (b, engines) =>

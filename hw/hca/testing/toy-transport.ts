@@ -351,6 +351,7 @@ const rolesOf = ({ connections, toyRequests, toyLoop, toyResponses }: ToyBlocks)
   outbound: toyLoop,
   inbound: toyLoop,
   responses: toyResponses,
+  otherAccounts: [],
   frameSink: { frameArrived: () => undefined },
 });
 

@@ -2,7 +2,7 @@
  * A transport: the protocol by which QPs of this device exchange messages with their peers, e.g. IBTA over InfiniBand or RoCE. It makes
  * its own parts and blocks, once for each device; the engines reach them by their roles.
  */
-import type { ClockDomain, LogicalProcess, Wires } from '../../../sim/index.ts';
+import type { BlockAccount, ClockDomain, LogicalProcess, Wires } from '../../../sim/index.ts';
 import type { CompletionWriter } from '../completion/index.ts';
 import type { CostAttribution } from '../costs/index.ts';
 import type { FrameReceiver, FrameTransmitter, ReceiveTurns } from '../frames/index.ts';
@@ -92,6 +92,8 @@ export interface TransportRoles {
   readonly outbound: OutboundEnd;
   readonly inbound: PacketReceiver;
   readonly responses: ResponseSide;
+  /** Accounts of the transport's other blocks. */
+  readonly otherAccounts: readonly BlockAccount[];
   /** Takes frames from an Ethernet port, and hands those of rings to the frame receiver. */
   readonly frameSink: { frameArrived(slot: number): void };
 }

@@ -30,6 +30,7 @@ export const tcpSide = (site: TcpSideSite) => ({
     if (ethernet === undefined) throw new RangeError('TCP on a port of InfiniBand');
     return makeTcpBlocks({ ...site, lp, domain, config, dmaRead, dmaWrite, ethernet });
   },
+  accountsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => [tcpEngine.account, tcpTransmitter.account],
   streamsOf: ({ tcpStreams }: TcpBlocks): TcpStreams => tcpStreams,
   /** What takes frames from the port, and what waits for room in it. */
   portEndsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => ({ frameSink: tcpEngine, link: tcpTransmitter }),

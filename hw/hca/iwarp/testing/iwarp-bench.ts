@@ -24,6 +24,7 @@ const fakeCarrier: Carrier<IwarpParts, Blocks> = {
     iwarpTransport<FakeTcp>({
       reorderBytes: 0,
       makeBlocks: () => ({ fakeStreams: new FakeStreams() }),
+      accountsOf: () => [],
       streamsOf: ({ fakeStreams }) => fakeStreams,
       portEndsOf: () => ({
         frameSink: { frameArrived: () => undefined },
