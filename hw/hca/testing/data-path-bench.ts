@@ -166,6 +166,8 @@ const ethernetConfigOf = ({ ethernet }: BenchOptions): EthernetConfig =>
 export interface Carrier<Parts extends TransportParts, Blocks extends object> {
   transportOf(attachment: IbtaAttachment): Transport<Parts, Blocks>;
   connect(port: TappedPort, blocks: Blocks): void;
+  /** Its packets share a port of Ethernet with the frames of rings, whatever the options say of RoCE. */
+  readonly isForFrames?: boolean;
 }
 
 export const ibtaCarrier: Carrier<IbtaParts, IbtaBlocks> = {
@@ -285,7 +287,8 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
       ...defaultsOf(hcaParameters),
       ...options.hca,
     };
-    const onEthernet = this.address.roce === undefined ? 'frames' : 'both';
+    const hasPackets = this.address.roce !== undefined || carrier.isForFrames === true;
+    const onEthernet = hasPackets ? 'both' : 'frames';
     const carries = isEthernet ? onEthernet : 'packets';
     const geometry = { uarAreaBytes: UAR_AREA_BYTES, blueFlameHalfBytes: BLUE_FLAME_HALF_BYTES };
     const card = connectX3(geometry, this.icm);

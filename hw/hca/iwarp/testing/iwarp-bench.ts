@@ -8,6 +8,7 @@ import {
   type DataPathNode,
 } from '../../testing/data-path-bench.ts';
 import { type Completion, Cq, pattern, Qp, type QpOptions, Region } from '../../testing/data-path-verbs.ts';
+import type { TransportParts } from '../../transport/index.ts';
 import { type IwarpParts, iwarpTransport, type RdmaBlocks } from '../iwarp-transport.ts';
 import { FakeStreams, joinCards } from './fake-streams.ts';
 
@@ -65,8 +66,18 @@ export function iwarpPair(
   agreement: Partial<Agreement> = {},
   options: { readonly a?: Partial<QpOptions>; readonly b?: Partial<QpOptions> } = {},
 ): IwarpPair {
-  const { hasCrc, hasMarkers, rtr, reads } = { ...plain, ...agreement };
   const connection = nextConnection++;
+  return { ...pairOn(bench, { a: connection, b: connection }, agreement, options), connection };
+}
+
+/** The same over connections that are established, each with a number at either end. */
+export function pairOn<Parts extends TransportParts, Blocks extends object>(
+  bench: DataPathBench<Parts, Blocks>,
+  connections: { readonly a: number; readonly b: number },
+  agreement: Partial<Agreement> = {},
+  options: { readonly a?: Partial<QpOptions>; readonly b?: Partial<QpOptions> } = {},
+) {
+  const { hasCrc, hasMarkers, rtr, reads } = { ...plain, ...agreement };
   const aCq = options.a?.sendCq ?? new Cq(bench.a);
   const bCq = options.b?.sendCq ?? new Cq(bench.b);
   const ends = {
@@ -75,7 +86,7 @@ export function iwarpPair(
   };
   for (const [name, qp] of Object.entries(ends)) {
     const context = iwarpContext.encode({
-      connection,
+      connection: name === 'a' ? connections.a : connections.b,
       isInitiator: name === 'a' ? 1 : 0,
       sendsMarkers: hasMarkers ? 1 : 0,
       receivesMarkers: hasMarkers ? 1 : 0,
@@ -88,7 +99,7 @@ export function iwarpPair(
     qp.node.act(() => qps.bytes.set(context, qps.offsetOf(qp.slot) + iwarpOffsetInQpc));
     qp.connect(name === 'a' ? ends.b.qpn : ends.a.qpn, 0, 0);
   }
-  return { ...ends, aCq, bCq, connection };
+  return { ...ends, aCq, bCq };
 }
 
 const cardOf = (node: IwarpNode) => ({
