@@ -321,6 +321,7 @@ export class Hca implements BarTarget {
       new DataPath({
         ...site,
         transport: iwarpTransport(
+          iwarp,
           tcpSide({
             iwarp,
             contextMemory,

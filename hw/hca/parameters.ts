@@ -168,27 +168,6 @@ export const hcaParameters = {
     'estimate: round robin; nothing is published',
     'Response packets sent in a row while a request packet could be sent; then one request goes.',
   ),
-  iwarpPlacementSegments: number(
-    64,
-    'segments',
-    [1, 4096],
-    'estimate',
-    'iWARP: received DDP segments that wait for their placement before TCP stalls, beyond those of one more frame.',
-  ),
-  iwarpCrcBytesPerCycle: number(
-    32,
-    'bytes',
-    [1, 1024],
-    'estimate: as wide as the receive datapath',
-    'iWARP: bytes of an FPDU whose CRC32c is computed in a cycle, before it is sent or placed.',
-  ),
-  iwarpMarkerCycles: number(
-    1,
-    'cycles',
-    [0, 1000],
-    'estimate',
-    'iWARP: cycles that a marker of MPA takes, written or removed.',
-  ),
   transmitPacketCycles: number(
     8,
     'cycles',

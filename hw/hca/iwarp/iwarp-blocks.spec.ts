@@ -2,13 +2,20 @@
 import { describe, expect, it } from 'vitest';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import { Random } from '../../../sim/index.ts';
-import { type BenchOptions, oneLineCaches, tightest } from '../testing/data-path-bench.ts';
-import { type IwarpBench, iwarpPair, iwarpScene, runJoined, untilJoined } from './testing/iwarp-bench.ts';
+import { oneLineCaches, tightest } from '../testing/data-path-bench.ts';
+import {
+  type IwarpBench,
+  type IwarpOptions,
+  iwarpPair,
+  iwarpScene,
+  runJoined,
+  untilJoined,
+} from './testing/iwarp-bench.ts';
 
 const { RDMA_READ, RDMA_WRITE, SEND, SEND_INVAL } = WqeOpcode;
 
 /** Posts requests of all kinds on three pairs, and lets some of them cross. */
-async function traffic(options: BenchOptions, seed: number, steps: number) {
+async function traffic(options: IwarpOptions, seed: number, steps: number) {
   const random = new Random(seed);
   const scene = await iwarpScene({ hasMarkers: random.chance(0.5) }, options);
   const { bench, local, remote, streams } = scene;
@@ -21,11 +28,21 @@ async function traffic(options: BenchOptions, seed: number, steps: number) {
   const target = { address: remote.address, key: remote.key };
   const sides = pairs.flatMap(({ a, b, aCq, bCq }) => [
     { qp: a, cq: aCq, peer: b, own: local, other: remote, remote: target },
-    { qp: b, cq: bCq, peer: a, own: remote, other: local, remote: { address: local.address, key: local.key } },
+    {
+      qp: b,
+      cq: bCq,
+      peer: a,
+      own: remote,
+      other: local,
+      remote: { address: local.address, key: local.key },
+    },
   ]);
   const posted = sides.map(() => 0);
   const done = sides.map(() => 0);
-  const drain = (): void => sides.forEach(({ cq }, index) => (done[index]! += cq.drain().filter(({ isSend }) => isSend).length));
+  const drain = (): void => {
+    for (const [index, { cq }] of sides.entries())
+      done[index]! += cq.drain().filter(({ isSend }) => isSend).length;
+  };
   for (let step = 0; step < steps; step++) {
     drain();
     for (const [index, { qp, peer, own, other, remote: to }] of sides.entries()) {
@@ -69,7 +86,8 @@ async function manySmall(): Promise<IwarpBench> {
 }
 
 const rdmaState = ({ a }: IwarpBench) => {
-  const { connections, placementQueue, rdmaTransmitter, readResponder, placement, streamEnds } = a.dataPath.blocks;
+  const { connections, placementQueue, rdmaTransmitter, readResponder, placement, streamEnds } =
+    a.dataPath.blocks;
   return [connections, placementQueue, rdmaTransmitter, readResponder, placement, streamEnds].map((block) =>
     block.inspect(),
   );
@@ -78,7 +96,7 @@ const rdmaState = ({ a }: IwarpBench) => {
 describe('the blocks of the RDMA side', () => {
   it.each([1, 2, 3, 4, 5, 6, 7, 8])('forget everything at a reset in any state (seed %i)', async (seed) => {
     const random = new Random(seed);
-    const hca = random.chance(0.5) ? { hca: { ...tightest, iwarpPlacementSegments: 1 } } : {};
+    const hca = random.chance(0.5) ? { hca: tightest, iwarp: { placementSegments: 1 } } : {};
     const { bench, streams } = await traffic(hca, seed, 5 + random.below(40));
     const fresh = rdmaState((await iwarpScene(undefined, hca)).bench).slice(1);
     for (const node of bench.nodes)
@@ -95,8 +113,8 @@ describe('the blocks of the RDMA side', () => {
   });
 
   it('have every declared reason to stall, and lose nothing', async () => {
-    const all: readonly BenchOptions[] = [
-      { hca: { ...tightest, iwarpPlacementSegments: 1 } },
+    const all: readonly IwarpOptions[] = [
+      { hca: tightest, iwarp: { placementSegments: 1 } },
       { dma: { tagCount: 1 } },
       { dma: { writeIssueCycles: 300 } },
       { dma: { readIssueCycles: 300 }, hca: { responseBufferPackets: 64 } },
@@ -116,7 +134,11 @@ describe('the blocks of the RDMA side', () => {
       await finish();
       b.receive([remote.part(0, 64)]);
       // While payload is on its way, a key is invalidated.
-      a.post({ opcode: RDMA_WRITE, segments: [local.part(0, 8000)], remote: { address: remote.address, key: remote.key } });
+      a.post({
+        opcode: RDMA_WRITE,
+        segments: [local.part(0, 8000)],
+        remote: { address: remote.address, key: remote.key },
+      });
       a.post({ opcode: SEND_INVAL, segments: [local.part(0, 9)], immediate: remote.key });
       a.ring();
       await runJoined(bench, 60);

@@ -1,4 +1,4 @@
-/** Sizes and costs of the TCP engine, and the limits of its connections. Each has its source or the word "estimate". */
+/** Sizes and costs of the TCP engine and of the RDMA side, and the limits of its connections. Each has its source or the word "estimate". */
 import { type ConfigOf, number, powerOfTwo } from '../../../base/index.ts';
 
 const linuxTcp = (name: string): string => `Linux 6.1 include/net/tcp.h: ${name}`;
@@ -33,6 +33,27 @@ export const iwarpParameters = {
     [2, 1024],
     'estimate',
     'Frames formed, or being formed, that wait for the port.',
+  ),
+  placementSegments: number(
+    64,
+    'segments',
+    [1, 4096],
+    'estimate',
+    'Received DDP segments that wait for their placement before TCP stalls, beyond those that it may hand over at once.',
+  ),
+  crcBytesPerCycle: number(
+    32,
+    'bytes',
+    [1, 1024],
+    'estimate: as wide as the receive datapath',
+    'Bytes of an FPDU whose CRC32c is computed in a cycle, before it is sent or placed.',
+  ),
+  markerCycles: number(
+    1,
+    'cycles',
+    [0, 1000],
+    'estimate',
+    'Cycles that a marker of MPA takes, written or removed.',
   ),
   retransmissionBytes: number(
     524_288,

@@ -11,6 +11,7 @@ import type {
   TransportRoles,
   TransportSite,
 } from '../transport/index.ts';
+import type { IwarpConfig } from './iwarp-parameters.ts';
 import {
   IwarpRequests,
   Placement,
@@ -24,13 +25,8 @@ import {
 } from './rdma/index.ts';
 import type { TcpStreams } from './streams.ts';
 
-/** Both ends name a request segment by its number in its stream, modulo this mask plus 1. */
-export { REQUEST_NUMBER_MASK as segmentNumberMask } from './rdma/rdma-connection.ts';
-
 /** The TCP engine, as the device hands it to the transport. */
 export interface TcpSide<Blocks extends object> {
-  /** Bytes that it keeps after a gap: with the segment that closes the gap it hands them over at once. */
-  readonly reorderBytes: number;
   /** Its blocks, whose stages come before those of the RDMA side. */
   makeBlocks(parts: EngineParts): Blocks;
   streamsOf(blocks: Blocks): TcpStreams;
@@ -50,7 +46,7 @@ export type RdmaBlocks = ReturnType<typeof makeRdmaBlocks>;
 
 function makeParts(
   { domain, config, qps, allocateSram, requestSlotBytes, ethernet }: TransportSite,
-  reorderBytes: number,
+  iwarp: IwarpConfig,
 ) {
   const queueOf = (packets: number) =>
     new PacketQueue<RdmaPacket>(
@@ -60,11 +56,18 @@ function makeParts(
       requestSlotBytes,
     );
   const frameBytesMax = ethernet?.port.frameBytesMax ?? PACKET_PAYLOAD_BYTES_MAX;
-  const placementQueue = new PlacementQueue({ domain, config, burstBytesMax: frameBytesMax + reorderBytes });
+  const placementQueue = new PlacementQueue({
+    domain,
+    config,
+    iwarp,
+    // With the segment that closes a gap, TCP hands over all that it kept after the gap.
+    burstBytesMax: frameBytesMax + iwarp.reorderBytes,
+  });
   const requestPackets = queueOf(config.transmitBufferPackets);
   const responsePackets = queueOf(config.responseBufferPackets);
   const segmentCounters = new SegmentCounters();
   return {
+    iwarp,
     placementQueue,
     requestPackets,
     responsePackets,
@@ -90,7 +93,7 @@ function makeParts(
 }
 
 function makeRdmaBlocks(parts: Parts) {
-  const { domain, config, dmaRead, sram, translator, pageFaults, qpcCache, receiveTurns } = parts;
+  const { domain, config, iwarp, dmaRead, sram, translator, pageFaults, qpcCache, receiveTurns } = parts;
   const { records, readUnit, costs, placementQueue, connections, requestPackets, responsePackets } = parts;
   return {
     connections,
@@ -98,6 +101,7 @@ function makeRdmaBlocks(parts: Parts) {
     rdmaTransmitter: new RdmaTransmitter({
       domain,
       config,
+      iwarp,
       dmaRead,
       sram,
       requestPackets,
@@ -116,6 +120,7 @@ function makeRdmaBlocks(parts: Parts) {
     placement: new Placement({
       domain,
       config,
+      iwarp,
       placementQueue,
       qpcCache,
       translator,
@@ -182,9 +187,10 @@ const rdmaWires = (
 });
 
 export const iwarpTransport = <Tcp extends object>(
+  iwarp: IwarpConfig,
   tcp: TcpSide<Tcp>,
 ): Transport<IwarpParts, RdmaBlocks & Tcp> => ({
-  makeParts: (site) => makeParts(site, tcp.reorderBytes),
+  makeParts: (site) => makeParts(site, iwarp),
   makeBlocks: (parts) => ({ ...tcp.makeBlocks(parts), ...makeRdmaBlocks(parts) }),
   rolesOf: (b) => ({
     connections: b.connections,

@@ -311,8 +311,8 @@ describe('the end of a stream', () => {
 
 describe('a full placement queue', () => {
   it('stalls TCP and loses nothing, with the smallest of everything', async () => {
-    const hca = { ...tightest, iwarpPlacementSegments: 1 };
-    const { bench, a, aCq, b, bCq, local, remote, streams } = await iwarpScene({ hasMarkers: true }, { hca });
+    const options = { hca: tightest, iwarp: { placementSegments: 1 } };
+    const { bench, a, aCq, b, bCq, local, remote, streams } = await iwarpScene({ hasMarkers: true }, options);
     const target = { address: remote.address, key: remote.key };
     for (let round = 0; round < 4; round++) {
       b.receive([remote.part(8000, 6000)]);

@@ -11,6 +11,7 @@ import { ReadRequest, SegmentHeader } from '../../../../protocol/iwarp/index.ts'
 import { type BlockState, type ClockDomain, Fifo, type Wakeable } from '../../../../sim/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import type { ReceiveBuffers } from '../../receive-queue/index.ts';
+import type { IwarpConfig } from '../iwarp-parameters.ts';
 import type { TcpStreams } from '../streams.ts';
 import type { RdmaConnection } from './rdma-connection.ts';
 
@@ -57,10 +58,8 @@ export interface PlacementQueuePorts {
 /** Parts of the device that {@link PlacementQueue} uses. */
 export interface PlacementQueueSetup {
   readonly domain: ClockDomain;
-  readonly config: Pick<
-    HcaConfig,
-    'iwarpPlacementSegments' | 'receiveLatencyCycles' | 'receiveBytesPerCycle'
-  >;
+  readonly config: Pick<HcaConfig, 'receiveLatencyCycles' | 'receiveBytesPerCycle'>;
+  readonly iwarp: Pick<IwarpConfig, 'placementSegments'>;
   /** Bytes that TCP may hand over before a stream can say that it is busy. */
   readonly burstBytesMax: number;
 }
@@ -88,14 +87,14 @@ export class PlacementQueue implements ReceiveBuffers {
   #streams!: TcpStreams;
   #placement!: Wakeable;
 
-  constructor({ domain, config, burstBytesMax }: PlacementQueueSetup) {
+  constructor({ domain, config, iwarp, burstBytesMax }: PlacementQueueSetup) {
     this.#domain = domain;
     this.#latencyCycles = config.receiveLatencyCycles;
     this.#bytesPerCycle = config.receiveBytesPerCycle;
     this.#reserve = Math.ceil(burstBytesMax / FPDU_BYTES_MIN) + 1;
     this.#copyReserve = burstBytesMax + 2 * SEGMENT_BYTES_MAX;
     this.#copies = new Uint8Array(2 * this.#copyReserve);
-    this.receivePacketsMax = config.iwarpPlacementSegments + this.#reserve;
+    this.receivePacketsMax = iwarp.placementSegments + this.#reserve;
     this.waiting = new Fifo({
       name: 'received DDP segments',
       capacity: this.receivePacketsMax,

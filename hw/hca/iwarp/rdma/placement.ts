@@ -52,6 +52,7 @@ import type { HcaConfig } from '../../parameters.ts';
 import type { PayloadWriter, ReceiveScatter } from '../../receive-queue/index.ts';
 import type { RequestCompletion } from '../../requester/index.ts';
 import type { PacketReceiver } from '../../transport/index.ts';
+import type { IwarpConfig } from '../iwarp-parameters.ts';
 import { JobKind, type PlacementJob, type PlacementQueue } from './placement-queue.ts';
 import type { RdmaConnection } from './rdma-connection.ts';
 import type { RdmaConnections } from './rdma-connections.ts';
@@ -83,14 +84,8 @@ export interface PlacementPorts {
 /** Parts of the device that {@link Placement} uses. */
 export interface PlacementSetup {
   readonly domain: ClockDomain;
-  readonly config: Pick<
-    HcaConfig,
-    | 'receiveBytesPerCycle'
-    | 'receivePacketCycles'
-    | 'receiveHeadCycles'
-    | 'iwarpCrcBytesPerCycle'
-    | 'iwarpMarkerCycles'
-  >;
+  readonly config: Pick<HcaConfig, 'receiveBytesPerCycle' | 'receivePacketCycles' | 'receiveHeadCycles'>;
+  readonly iwarp: Pick<IwarpConfig, 'crcBytesPerCycle' | 'markerCycles'>;
   readonly placementQueue: PlacementQueue;
   readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
   readonly translator: Translator;
@@ -103,6 +98,7 @@ export class Placement implements PacketReceiver {
   readonly account = new BlockAccount('receiver', receiverStalls);
   readonly #domain: ClockDomain;
   readonly #config: PlacementSetup['config'];
+  readonly #iwarp: PlacementSetup['iwarp'];
   readonly #queue: PlacementQueue;
   readonly #contexts: ContextPort;
   readonly #translation: TranslationPort;
@@ -121,6 +117,7 @@ export class Placement implements PacketReceiver {
   constructor(setup: PlacementSetup) {
     this.#domain = setup.domain;
     this.#config = setup.config;
+    this.#iwarp = setup.iwarp;
     this.#queue = setup.placementQueue;
     this.#contexts = setup.qpcCache.port(PORT_RECEIVER);
     this.#translation = setup.translator.port(PORT_RECEIVER);
@@ -208,11 +205,11 @@ export class Placement implements PacketReceiver {
   #cyclesOf({ lengthBytes, connection }: PlacementJob): number {
     const { receivePacketCycles, receiveHeadCycles, receiveBytesPerCycle } = this.#config;
     const { traits } = connection!;
-    const crcCycles = traits.hasCrc ? Math.ceil(lengthBytes / this.#config.iwarpCrcBytesPerCycle) : 0;
+    const crcCycles = traits.hasCrc ? Math.ceil(lengthBytes / this.#iwarp.crcBytesPerCycle) : 0;
     const moveCycles =
       lengthBytes === 0 ? 0 : receiveHeadCycles + Math.ceil(lengthBytes / receiveBytesPerCycle);
     const markers = traits.receivesMarkers ? Math.floor(lengthBytes / MARKER_DISTANCE_BYTES) : 0;
-    const pathCycles = Math.max(moveCycles, crcCycles) + markers * this.#config.iwarpMarkerCycles;
+    const pathCycles = Math.max(moveCycles, crcCycles) + markers * this.#iwarp.markerCycles;
     return Math.max(pathCycles, receivePacketCycles);
   }
 

@@ -17,6 +17,7 @@ import { ETHERNET_OPCODE_BASE, noRecord, type QueuePair, type SendRecord } from 
 import type { PacketQueue, PacketSlot } from '../../packets/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import type { OutboundEnd } from '../../transport/index.ts';
+import type { IwarpConfig } from '../iwarp-parameters.ts';
 import type { TcpStreams } from '../streams.ts';
 import { OWN_MESSAGE_BYTES, type RdmaConnection } from './rdma-connection.ts';
 import type { RdmaConnections } from './rdma-connections.ts';
@@ -46,14 +47,8 @@ export interface RdmaTransmitterPorts {
 /** Parts of the device that {@link RdmaTransmitter} uses. */
 export interface RdmaTransmitterSetup {
   readonly domain: ClockDomain;
-  readonly config: Pick<
-    HcaConfig,
-    | 'transmitPacketCycles'
-    | 'transmitBytesPerCycle'
-    | 'responseBurstPackets'
-    | 'iwarpCrcBytesPerCycle'
-    | 'iwarpMarkerCycles'
-  >;
+  readonly config: Pick<HcaConfig, 'transmitPacketCycles' | 'transmitBytesPerCycle' | 'responseBurstPackets'>;
+  readonly iwarp: Pick<IwarpConfig, 'crcBytesPerCycle' | 'markerCycles'>;
   readonly dmaRead: DmaReads;
   readonly sram: Uint8Array;
   readonly requestPackets: PacketQueue<RdmaPacket>;
@@ -67,6 +62,7 @@ export class RdmaTransmitter implements OutboundEnd {
   droppedPacketCount = 0;
   readonly #domain: ClockDomain;
   readonly #config: RdmaTransmitterSetup['config'];
+  readonly #iwarp: RdmaTransmitterSetup['iwarp'];
   readonly #dmaRead: DmaReads;
   readonly #sram: Uint8Array;
   readonly #requests: Queue;
@@ -82,6 +78,7 @@ export class RdmaTransmitter implements OutboundEnd {
   constructor(setup: RdmaTransmitterSetup) {
     this.#domain = setup.domain;
     this.#config = setup.config;
+    this.#iwarp = setup.iwarp;
     this.#dmaRead = setup.dmaRead;
     this.#sram = setup.sram;
     this.#requests = setup.requestPackets;
@@ -164,12 +161,12 @@ export class RdmaTransmitter implements OutboundEnd {
 
   /** Cycles of the header, the payload, its CRC and the markers in it. */
   #cyclesOf({ payloadBytes, connection }: RdmaPacket): number {
-    const { transmitPacketCycles, transmitBytesPerCycle, iwarpCrcBytesPerCycle } = this.#config;
+    const { transmitPacketCycles, transmitBytesPerCycle } = this.#config;
     const { traits } = connection!;
     const copyCycles = Math.ceil(payloadBytes / transmitBytesPerCycle);
-    const crcCycles = traits.hasCrc ? Math.ceil(payloadBytes / iwarpCrcBytesPerCycle) : 0;
+    const crcCycles = traits.hasCrc ? Math.ceil(payloadBytes / this.#iwarp.crcBytesPerCycle) : 0;
     const markers = traits.sendsMarkers ? Math.floor(payloadBytes / MARKER_DISTANCE_BYTES) : 0;
-    const pathCycles = Math.max(copyCycles, crcCycles) + markers * this.#config.iwarpMarkerCycles;
+    const pathCycles = Math.max(copyCycles, crcCycles) + markers * this.#iwarp.markerCycles;
     return Math.max(transmitPacketCycles, pathCycles);
   }
 

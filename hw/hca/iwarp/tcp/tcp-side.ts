@@ -23,8 +23,6 @@ interface TcpSideSite {
 }
 
 export const tcpSide = (site: TcpSideSite) => ({
-  /** Bytes that it keeps after a gap: with the segment that closes the gap it hands them over at once. */
-  reorderBytes: site.iwarp.reorderBytes,
   /** @throws RangeError on a device whose ports are of InfiniBand */
   makeBlocks({ lp, domain, config, dmaRead, dmaWrite, ethernet }: EngineParts): TcpBlocks {
     if (ethernet === undefined) throw new RangeError('TCP on a port of InfiniBand');

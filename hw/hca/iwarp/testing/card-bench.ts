@@ -57,8 +57,7 @@ function cardCarrier(iwarp: IwarpConfig): Carrier<IwarpParts, Blocks> {
     isForFrames: true,
     transportOf: ({ addresses }) => {
       const eventQueues = new TcpLog();
-      return iwarpTransport<TcpBlocks & { readonly tcpLog: TcpLog }>({
-        reorderBytes: iwarp.reorderBytes,
+      return iwarpTransport<TcpBlocks & { readonly tcpLog: TcpLog }>(iwarp, {
         makeBlocks: (parts) => ({
           ...makeTcpBlocks({
             ...parts,

@@ -1,5 +1,6 @@
 /** Two data paths with the transport iWARP over joined byte streams, and pairs of QPs that are connected by them. */
 import { iwarpContext, iwarpOffsetInQpc, type RtrKind } from '../../../../abi/index.ts';
+import { defaultsOf } from '../../../../base/parameter.ts';
 import {
   type BenchOptions,
   benchWith,
@@ -9,6 +10,7 @@ import {
 } from '../../testing/data-path-bench.ts';
 import { type Completion, Cq, pattern, Qp, type QpOptions, Region } from '../../testing/data-path-verbs.ts';
 import type { TransportParts } from '../../transport/index.ts';
+import { type IwarpConfig, iwarpParameters } from '../iwarp-parameters.ts';
 import { type IwarpParts, iwarpTransport, type RdmaBlocks } from '../iwarp-transport.ts';
 import { FakeStreams, joinCards } from './fake-streams.ts';
 
@@ -20,22 +22,24 @@ export type IwarpNode = DataPathNode<IwarpParts, Blocks>;
 export type IwarpBench = DataPathBench<IwarpParts, Blocks>;
 export type IwarpQp = Qp<IwarpNode>;
 
-const fakeCarrier: Carrier<IwarpParts, Blocks> = {
+const fakeCarrier = (iwarp: Partial<IwarpConfig>): Carrier<IwarpParts, Blocks> => ({
   transportOf: () =>
-    iwarpTransport<FakeTcp>({
-      reorderBytes: 0,
-      makeBlocks: () => ({ fakeStreams: new FakeStreams() }),
-      accountsOf: () => [],
-      streamsOf: ({ fakeStreams }) => fakeStreams,
-      portEndsOf: () => ({
-        frameSink: { frameArrived: () => undefined },
-        link: { spaceFreed: () => undefined },
-      }),
-      wires: (_blocks, _engines, rdma) => rdma,
-    }),
+    iwarpTransport<FakeTcp>(
+      { ...defaultsOf(iwarpParameters), reorderBytes: 0, ...iwarp },
+      {
+        makeBlocks: () => ({ fakeStreams: new FakeStreams() }),
+        accountsOf: () => [],
+        streamsOf: ({ fakeStreams }) => fakeStreams,
+        portEndsOf: () => ({
+          frameSink: { frameArrived: () => undefined },
+          link: { spaceFreed: () => undefined },
+        }),
+        wires: (_blocks, _engines, rdma) => rdma,
+      },
+    ),
   connect: (port, { rdmaTransmitter }) =>
     port.connect({ receiver: { packetArrived: () => undefined }, sender: rdmaTransmitter }),
-};
+});
 
 /** What both ends of a pair agreed. */
 export interface Agreement {
@@ -132,16 +136,20 @@ export async function completionsOf(bench: IwarpBench, cq: Cq, count: number): P
 
 const REGION_BYTES = 16_384;
 
+export interface IwarpOptions extends BenchOptions {
+  readonly iwarp?: Partial<IwarpConfig>;
+}
+
 /** A pair with a region at each end. */
 export async function iwarpScene(
   agreement: Partial<Agreement> = {},
-  options: BenchOptions & {
+  options: IwarpOptions & {
     readonly a?: Partial<QpOptions>;
     readonly b?: Partial<QpOptions>;
     readonly regionBytes?: number;
   } = {},
 ) {
-  const bench = await benchWith(fakeCarrier, options);
+  const bench = await benchWith(fakeCarrier(options.iwarp ?? {}), options);
   const pair = iwarpPair(bench, agreement, options);
   const bytes = options.regionBytes ?? REGION_BYTES;
   const local = new Region(bench.a, bytes, { pageOffset: 40 });
