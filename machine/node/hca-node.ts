@@ -69,7 +69,7 @@ export class HcaNode {
       linkPeer: pcie.rootPort,
       wire: config.wire,
       ethernet: config.ethernet,
-      iwarp: config.iwarp,
+      iwarp: config.hca.iwarp,
       seed: config.machine.seed,
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
