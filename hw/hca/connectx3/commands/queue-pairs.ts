@@ -10,6 +10,8 @@ import {
   CommandStatus,
   copyQpcFields,
   fieldsSetBy,
+  iwarpContext,
+  iwarpOffsetInQpc,
   PathMtu,
   portOfScheduleQueue,
   type QpcFieldPath,
@@ -161,12 +163,25 @@ function checkLimits(
     within('logMaxMessage', fields.logMaxMessage.get(view, base), logMaxMessageBytes);
     within('pathMtu', fields.pathMtu.get(view, base), PathMtu.MTU_4096);
   }
-  if (state === QpState.RTR) demand(fields.pathMtu.get(view, base) !== 0, CommandStatus.BAD_PARAM);
+  const hasMtu = capabilities.transport !== 'iwarp';
+  if (state === QpState.RTR && hasMtu) demand(fields.pathMtu.get(view, base) !== 0, CommandStatus.BAD_PARAM);
   within('primaryPath.pkeyIndex', pathOf.pkeyIndex.get(view, base), 2 ** logPkeys - 1);
   if (pathOf.grhPresent.get(view, base) === 1)
     within('primaryPath.sourceGidIndex', pathOf.sourceGidIndex.get(view, base), 2 ** logGids - 1);
   const port = portOfScheduleQueue(pathOf.scheduleQueue.get(view, base));
   within('primaryPath.scheduleQueue', port, ports.length);
+}
+
+/** With iWARP, INIT2RTR names the connection of a QP, which is established and of no other QP. */
+function copyStream({ parts: { tcp, qps } }: DeviceState, mailbox: DataView, base: number): void {
+  if (tcp === undefined) return;
+  const from = qpcOffsetInMailbox + iwarpOffsetInQpc;
+  const number = iwarpContext.fields.connection.get(mailbox, from);
+  demand(tcp.rowOf(number) !== undefined, CommandStatus.BAD_RESOURCE);
+  demand(tcp.mayBecomeStream(number), CommandStatus.BAD_RES_STATE);
+  const { sizeBytes } = iwarpContext;
+  const bytes = new Uint8Array(mailbox.buffer, mailbox.byteOffset + from, sizeBytes);
+  qps.bytes.set(bytes, base + iwarpOffsetInQpc);
 }
 
 /** All transitions between live states: RTR, RTS, SQD and those that only change fields. */
@@ -189,6 +204,8 @@ export function transitionOf(name: QpTransitionName) {
     if (mailbox !== undefined) {
       checkLimits(device, mailbox, qpcOffsetInMailbox, fieldsSet, transition.to);
       copyKeepingTable(fieldsSet, mailbox, qps, base);
+      if (name === 'INIT2RTR_QP' && fields.serviceType.get(qps.view, base) === ServiceType.RC)
+        copyStream(device, mailbox, base);
     }
     fields.state.set(qps.view, base, transition.to);
     dataPath.qpModified(slot, previousState);

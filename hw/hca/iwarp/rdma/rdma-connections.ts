@@ -35,6 +35,9 @@ export interface RdmaConnectionsSetup {
   readonly responsePackets: PacketQueue<RdmaPacket>;
 }
 
+/** Others are rings of the port. */
+const RELIABLE_CONNECTION = 0;
+
 const noNumbers = { nextSend: 0, lastAcknowledged: 0, sentMessages: 0, nextReceive: 0, receivedMessages: 0 };
 
 export class RdmaConnections implements ConnectionStates, StreamEvents {
@@ -72,6 +75,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
   startReceiving(slot: QpSlot): void {
     const { streams } = this.#ports;
     const pair = this.#qps.rows[slot]!;
+    if (pair.opcodeBase !== RELIABLE_CONNECTION) return;
     const traits = this.#traitsOf(slot);
     const connection = new RdmaConnection(pair, traits, {
       streams,

@@ -67,6 +67,13 @@ export class TcpControl {
     return this.#table.rowOf(number);
   }
 
+  /** Whether a QP may have the stream of this number: a connection that is established, and of no other QP. */
+  mayBecomeStream(number: number): boolean {
+    const row = this.#table.rowOf(number);
+    const isFree = row instanceof CardConnection && row.qpn === 0;
+    return isFree && (row.state === 'ESTABLISHED' || row.state === 'CLOSE_WAIT');
+  }
+
   /** Appends bytes of software to the stream. @returns false beyond the room of the send buffer: nothing has happened */
   send(connection: CardConnection, bytes: Uint8Array): boolean {
     const { segmentBytes } = connection;
