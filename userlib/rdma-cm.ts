@@ -251,7 +251,7 @@ export async function rdmaGetCmEvent(
 }
 
 const { RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_CONNECT_RESPONSE } = RdmaCmEventType;
-const { RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_REJECTED } = RdmaCmEventType;
+const { RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_REJECTED } = RdmaCmEventType;
 
 /** The library's processing of an event before the program receives it; undefined: the program does not receive it. */
 async function takenEvent(
@@ -268,6 +268,11 @@ async function takenEvent(
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
       if (refused.has(id)) return undefined;
+      break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      // With iWARP the kernel has taken the QP to RTS.
+      if (id.qp !== null && transportOf(channel) === TransportVerb.IBV_TRANSPORT_IWARP)
+        id.qp.state = QpStateVerb.IBV_QPS_RTS;
       break;
     default:
   }
