@@ -5,7 +5,7 @@
  *     node examples/rdma-cm-echo.ts
  */
 import * as ibv from '../index.ts';
-import { Machine, type ProgramContext, type Report } from '../index.ts';
+import { Machine, type MachineOptions, type ProgramContext, type Report } from '../index.ts';
 
 const sinPort = 7471;
 const size = 64;
@@ -97,8 +97,8 @@ export async function client(context: ProgramContext): Promise<string> {
   return echo;
 }
 
-export async function main(): Promise<{ results: unknown; report: Report }> {
-  await using machine = await Machine.create();
+export async function main(options: MachineOptions = {}): Promise<{ results: unknown; report: Report }> {
+  await using machine = await Machine.create(options);
   await machine.load({ node: 0, run: client });
   await machine.load({ node: 1, run: server });
   await machine.run();

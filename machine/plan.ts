@@ -164,18 +164,21 @@ export function planMachine(choice: PlanChoice): MachinePlan {
 const roceMtuBytesMin = 352;
 
 /**
- * On Ethernet, simulated hosts with HCAs have a driver for RoCE only: interface frames are for guests.
+ * On Ethernet, simulated hosts with HCAs have a driver for RoCE and iWARP only: interface frames are for guests.
  * @throws ConfigurationError for ports without a driver
  */
 export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void {
   if (machine.adapter !== 'hca') return;
   const { linkLayer, roce, transport } = hca.capability;
-  if (transport === 'iwarp')
-    throw new ConfigurationError(
-      'hca.capability.transport',
-      transport,
-      'ibta: the RDMA side of iWARP is not connected to the TCP engine yet',
-    );
+  if (transport === 'iwarp') {
+    if (linkLayer !== 'ethernet')
+      throw new ConfigurationError(
+        'hca.capability.transport',
+        transport,
+        'ibta where ports are of InfiniBand: iWARP needs hca.capability.linkLayer=ethernet',
+      );
+    return;
+  }
   if (linkLayer === 'infiniband' && roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
   if (linkLayer === 'infiniband') return;
