@@ -266,13 +266,12 @@ async function takenEvent(
       if (refused.has(id)) return undefined;
       await failQp(id);
       break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      followKernel(id, QpStateVerb.IBV_QPS_RTS);
+      break;
     case RDMA_CM_EVENT_DISCONNECTED:
       if (refused.has(id)) return undefined;
-      break;
-    case RDMA_CM_EVENT_ESTABLISHED:
-      // With iWARP the kernel has taken the QP to RTS.
-      if (id.qp !== null && transportOf(channel) === TransportVerb.IBV_TRANSPORT_IWARP)
-        id.qp.state = QpStateVerb.IBV_QPS_RTS;
+      followKernel(id, QpStateVerb.IBV_QPS_ERR);
       break;
     default:
   }
@@ -299,6 +298,11 @@ async function answered(
   }
   responses.set(id, record);
   return undefined;
+}
+
+/** With iWARP the kernel takes the ID's QP to RTS, and the card to ERR: the library notes the state. */
+function followKernel({ channel, qp }: RdmaCmId, state: QpStateVerb): void {
+  if (qp !== null && transportOf(channel) === TransportVerb.IBV_TRANSPORT_IWARP) qp.state = state;
 }
 
 /** Moves the ID's QP, if any, to ERR. */

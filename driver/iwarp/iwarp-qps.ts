@@ -2,7 +2,15 @@
  * QPs of a card that speaks iWARP: the kernel takes them from INIT to RTS when their connection is made, since only it knows the
  * connection. A program takes them to INIT and ERR. Sources: reference/iwarp-interface.md; Linux 6.1, cxgb4's qp.c (c4iw_modify_qp).
  */
-import { iwarpContext, iwarpOffsetInQpc, QpState, qpcOffsetInMailbox, qpMailbox } from '../../abi/index.ts';
+import {
+  iwarpContext,
+  iwarpOffsetInQpc,
+  OptionalParameter,
+  PathMtu,
+  QpState,
+  qpcOffsetInMailbox,
+  qpMailbox,
+} from '../../abi/index.ts';
 import type { CommandInterface } from '../command-interface.ts';
 import { KernelError, require } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
@@ -11,6 +19,9 @@ import { standingFields } from '../qp-context.ts';
 import { AccessFlag, QpStateVerb, QpTypeVerb } from '../uapi.ts';
 import type { StreamOfQp } from './iw-connection.ts';
 
+/** The rights are set by bits of their own. */
+const { RRE, RWE, RAE } = OptionalParameter;
+const optionalParameterMask = 2 ** RRE + 2 ** RWE + 2 ** RAE;
 const { IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QPS_RTS } = QpStateVerb;
 
 export class IwarpQps {
@@ -52,13 +63,14 @@ export class IwarpQps {
     const context = {
       state,
       ...standingFields(geometry),
+      pathMtu: PathMtu.MTU_4096,
       logMaxMessage: geometry.logMaxMessageBytes,
       remoteReadEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_READ),
       remoteWriteEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_WRITE),
       remoteAtomicEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_ATOMIC),
     };
     await this.#commands.executeWithMailbox(cpu, command, { inputModifier: qp.qpn }, (bytes, at) => {
-      qpMailbox.encodeInto({ optionalParameterMask: 0, context }, bytes, at);
+      qpMailbox.encodeInto({ optionalParameterMask, context }, bytes, at);
       iwarpContext.encodeInto(
         {
           connection,
