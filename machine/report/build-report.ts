@@ -135,6 +135,7 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
     loopback: hca.loopback,
     ...(hca.inlineReceives.messages === 0 ? {} : { inlineReceives: hca.inlineReceives }),
     transport: hca.transport,
+    ...(hca.iwarp === undefined ? {} : { iwarp: hca.iwarp }),
     violations: hca.violations,
   };
 }

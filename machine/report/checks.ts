@@ -28,6 +28,7 @@ import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
 import { frameCableFailures, framesGone } from './frame-ledger.ts';
 import { atPort, type HcaLedger, type HcaOperationLedger, wiresOf } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
+import { iwarpCableFailures, pushedBytesOf } from './iwarp-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } from './nic-checks.ts';
 import type { NicLedger } from './nic-ledger.ts';
@@ -289,7 +290,7 @@ export function wireFailures(
       isQuiet && dropped === 0,
     ),
   ];
-  failures.push(...frameCableFailures(sender, receiver));
+  failures.push(...frameCableFailures(sender, receiver), ...iwarpCableFailures(sender, receiver));
   if (dropped > 0) return failures;
   return [
     ...failures,
@@ -435,7 +436,9 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peers: readonly HcaLe
   const withCqe = sumOf(rows.map(({ count, failed, silent }) => count + failed - silent));
   // A datagram that was due while the link was down completes, and counts only among the discarded packets.
   const firsts = [...firstPacketsOf(hca), hca.loopback.transmitted];
-  const isConnected = firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
+  // Segments of iWARP have a balance of their own.
+  const isConnected =
+    hca.iwarp === undefined && firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
   const isComplete =
     isConnected &&
     posted === completed &&
@@ -458,6 +461,14 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peers: readonly HcaLe
     ...(host.pcie.isQuiet && hca.pcie.isQuiet
       ? behind(`${what}, completions of requests by CQEs`, withCqe, cqes, false)
       : []),
+    ...(hca.iwarp === undefined
+      ? []
+      : behind(
+          `${what}, payload of SENDs and WRITEs`,
+          of(/SEND|WRITE/, pickPayload),
+          pushedBytesOf(hca.iwarp),
+          false,
+        )),
     ...(isConnected
       ? [
           ...behind(

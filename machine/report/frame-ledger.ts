@@ -38,7 +38,13 @@ export interface RocePacketLedger {
 }
 
 /** Undefined for an HCA with InfiniBand ports. */
-export function frameLedgerOf({ ethernetPort: port, control, dataPath, ibta }: Hca): FrameLedger | undefined {
+export function frameLedgerOf({
+  ethernetPort: port,
+  control,
+  dataPath,
+  ibta,
+  iwarp,
+}: Hca): FrameLedger | undefined {
   const side = control.ports[0]!.ethernet;
   if (port === undefined || side === undefined) return undefined;
   const { frameReceiver } = dataPath.blocks;
@@ -48,7 +54,7 @@ export function frameLedgerOf({ ethernetPort: port, control, dataPath, ibta }: H
     received: { ...port.received },
     flowControl: { ...port.flowControl.totals() },
     completed: frameReceiver.completedCount,
-    packets: roceLink?.receivedCount ?? 0,
+    packets: (roceLink?.receivedCount ?? 0) + (iwarp?.blocks.tcpEngine.arrivedCount ?? 0),
     dropped: { ...side.steering.drops },
     held: frameReceiver.heldCount,
     busyPs: Math.floor(port.busyPs),

@@ -14,6 +14,7 @@ import { byteTimeOf, type WirePort } from '../../wire/index.ts';
 import type { HcaNode } from '../node/hca-node.ts';
 import type { NodePort } from '../topology/index.ts';
 import { type FrameLedger, frameLedgerOf } from './frame-ledger.ts';
+import { type IwarpLedger, iwarpLedgerOf } from './iwarp-ledger.ts';
 import { type LinkEndLedger, linkEndLedgerOf, unsentMessagesOf } from './ledger-link.ts';
 import { type PacketLedger, packetsOf } from './packet-ledger.ts';
 
@@ -170,6 +171,8 @@ export interface HcaLedger {
   readonly inlineReceives: InlineReceiveLedger;
   /** Recovery by the transport, by name, and its ACK timeouts; zeros are omitted. */
   readonly transport: Readonly<Record<string, number>>;
+  /** Undefined for another transport. */
+  readonly iwarp: IwarpLedger | undefined;
   /** Refusals of the device, by name. */
   readonly violations: Readonly<Record<string, number>>;
 }
@@ -218,6 +221,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     heldPackets: heldPacketsOf(hca),
     inlineReceives: { messages: blocks.scatter.inlinedCount, bytes: blocks.scatter.inlinedBytes },
     transport: transportOf(hca),
+    iwarp: iwarpLedgerOf(hca),
     violations: { ...control.violations.report(), ...dataPath.parts.violations.report() },
   };
 }

@@ -14,6 +14,7 @@ import type { ExactDigits } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
 import type { CacheLedger, InlineReceiveLedger, LoopbackLedger, PageFaultLedger } from './hca-ledger.ts';
 import type { IommuLedger, NetLedger, UnownedAccessLedger } from './host-ledger.ts';
+import type { IwarpLedger } from './iwarp-ledger.ts';
 import type { PacketLedger } from './packet-ledger.ts';
 
 export const reportSchema = 'hca-report/1';
@@ -116,6 +117,8 @@ export interface NodeReport {
     readonly inlineReceives?: InlineReceiveLedger;
     /** Recovery by the transport: NAKs by kind and direction, timeouts, leftovers; zeros are omitted. */
     readonly transport: Readonly<Record<string, number>>;
+    /** Segments and TCP connections of iWARP; left out for other transports. */
+    readonly iwarp?: IwarpLedger;
     /** Refusals of the device, by name: rules that software broke, discarded packets, and lawful requests without effect; may be empty. */
     readonly violations: Readonly<Record<string, number>>;
   };

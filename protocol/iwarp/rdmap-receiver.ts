@@ -63,8 +63,11 @@ export interface StreamOwner {
   atomicCompleted(response: AtomicResponse): void;
   /** The peer has ended the stream; nothing is passed up any more. */
   terminateArrived(notice: TerminateNotice): void;
-  /** The ready-to-receive message of the initiator has arrived: this side may send. Not called if none was agreed. */
-  readyArrived(): void;
+  /**
+   * The ready-to-receive message of the initiator has arrived: this side may send. Not called if none was agreed.
+   * @param opcode of RDMAP; a READ of no bytes is requested afterwards, too
+   */
+  readyArrived(opcode: number): void;
   /** The stream has an error. The owner sends a Terminate that names it and quotes `quoted`. */
   streamFailed(error: number, quoted: QuotedSegment): void;
 }
@@ -209,7 +212,7 @@ export class RdmapReceiver implements SegmentSink {
     if (kind === ReadyMessage.READ) return this.#readyByRead(header, payloadBytes);
     if (payloadBytes > 0 || !header.isLast) return IwarpError.MPA_NO_COMMON_READY;
     if (kind === ReadyMessage.SEND) this.messages[DdpQueue.SEND]! += 1;
-    this.#owner.readyArrived();
+    this.#owner.readyArrived(header.opcode);
     return NO_ERROR;
   }
 
@@ -218,7 +221,7 @@ export class RdmapReceiver implements SegmentSink {
       payloadBytes === readRequest.sizeBytes &&
       readRequest.fields.lengthBytes.get(this.#head, untaggedHeader.sizeBytes) === 0;
     if (!isReady) return IwarpError.MPA_NO_COMMON_READY;
-    this.#owner.readyArrived();
+    this.#owner.readyArrived(header.opcode);
     return this.#untagged(header, this.#quoted.bytes, -1, payloadBytes);
   }
 

@@ -22,6 +22,7 @@ export {
   type ReceivedBytes,
   type StreamBuffer,
   TcpConnection,
+  type TcpCounts,
   type TcpExtensions,
   type TcpSetup,
 } from './tcp-connection.ts';

@@ -231,8 +231,9 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   }
 
   /** A ready-to-receive message is not numbered among requests, though it may be a READ. */
-  readyArrived(): void {
-    this.#isReadyRead = (this.traits.ready & ReadyMessage.READ) !== 0;
+  readyArrived(opcode: number): void {
+    this.#isReadyRead = opcode === RdmapOpcode.READ_REQUEST;
+    if (!this.#isReadyRead) this.#setup.counters.received.count(opcode, 0);
     this.#noteFirst();
   }
 

@@ -27,6 +27,7 @@ import {
   sendReset,
   sendSyn,
   sequenceAdd,
+  type TcpCounts,
 } from '../../../../protocol/tcp/index.ts';
 import {
   BlockAccount,
@@ -147,6 +148,11 @@ export class TcpEngine implements ConnectionHost {
   /** Cycles that the present turn takes so far. */
   #busyCycles = 0;
   #openedCount = 0;
+  /** Frames of connections that have arrived. */
+  arrivedCount = 0;
+  /** Counts of connections that are gone, and connections that ended by a reset of the peer or without its answer. */
+  readonly #retired = noCounts();
+  #lostCount = 0;
   /** Connections that have ended in the present turn, and those that have more room. */
   readonly #ended: CardConnection[] = [];
   readonly #roomy: CardConnection[] = [];
@@ -216,6 +222,7 @@ export class TcpEngine implements ConnectionHost {
     const cycle =
       domain.clock.cycleAfter(lp.nowPs) + receiveLatencyCycles + Math.ceil(bytes / receiveBytesPerCycle);
     this.#arrived.push(slot, cycle);
+    this.arrivedCount++;
     this.wake(cycle);
   }
 
@@ -453,6 +460,17 @@ export class TcpEngine implements ConnectionHost {
     this.#ended.push(connection);
   }
 
+  /** Events of all connections so far; `lost` counts those that ended by a reset of the peer or without its answer. */
+  totals(): Readonly<Record<string, number>> {
+    const { table } = this.#setup;
+    const totals = { ...this.#retired };
+    for (const slot of table.liveSlots()) {
+      const row = table.rows[slot];
+      if (row instanceof CardConnection) addCounts(totals, row.counts);
+    }
+    return { ...totals, lost: this.#lostCount };
+  }
+
   // ---- state ----
 
   /** Segments that have arrived and are not done with, and connections with work. */
@@ -486,7 +504,9 @@ export class TcpEngine implements ConnectionHost {
     const { lp, table, index, contexts, sendMemory, reorderMemory, ethernet } = this.#setup;
     for (const slot of table.liveSlots()) {
       const row = table.rows[slot];
-      if (row instanceof CardConnection && row.timer !== 0) lp.queue.cancel(row.timer);
+      if (!(row instanceof CardConnection)) continue;
+      addCounts(this.#retired, row.counts);
+      if (row.timer !== 0) lp.queue.cancel(row.timer);
     }
     for (let slot = 0; slot < ethernet.port.slotCount; slot++)
       if (this.#isOwn[slot] === 1 || this.#holds[slot] !== 0) ethernet.port.consume(slot);
@@ -775,6 +795,7 @@ export class TcpEngine implements ConnectionHost {
     connection.hasEnded = true;
     connection.stream = undefined;
     if (connection.received.readableBytes === 0) connection.received.clear();
+    if (event === TcpEvent.RESET || event === TcpEvent.TIMED_OUT) this.#lostCount++;
     this.#ports.events.post(connection, event);
     stream?.ended(event, cycle);
   }
@@ -786,6 +807,7 @@ export class TcpEngine implements ConnectionHost {
     connection.received.clear();
     this.#stopTimer(connection);
     if (table.rows[slot] !== connection) return;
+    addCounts(this.#retired, connection.counts);
     contexts.forget(slot);
     // Its places in the fifos are passed over.
     table.free(slot);
@@ -924,4 +946,19 @@ function macBytesOf(mac: number): Uint8Array {
   for (let index = 0; index < MAC_BYTES; index++)
     bytes[index] = Math.floor(mac / 2 ** (8 * (5 - index))) & 0xff;
   return bytes;
+}
+
+const noCounts = (): TcpCounts => ({
+  acknowledgementsSent: 0,
+  retransmissions: 0,
+  fastRetransmissions: 0,
+  retransmissionTimeouts: 0,
+  duplicates: 0,
+  outOfOrder: 0,
+  droppedForRoom: 0,
+  resetsSent: 0,
+});
+
+function addCounts(to: TcpCounts, counts: TcpCounts): void {
+  for (const name of Object.keys(to) as (keyof TcpCounts)[]) to[name] += counts[name];
 }

@@ -1,0 +1,107 @@
+/** iWARP in the report: DDP segments by RDMAP message, the card's TCP, and their balances. */
+import type { Hca } from '../../hw/hca/index.ts';
+import { RdmapOpcode } from '../../protocol/iwarp/index.ts';
+import { behind, sumOf } from './failures.ts';
+
+/** DDP segments and the bytes that they place. */
+export interface SegmentLedger {
+  readonly segments: number;
+  readonly payloadBytes: number;
+}
+
+export interface IwarpLedger {
+  /** Segments handed to TCP, and those that came in order, by RDMAP message; zeros are omitted. */
+  readonly sent: Readonly<Record<string, SegmentLedger>>;
+  readonly received: Readonly<Record<string, SegmentLedger>>;
+  /** Terminate messages by layer, type and code, as four hexadecimal digits (RFC 5040, 4.8). */
+  readonly terminatesSent: Readonly<Record<string, number>>;
+  readonly terminatesReceived: Readonly<Record<string, number>>;
+  /** Events of all TCP connections; zeros are omitted. */
+  readonly tcp: Readonly<Record<string, number>>;
+  /** Frames of connections that the TCP engine took from the port. */
+  readonly frames: number;
+}
+
+const messageNames = new Map<number, string>(
+  Object.entries(RdmapOpcode).map(([name, opcode]) => [opcode, name]),
+);
+
+/** Undefined for another transport. */
+export function iwarpLedgerOf({ iwarp }: Hca): IwarpLedger | undefined {
+  if (iwarp === undefined) return undefined;
+  const { segmentCounters: counters } = iwarp.parts;
+  const { tcpEngine } = iwarp.blocks;
+  const { sent, received, terminatesSent, terminatesReceived } = counters;
+  return {
+    sent: segmentsOf(sent),
+    received: segmentsOf(received),
+    terminatesSent: byError(terminatesSent),
+    terminatesReceived: byError(terminatesReceived),
+    tcp: Object.fromEntries(Object.entries(tcpEngine.totals()).filter(([, count]) => count > 0)),
+    frames: tcpEngine.arrivedCount,
+  };
+}
+
+interface DirectionCounters {
+  readonly segments: Float64Array;
+  readonly payloadBytes: Float64Array;
+}
+
+const segmentsOf = ({ segments, payloadBytes }: DirectionCounters): Record<string, SegmentLedger> =>
+  Object.fromEntries(
+    [...segments].flatMap((count, opcode) =>
+      count === 0
+        ? []
+        : [
+            [
+              messageNames.get(opcode) ?? `0x${opcode.toString(16)}`,
+              { segments: count, payloadBytes: payloadBytes[opcode]! },
+            ],
+          ],
+    ),
+  );
+
+const byError = (counts: ReadonlyMap<number, number>): Record<string, number> =>
+  Object.fromEntries(
+    [...counts]
+      .toSorted(([left], [right]) => left - right)
+      .map(([error, count]) => [error.toString(16).padStart(4, '0'), count]),
+  );
+
+/** One end of a cable in its balance. */
+interface IwarpEnd {
+  readonly node: number;
+  readonly iwarp?: IwarpLedger | undefined;
+  readonly wire: { readonly isQuiet: boolean };
+}
+
+/**
+ * Each segment that one end handed to TCP came in order at the other end, once, unless its stream ended before: by a
+ * Terminate, a reset or a time-out.
+ */
+export function iwarpCableFailures(sender: IwarpEnd, receiver: IwarpEnd): string[] {
+  if (sender.iwarp === undefined || receiver.iwarp === undefined) return [];
+  const [near, far] = [sender.iwarp, receiver.iwarp];
+  const isWhole = [near, far].every(
+    ({ terminatesSent, tcp }) =>
+      sumOf(Object.values(terminatesSent)) === 0 &&
+      (tcp['resetsSent'] ?? 0) === 0 &&
+      (tcp['lost'] ?? 0) === 0,
+  );
+  const isQuiet = isWhole && sender.wire.isQuiet && receiver.wire.isQuiet;
+  const names = new Set([near.sent, far.received].flatMap(Object.keys));
+  return [...names].flatMap((name) => {
+    const what = `cable ${sender.node} to ${receiver.node}, ${name}`;
+    const [out, arrived] = [near.sent[name], far.received[name]];
+    return [
+      ...behind(`${what} segments`, arrived?.segments ?? 0, out?.segments ?? 0, isQuiet),
+      ...behind(`${what} payload`, arrived?.payloadBytes ?? 0, out?.payloadBytes ?? 0, isQuiet),
+    ];
+  });
+}
+
+/** Payload of SEND and WRITE segments that an end handed to TCP. */
+export const pushedBytesOf = ({ sent }: IwarpLedger): number =>
+  sumOf(
+    Object.entries(sent).map(([name, { payloadBytes }]) => (/^(SEND|WRITE)/.test(name) ? payloadBytes : 0)),
+  );
