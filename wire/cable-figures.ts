@@ -8,7 +8,7 @@ import {
   ethernetLatencyPs,
 } from './ethernet-sizing.ts';
 import { type ByteTime, byteTimeOf, wireLatencyPs } from './link-rate.ts';
-import { packetBytesOf } from './opcodes.ts';
+import { opcodeRow, packetBytesOf } from './opcodes.ts';
 import type { WireConfig } from './parameters.ts';
 
 export interface CableFigures {
@@ -66,4 +66,38 @@ export function roceFigures(ethernet: EthernetConfig, version: 'v1' | 'v2'): Cab
     sentBytesOf,
     linkBytesOf: (opcode, payloadBytes) => sentBytesOf(opcode, payloadBytes) + ethernet.interFrameGapBytes,
   };
+}
+
+/** Headers of a segment on Ethernet over IPv4, without options; MPA's length and CRC (RFC 5044, 4); DDP's headers (RFC 5041, 4). */
+const segmentHeaderBytes = 20 + 20;
+const framingBytes = 2 + 4;
+const ddpHeaderBytes = { tagged: 14, untagged: 18 } as const;
+const readRequestBytes = 28;
+
+/** Figures of an Ethernet cable with iWARP: each message's packet is a DDP segment in a TCP segment of its own. Markers are off. */
+export function iwarpFigures(ethernet: EthernetConfig): CableFigures {
+  const segmentBytes = ethernet.mtuBytes - segmentHeaderBytes;
+  const unitBytes = segmentBytes - framingBytes - (segmentBytes % 4);
+  const sentBytesOf = (opcode: number, payloadBytes: number): number => {
+    const frameBytes = ETHERNET_HEADER_BYTES + segmentHeaderBytes + fpduBytesOf(opcode, payloadBytes);
+    return ethernet.preambleBytes + Math.max(frameBytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;
+  };
+  return {
+    byteTime: ethernetByteTime(ethernet),
+    latencyPs: ethernetLatencyPs(ethernet),
+    mtuBytes: unitBytes - ddpHeaderBytes.tagged,
+    transmitAheadBytes: ethernet.transmitAheadBytes,
+    sentBytesOf,
+    linkBytesOf: (opcode, payloadBytes) => sentBytesOf(opcode, payloadBytes) + ethernet.interFrameGapBytes,
+  };
+}
+
+/** The FPDU that stands for a packet of the IBTA's: none for an acknowledgement, which is TCP's. */
+function fpduBytesOf(opcode: number, payloadBytes: number): number {
+  const name = opcodeRow(opcode)?.name ?? '';
+  if (name.endsWith('ACKNOWLEDGE')) return 0;
+  const isTagged = /WRITE|READ_RESPONSE/.test(name);
+  const header = isTagged ? ddpHeaderBytes.tagged : ddpHeaderBytes.untagged;
+  const unit = header + (name.includes('READ_REQUEST') ? readRequestBytes : payloadBytes);
+  return framingBytes + unit + ((-2 - unit) & 3);
 }

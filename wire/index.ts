@@ -1,5 +1,5 @@
 export * from './aeth.ts';
-export { type CableFigures, infinibandFigures, roceFigures } from './cable-figures.ts';
+export { type CableFigures, infinibandFigures, iwarpFigures, roceFigures } from './cable-figures.ts';
 export { crc32 } from './crc.ts';
 export { DamagePlace } from './damage.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';

@@ -1,7 +1,7 @@
 /** The cable between two HCAs of a machine, according to its ports. */
 import { ConfigurationError } from '../../base/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
-import { type CableFigures, infinibandFigures, roceFigures } from '../../wire/index.ts';
+import { type CableFigures, infinibandFigures, iwarpFigures, roceFigures } from '../../wire/index.ts';
 
 /** @throws ConfigurationError for Ethernet ports without RoCE, which carry no messages */
 export function cableOf({
@@ -9,7 +9,8 @@ export function cableOf({
   wire,
   ethernet,
 }: Pick<MachineConfig, 'hca' | 'wire' | 'ethernet'>): CableFigures {
-  const { linkLayer, roce } = hca.capability;
+  const { linkLayer, roce, transport } = hca.capability;
+  if (transport === 'iwarp') return iwarpFigures(ethernet);
   if (linkLayer === 'infiniband') return infinibandFigures(wire);
   if (roce === 'none') throw new ConfigurationError('hca.capability.roce', roce, 'v1 or v2 on Ethernet');
   return roceFigures(ethernet, roce);

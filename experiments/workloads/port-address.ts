@@ -9,6 +9,7 @@ import {
   createAh,
   IBV_GID_TYPE_IB,
   IBV_LINK_LAYER_ETHERNET,
+  IBV_TRANSPORT_IWARP,
   type IbvAh,
   type IbvContext,
   type IbvPd,
@@ -52,6 +53,7 @@ export async function ownAddressOf(
   { lid, linkLayer }: Pick<PortAttr, 'lid' | 'linkLayer'>,
   { gidIndex, trafficClass }: RouteChoice = {},
 ): Promise<PeerAddress> {
+  if (context.device.transportType === IBV_TRANSPORT_IWARP) return { lid };
   const isEthernet = linkLayer === IBV_LINK_LAYER_ETHERNET;
   if (!isEthernet && gidIndex === undefined && trafficClass === undefined) return { lid };
   const entries = await queryGidTable(context, portNum);

@@ -12,6 +12,7 @@ import {
   createQp,
   getDeviceList,
   IBV_QPT_RC,
+  IBV_TRANSPORT_IWARP,
   type IbvContext,
   type IbvCq,
   type IbvMr,
@@ -23,6 +24,7 @@ import {
   queryPort,
   regMr,
 } from '../../userlib/index.ts';
+import { iwarpSteps } from './iwarp-steps.ts';
 import {
   announcedOf,
   ownAddressOf,
@@ -132,6 +134,8 @@ export async function connectRc<Note = JsonValue>(
 
 /** State transitions of an RC QP until it sends and receives. */
 export function rcSteps(endpoint: RcEndpoint, pathMtuBytes: number): Pick<QpSteps, 'init' | 'ready'> {
+  if (endpoint.context.device.transportType === IBV_TRANSPORT_IWARP)
+    return iwarpSteps(endpoint, rcDefaults.readAtomicMax);
   const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, pathMtuBytes) };
   return {
     init: (qp) => toInit(qp),

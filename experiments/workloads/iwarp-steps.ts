@@ -1,0 +1,103 @@
+/**
+ * Connections of QPs over iWARP, which only rdma_cm makes (perftest's option -R): the host with the lower number opens them, one after
+ * another in the order of the QPs, and the other one accepts each with its own QP.
+ */
+import { InvariantError } from '../../base/index.ts';
+import {
+  type IbvQp,
+  RDMA_CM_EVENT_ADDR_RESOLVED,
+  RDMA_CM_EVENT_CONNECT_REQUEST,
+  RDMA_CM_EVENT_ESTABLISHED,
+  RDMA_CM_EVENT_ROUTE_RESOLVED,
+  RDMA_PS_TCP,
+  type RdmaCmEvent,
+  type RdmaCmEventType,
+  type RdmaCmId,
+  type RdmaConnParam,
+  type RdmaEventChannel,
+  rdmaAccept,
+  rdmaAckCmEvent,
+  rdmaBindAddr,
+  rdmaConnect,
+  rdmaCreateEventChannel,
+  rdmaCreateId,
+  rdmaEventStr,
+  rdmaGetCmEvent,
+  rdmaListen,
+  rdmaResolveAddr,
+  rdmaResolveRoute,
+} from '../../userlib/index.ts';
+import type { QpSteps, RcEndpoint } from './rc-endpoint.ts';
+import { toInit } from './rc-states.ts';
+
+/** Of the first connection of two programs; each further call of connectRc has the next one. */
+const firstPort = 18_515;
+const resolveLimitMs = 2000;
+const backlog = 16;
+
+/** Ports of this program's connections, in the order of the calls. */
+const portsUsed = new WeakMap<RcEndpoint, number>();
+
+/** @param readsMax READs in flight, either way */
+export function iwarpSteps(endpoint: RcEndpoint, readsMax: number): Pick<QpSteps, 'init' | 'ready'> {
+  const { program } = endpoint;
+  const sinPort = firstPort + (portsUsed.get(endpoint) ?? 0);
+  portsUsed.set(endpoint, sinPort - firstPort + 1);
+  const [link] = program.links;
+  if (link === undefined) throw new InvariantError('cables of the host', 0, 'at least 1');
+  const isInitiator = program.node < link.peer;
+  const reads = { responderResources: readsMax, initiatorDepth: readsMax };
+  let channel: RdmaEventChannel | undefined;
+  const open = async (): Promise<RdmaEventChannel> => {
+    const opened = await rdmaCreateEventChannel(program.verbs);
+    if (isInitiator) return opened;
+    const listener = await rdmaCreateId(opened, null, RDMA_PS_TCP);
+    await rdmaBindAddr(listener, { sinAddr: '0.0.0.0', sinPort });
+    await rdmaListen(listener, backlog);
+    return opened;
+  };
+  return {
+    init: async (qp) => {
+      await toInit(qp);
+      channel ??= await open();
+    },
+    ready: async (qp) => {
+      if (isInitiator) await connect(channel!, qp, reads, { sinAddr: addressOf(link.peer), sinPort });
+      else await accept(channel!, qp, reads);
+    },
+  };
+}
+
+const addressOf = (node: number): string => `10.0.0.${node + 1}`;
+
+async function connect(
+  channel: RdmaEventChannel,
+  qp: IbvQp,
+  reads: Partial<RdmaConnParam>,
+  to: { readonly sinAddr: string; readonly sinPort: number },
+): Promise<void> {
+  const id: RdmaCmId = await rdmaCreateId(channel, null, RDMA_PS_TCP);
+  await rdmaResolveAddr(id, null, to, resolveLimitMs);
+  await expected(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+  await rdmaResolveRoute(id, resolveLimitMs);
+  await expected(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  id.qp = qp;
+  await rdmaConnect(id, reads);
+  await expected(channel, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+async function accept(channel: RdmaEventChannel, qp: IbvQp, reads: Partial<RdmaConnParam>): Promise<void> {
+  const { id } = await expected(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+  id.qp = qp;
+  await rdmaAccept(id, reads);
+  await expected(channel, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+async function expected(channel: RdmaEventChannel, kind: RdmaCmEventType): Promise<RdmaCmEvent> {
+  const event = await rdmaGetCmEvent(channel);
+  if (event === undefined) throw new InvariantError('event of rdma_cm', 'none', rdmaEventStr(kind));
+  if (event.event !== kind)
+    throw new InvariantError('event of rdma_cm', rdmaEventStr(event.event), rdmaEventStr(kind));
+  rdmaAckCmEvent(event);
+  return event;
+}
