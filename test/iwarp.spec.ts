@@ -1,0 +1,149 @@
+/** iWARP between two simulated hosts, from rdma_cm to the bytes on the cable, which an independent reader checks. */
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { readCapture } from '../analyser/capture/index.ts';
+import { client, server } from '../examples/rdma-cm-echo.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { Report } from '../machine/report/schema.ts';
+import { expectBalanced } from './expectations.ts';
+import { bytesOf, programsOf, runPrograms, smallMachine } from './machines.ts';
+import type { IwarpFound } from './programs/iwarp.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const iwarp = (more: MachineOptions = {}): MachineOptions => ({
+  ...more,
+  set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp', ...more.set },
+});
+
+/**
+ * Around the borders of segments. RFC 5044, 3: EMSS 1460 leaves a ULPDU of 1454; an untagged segment has 18 bytes of headers, a tagged
+ * one 14 (RFC 5041, 4).
+ */
+const sizes = [0, 1, 3, 1435, 1436, 1437, 1439, 1440, 1441, 5000, 65_536];
+const allRight = sizes.map(() => true);
+
+const everyVerb = (more: MachineOptions = {}) =>
+  runPrograms(programsOf('iwarp', 'everyVerb', { sizes }), iwarp(more));
+
+const ofNode = (report: Report, node: number) => report.nodes[node]!.hca.iwarp!;
+
+describe('two hosts over iWARP', () => {
+  let found: readonly IwarpFound[];
+  let report: Report;
+  beforeAll(async () => {
+    const outcome = await everyVerb();
+    found = outcome.results as readonly IwarpFound[];
+    report = outcome.report;
+  });
+
+  it('RFC 5040, 5.5: move the bytes of WRITE, SEND and READ of each size, in both directions at once', () => {
+    for (const { read, written, received } of found)
+      expect({ read, written, received }).toEqual({ read: allRight, written: allRight, received: allRight });
+    expectBalanced(report);
+  });
+
+  it('are RNICs whose transport is iWARP, and refuse what it lacks as Linux’s drivers do', () => {
+    for (const { transport, nodeType, refused } of found)
+      expect({ transport, nodeType, refused }).toEqual({
+        transport: 1,
+        nodeType: 4,
+        refused: ['EOPNOTSUPP', 'EOPNOTSUPP', 'EOPNOTSUPP'],
+      });
+  });
+
+  it('RFC 5044, 4; RFC 5041, 4: divide messages into segments by the longest ULPDU', () => {
+    const segmentsOf = (most: number): number =>
+      sizes.reduce((sum, size) => sum + Math.max(1, Math.ceil(size / most)), 0);
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    // The initiator's ready-to-receive message is a WRITE of no bytes (RFC 6581, 4.3).
+    [1, 0].forEach((ready, node) => {
+      const { sent, received } = ofNode(report, node);
+      expect(sent['WRITE']).toEqual({ segments: segmentsOf(1454 - 14) + ready, payloadBytes: bytes });
+      expect(sent['SEND']).toEqual({ segments: segmentsOf(1454 - 18), payloadBytes: bytes });
+      expect(sent['READ_REQUEST']!.segments).toBe(sizes.length);
+      expect(received['READ_RESPONSE']).toEqual({ segments: segmentsOf(1454 - 14), payloadBytes: bytes });
+    });
+  });
+
+  it.each(['per-node', 'per-device'] as const)(
+    'have the same report in the partition %s',
+    async (partition) => {
+      const again = await everyVerb({ partition });
+      expect(bytesOf(again.report)).toBe(bytesOf(report));
+    },
+  );
+});
+
+describe('rdma_cm over iWARP', () => {
+  it('runs the example unchanged', async () => {
+    await using machine = await smallMachine(iwarp());
+    await machine.load({ node: 0, run: client });
+    await machine.load({ node: 1, run: server });
+    await machine.run();
+    expect(await machine.results()).toEqual(['echo over a connection', 'hello']);
+    expectBalanced(await machine.report());
+  });
+
+  it('RFC 5044, 7.1.1: puts MPA’s request and reply before the first FPDU, with the CRC32c of each FPDU right', async () => {
+    const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 21 } };
+    await using machine = await smallMachine(iwarp({ analysis }));
+    for (const program of programsOf('iwarp', 'everyVerb', { sizes: [0, 1441] })) await machine.load(program);
+    await machine.run();
+    const { frames } = readCapture((await machine.capture())!);
+    const payloads = [new Map<number, Uint8Array>(), new Map<number, Uint8Array>()];
+    for (const { bytes } of frames) {
+      if (bytes[12] !== 0x08 || bytes[13] !== 0x00 || bytes[23] !== 6) continue;
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+      const tcp = 14 + (bytes[14]! & 0x0f) * 4;
+      const end = 14 + view.getUint16(16);
+      const from = tcp + (bytes[tcp + 12]! >> 4) * 4;
+      // 10.0.0.1 sends, or 10.0.0.2.
+      if (end > from) payloads[bytes[29]! - 1]!.set(view.getUint32(tcp + 4), bytes.slice(from, end));
+    }
+    const keys = ['MPA ID Req Frame', 'MPA ID Rep Frame'];
+    payloads.forEach((segments, end) => {
+      const ordered = [...segments.values()];
+      expect(Buffer.from(ordered[0]!.subarray(0, 16)).toString()).toBe(keys[end]);
+      for (const fpdu of ordered.slice(1)) {
+        const view = new DataView(fpdu.buffer, fpdu.byteOffset, fpdu.length);
+        const covered = 2 + view.getUint16(0) + ((-2 - view.getUint16(0)) & 3);
+        expect(fpdu.length).toBe(covered + 4);
+        expect(view.getUint32(covered, true)).toBe(crc32cOf(fpdu.subarray(0, covered)));
+      }
+      expect(ordered.length).toBeGreaterThan(4);
+    });
+  });
+});
+
+/** RFC 3720, B.4: polynomial 0x1edc6f41, reflected, bit by bit. */
+function crc32cOf(bytes: Uint8Array): number {
+  let crc = 0xffff_ffff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f6_3b78 : 0);
+  }
+  return (crc ^ 0xffff_ffff) >>> 0;
+}
+
+describe('a cable that loses frames', () => {
+  it('RFC 6675: loses no byte, and the report counts what TCP sent again', async () => {
+    const faults = [{ packet: 'lost', chance: '2%', node: 0 }];
+    const { results, report } = await everyVerb({ faults });
+    for (const { read, written, received } of results as readonly IwarpFound[])
+      expect({ read, written, received }).toEqual({ read: allRight, written: allRight, received: allRight });
+    expect(ofNode(report, 0).tcp['retransmissions']).toBeGreaterThan(0);
+    expectBalanced(report);
+  });
+});
+
+describe('a machine', () => {
+  it.each([
+    [
+      { 'hca.capability.linkLayer': 'infiniband' },
+      /hca.capability.linkLayer is "infiniband", expected ethernet/,
+    ],
+    [{ 'hca.capability.roce': 'v2' }, /hca.capability.roce is "v2", expected none/],
+  ])('with iWARP refuses %j', async (set, message) => {
+    await expect(smallMachine(iwarp({ set }))).rejects.toThrow(message);
+  });
+});
