@@ -37,7 +37,6 @@ export {
 } from './ports.ts';
 export {
   BAD_KEY,
-  BAD_PAGE,
   BAD_PD,
   MISSING_RIGHT,
   OUT_OF_BOUNDS,

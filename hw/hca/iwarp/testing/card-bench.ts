@@ -50,7 +50,7 @@ class TcpLog {
 }
 
 type Blocks = RdmaBlocks & TcpBlocks & { readonly tcpLog: TcpLog };
-export type CardBench = DataPathBench<IwarpParts, Blocks>;
+type CardBench = DataPathBench<IwarpParts, Blocks>;
 
 function cardCarrier(iwarp: IwarpConfig): Carrier<IwarpParts, Blocks> {
   return {
@@ -93,7 +93,7 @@ const standing = {
 };
 
 /** A connection of both cards, opened as a driver does it. @returns its numbers */
-export async function connectCards(bench: CardBench): Promise<{ a: number; b: number }> {
+async function connectCards(bench: CardBench): Promise<{ a: number; b: number }> {
   const { a, b } = bench;
   const listening = tcpContext.encode({ ...standing, localAddress: addressOf(2), localPort: PORT });
   const opening = tcpContext.encode({

@@ -1,7 +1,7 @@
 /** FPDUs written by hand, from RFC 5044, 5041 and 5040: nothing here is shared with what the card writes and reads. */
 
 /** CRC32c, bit by bit: polynomial 0x1edc6f41, reflected (RFC 3385). */
-export function crcOf(bytes: Uint8Array): number {
+function crcOf(bytes: Uint8Array): number {
   let crc = 0xffff_ffff;
   for (const byte of bytes) {
     crc ^= byte;

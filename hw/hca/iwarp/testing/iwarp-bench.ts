@@ -18,9 +18,9 @@ interface FakeTcp {
   readonly fakeStreams: FakeStreams;
 }
 type Blocks = RdmaBlocks & FakeTcp;
-export type IwarpNode = DataPathNode<IwarpParts, Blocks>;
+type IwarpNode = DataPathNode<IwarpParts, Blocks>;
 export type IwarpBench = DataPathBench<IwarpParts, Blocks>;
-export type IwarpQp = Qp<IwarpNode>;
+type IwarpQp = Qp<IwarpNode>;
 
 const fakeCarrier = (iwarp: Partial<IwarpConfig>): Carrier<IwarpParts, Blocks> => ({
   transportOf: () =>
