@@ -16,9 +16,9 @@ export const farNumberMistakes: readonly Mistake[] = [
     what: 'A message of one byte more than the longest is sent.',
     kind: 'wrong length',
     scene: 'far-apart',
-    file: 'hw/hca/requester/record-maker.ts',
-    find: 'request.messageBytes > transport.messageBytesMax(pair);',
-    replace: 'request.messageBytes > transport.messageBytesMax(pair) + 1;',
+    file: 'hw/hca/ibta/requests/ibta-requests.ts',
+    find: 'return messageBytes > messageBytesMaxOf(pair) ?',
+    replace: 'return messageBytes > messageBytesMaxOf(pair) + 1 ?',
   },
   {
     name: 'top-of-region-forgotten',

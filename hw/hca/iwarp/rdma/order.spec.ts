@@ -1,13 +1,20 @@
 /** Order, completion and the ends of streams (RFC 5040, 5.5, 6.2 and appendix B). */
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome, ReceiveOpcode } from '../../../../abi/cqe.ts';
-import { QpState } from '../../../../abi/qpc.ts';
+import { QpState, ServiceType } from '../../../../abi/qpc.ts';
 import { RtrKind, TcpEvent } from '../../../../abi/tcp-connection.ts';
 import { WqeOpcode } from '../../../../abi/wqe-opcodes.ts';
 import { tightest } from '../../testing/data-path-bench.ts';
 import { pattern, Region, Srq } from '../../testing/data-path-verbs.ts';
 import { fpduOf, taggedSegment, untaggedSegment } from '../testing/hostile-fpdus.ts';
-import { completionsOf, iwarpPair, iwarpScene, runJoined, untilJoined } from '../testing/iwarp-bench.ts';
+import {
+  completionsOf,
+  iwarpPair,
+  iwarpScene,
+  pairOn,
+  runJoined,
+  untilJoined,
+} from '../testing/iwarp-bench.ts';
 
 const { RDMA_READ, RDMA_WRITE, SEND, SEND_INVAL } = WqeOpcode;
 const { WR_FLUSH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
@@ -240,6 +247,30 @@ describe('the first message', () => {
       remote: { address: local.address, key: local.key },
     });
     await untilJoined(bench, () => bCq.takenCount() === 1, 100);
+  });
+});
+
+describe('the stream of a QP', () => {
+  it('is none of a QP of another service, whatever its context has there', async () => {
+    const { bench } = await iwarpScene();
+    const fields = { serviceType: ServiceType.UC };
+    const { a } = iwarpPair(bench, {}, { a: { fields } });
+    await runJoined(bench, 5);
+    expect(bench.a.dataPath.parts.connections.rows[a.slot]).toBeUndefined();
+  });
+
+  it('is none that another QP has', async () => {
+    const { bench, connection, a, local, remote, aCq } = await iwarpScene();
+    const other = pairOn(bench, { a: connection, b: connection });
+    await runJoined(bench, 5);
+    const { connections } = bench.a.dataPath.parts;
+    expect([connections.rows[other.a.slot], connections.refusedCount]).toEqual([undefined, 1]);
+    a.send({
+      opcode: RDMA_WRITE,
+      segments: [local.part(0, 10)],
+      remote: { address: remote.address, key: remote.key },
+    });
+    expect(brief(await completionsOf(bench, aCq, 1))).toEqual(['0: 0']);
   });
 });
 
