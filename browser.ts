@@ -145,6 +145,7 @@ export {
 export type * from './machine/report/exact-figures.ts';
 export type * from './machine/report/hca-ledger.ts';
 export type * from './machine/report/host-ledger.ts';
+export type * from './machine/report/iwarp-ledger.ts';
 export type * from './machine/report/ledger-link.ts';
 export type * from './machine/report/nic-ledger.ts';
 export type * from './machine/report/packet-ledger.ts';

@@ -54,7 +54,7 @@ export class IwarpBench {
   }
 
   /** The card tells something of a connection. */
-  async tell(subtype: TcpEvent, connection = this.#lastConnection): Promise<void> {
+  async notify(subtype: TcpEvent, connection = this.#lastConnection): Promise<void> {
     await this.#raise({ subtype, connection, cookie: this.#cookies.get(connection)! });
   }
 
@@ -71,7 +71,7 @@ export class IwarpBench {
   /** The peer sends bytes. */
   async deliver(bytes: Uint8Array, connection = this.#lastConnection): Promise<void> {
     this.readable.set(connection, bytes);
-    await this.tell(TcpEvent.READABLE, connection);
+    await this.notify(TcpEvent.READABLE, connection);
   }
 
   /** The events that wait, by number. */

@@ -109,11 +109,11 @@ type Phrase = keyof typeof phrases;
  * absent; a sentence that begins with its subject; after.
  */
 const allowed: Readonly<Record<Phrase, number>> = {
-  'for ever': 8,
+  'for ever': 2,
   whoever: 1,
-  'there is none': 22,
-  'What at the beginning': 277,
-  behind: 86,
+  'there is none': 16,
+  'What at the beginning': 126,
+  behind: 73,
 };
 
 describe('identifiers', () => {

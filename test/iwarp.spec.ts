@@ -115,7 +115,7 @@ describe('rdma_cm over iWARP', () => {
   });
 });
 
-/** RFC 3720, B.4: polynomial 0x1edc6f41, reflected, bit by bit. */
+/** RFC 3385, polynomial 0x1edc6f41, reflected, bit by bit. */
 function crc32cOf(bytes: Uint8Array): number {
   let crc = 0xffff_ffff;
   for (const byte of bytes) {

@@ -6,7 +6,6 @@
  */
 import type { Device } from '../device.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
-import { IwarpConnector } from '../iwarp/iwarp-connector.ts';
 import { KernelError } from '../kernel-error.ts';
 import { Mutex } from '../mutex.ts';
 import type { Cpu, DriverPlatform, Neighbour } from '../platform.ts';
@@ -18,6 +17,7 @@ import { EthernetRoutes } from './ethernet-routes.ts';
 import { EventChannel } from './event-channel.ts';
 import { IbtaConnector } from './ibta-connector.ts';
 import { isIpv4Address } from './internet-address.ts';
+import { IwarpConnector } from './iwarp-connector.ts';
 import type { Routes } from './routes.ts';
 import { SubnetRoutes } from './subnet-routes.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The seam between the IDs of rdma_cm and the network that connects them: the IBTA's CM by MADs (connection-manager.ts), or
- * iWARP's by TCP and MPA (../iwarp/iwarp-connector.ts), as Linux's cma.c stands above ib_cm and iw_cm.
+ * iWARP's by TCP and MPA (iwarp-connector.ts), as Linux's cma.c stands above ib_cm and iw_cm.
  */
 import type { Cpu } from '../platform.ts';
 import type { RdmaConnParam, SocketAddress } from '../rdma-cm.ts';
@@ -114,6 +114,6 @@ export interface Connector {
   newConnection(path: Path): IdConnection;
   /** A listener takes requests at a service ID from now on, or no longer. */
   listenerChanged(cpu: Cpu, serviceId: bigint): void;
-  /** The device is gone: nothing is sent, no timer runs, no connection is left. @param told called then, before what it held is given back */
-  close(cpu: Cpu, told: () => void): Promise<void>;
+  /** The device is gone: nothing is sent, no timer runs, no connection is left. @param notify called then, before what it held is given back */
+  close(cpu: Cpu, notify: () => void): Promise<void>;
 }

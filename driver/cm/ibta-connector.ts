@@ -74,10 +74,10 @@ export class IbtaConnector implements Connector {
   /** The CM looks for a listener when a request arrives. */
   listenerChanged(): void {}
 
-  async close(cpu: Cpu, told: () => void): Promise<void> {
+  async close(cpu: Cpu, notify: () => void): Promise<void> {
     this.#manager.close();
     this.paths.close();
-    told();
+    notify();
     await this.#agent.close(cpu);
   }
 }

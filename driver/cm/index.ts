@@ -1,2 +1,3 @@
 export { CmService } from './cm-service.ts';
 export type { ConnectorCounts } from './connector.ts';
+export type { StreamOfQp } from './iw-connection.ts';

@@ -11,13 +11,13 @@ import {
   qpcOffsetInMailbox,
   qpMailbox,
 } from '../../abi/index.ts';
+import type { StreamOfQp } from '../cm/index.ts';
 import type { CommandInterface } from '../command-interface.ts';
 import { KernelError, require } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import type { QueuePair } from '../qp.ts';
 import { standingFields } from '../qp-context.ts';
 import { AccessFlag, QpStateVerb, QpTypeVerb } from '../uapi.ts';
-import type { StreamOfQp } from './iw-connection.ts';
 
 /** The rights are set by bits of their own. */
 const { RRE, RWE, RAE } = OptionalParameter;

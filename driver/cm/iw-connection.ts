@@ -20,6 +20,13 @@ import {
   replyOf,
   requestOf,
 } from '../../protocol/iwarp/index.ts';
+import type { SerialWork } from '../iwarp/serial-work.ts';
+import type { TcpConnections, TcpOpening, TcpSink } from '../iwarp/tcp-connections.ts';
+import { KernelError } from '../kernel-error.ts';
+import type { Cpu } from '../platform.ts';
+import type { ProtocolTimer, ProtocolTimers } from '../protocol-timers.ts';
+import { noParameters, type RdmaConnParam } from '../rdma-cm.ts';
+import { AccessFlag, errnoNumbers, type QpAttr, QpAttrMask, QpStateVerb } from '../uapi.ts';
 import type {
   CmDrop,
   ConnectionAddresses,
@@ -27,16 +34,9 @@ import type {
   ConnectionParameters,
   IdConnection,
   Side,
-} from '../cm/connector.ts';
-import type { Path } from '../cm/path.ts';
-import { portOfService } from '../cm/service-id.ts';
-import { KernelError } from '../kernel-error.ts';
-import type { Cpu } from '../platform.ts';
-import type { ProtocolTimer, ProtocolTimers } from '../protocol-timers.ts';
-import { noParameters, type RdmaConnParam } from '../rdma-cm.ts';
-import { AccessFlag, errnoNumbers, type QpAttr, QpAttrMask, QpStateVerb } from '../uapi.ts';
-import type { SerialWork } from './serial-work.ts';
-import type { TcpConnections, TcpOpening, TcpSink } from './tcp-connections.ts';
+} from './connector.ts';
+import type { Path } from './path.ts';
+import { portOfService } from './service-id.ts';
 
 export type IwState =
   | 'Idle'

@@ -2,13 +2,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { iwarpContext, TcpEvent } from '../../abi/tcp-connection.ts';
 import { fromHex, toHex } from '../../base/bytes.ts';
-import type { Path } from '../cm/path.ts';
-import { serviceIdOf } from '../cm/service-id.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
 import { RdmaCmEventType as Event, noParameters, RdmaPortSpace } from '../rdma-cm.ts';
 import { IwarpBench } from '../testing-iwarp.ts';
 import { QpAttrMask, QpStateVerb, QpTypeVerb } from '../uapi.ts';
 import { IwarpConnector } from './iwarp-connector.ts';
+import type { Path } from './path.ts';
+import { serviceIdOf } from './service-id.ts';
 
 const text = (words: string): string => toHex(Uint8Array.from(words, (letter) => letter.charCodeAt(0)));
 /** RFC 5044, 7.1.1, and RFC 6581, 9: key, flags (C, S), revision 2, length, the enhanced word, private data. */
@@ -64,9 +64,9 @@ describe('a listener', () => {
     await expect(
       verbs.modifyQp(cpu, handle, { qpState: QpStateVerb.IBV_QPS_RTS }, QpAttrMask.IBV_QP_STATE),
     ).resolves.toBeUndefined();
-    await bench.tell(TcpEvent.PEER_CLOSED);
+    await bench.notify(TcpEvent.PEER_CLOSED);
     await bench.expectEvent(Event.RDMA_CM_EVENT_DISCONNECTED);
-    await bench.tell(TcpEvent.CLOSED);
+    await bench.notify(TcpEvent.CLOSED);
     const { connection } = bench.sent[0]!;
     expect(bench.closed).toEqual([`${connection} by 0: 0`, `${connection} by 2: 0`]);
   });
@@ -152,7 +152,7 @@ describe('an initiator', () => {
       // RFC 9293, 3.7.1: the MTU less 20 bytes each of IP and TCP.
       maxSegmentBytes: 1460,
     });
-    await bench.tell(TcpEvent.ESTABLISHED);
+    await bench.notify(TcpEvent.ESTABLISHED);
     // A, B, C, D: peer-to-peer by any kind; IRD 1, ORD 1.
     expect(bench.sent.map(({ bytes }) => toHex(bytes))).toEqual([frame('Req', '50', 'c001c001')]);
     expect(told).toEqual([]);
@@ -165,7 +165,7 @@ describe('an initiator', () => {
     expect(context).toMatchObject({ isInitiator: 1, rtr: 2, hasCrc: 1 });
     const attributes = await bench.opened.context.queryQp(bench.opened.machine.cpu, handle);
     expect(attributes).toBeDefined();
-    await bench.tell(TcpEvent.RESET);
+    await bench.notify(TcpEvent.RESET);
     expect(told.at(-1)).toBe('disconnected');
   });
 
@@ -175,7 +175,7 @@ describe('an initiator', () => {
     ['no answer to its SYN', TcpEvent.TIMED_OUT, 'unreachable'],
   ])('tells of %s', async (_what, event, words) => {
     const told = await asking((await bench.qp()).qpn);
-    await bench.tell(event);
+    await bench.notify(event);
     expect(told).toEqual([words]);
     expect(bench.closed.at(-1)).toMatch(/ by 2: 0$/);
   });
@@ -186,7 +186,7 @@ describe('an initiator', () => {
     ['answers by another revision', frame('Rep', '50', '').replace('5002', '4001'), 'rejected -71 ', 1],
   ])('tells of a peer that %s', async (_what, bytes, words, form) => {
     const told = await asking((await bench.qp()).qpn);
-    await bench.tell(TcpEvent.ESTABLISHED);
+    await bench.notify(TcpEvent.ESTABLISHED);
     await bench.deliver(fromHex(bytes));
     expect(told).toEqual([words]);
     expect(bench.closed.at(-1)).toMatch(new RegExp(` by ${form}: 0$`));
@@ -194,7 +194,7 @@ describe('an initiator', () => {
 
   it('RFC 6581, 8: sends a Terminate with code 7 when no ready-to-receive message is common', async () => {
     const told = await asking((await bench.qp()).qpn);
-    await bench.tell(TcpEvent.ESTABLISHED);
+    await bench.notify(TcpEvent.ESTABLISHED);
     await bench.deliver(fromHex(frame('Rep', '50', '80010001')));
     expect(told).toEqual(['failed 104']);
     // Layer 2, type 0, code 7.

@@ -7,6 +7,15 @@ import { CloseTcp, TcpCongestion } from '../../abi/index.ts';
 import { msToPs } from '../../base/index.ts';
 import { type MpaParameters, ReadyMessage } from '../../protocol/iwarp/index.ts';
 import { textOfGid } from '../address-text.ts';
+import type { Device } from '../device.ts';
+import type { EthernetPort } from '../ethernet-port.ts';
+import { responderResourcesOf } from '../icm-profile.ts';
+import type { IwarpQps } from '../iwarp/iwarp-qps.ts';
+import { SerialWork } from '../iwarp/serial-work.ts';
+import { TcpConnections, type TcpListener, type TcpOpening } from '../iwarp/tcp-connections.ts';
+import type { Cpu } from '../platform.ts';
+import { ProtocolTimers } from '../protocol-timers.ts';
+import { TransportVerb } from '../uapi.ts';
 import type {
   CmDrop,
   CmListener,
@@ -14,20 +23,11 @@ import type {
   Connector,
   ConnectorCounts,
   IdConnection,
-} from '../cm/connector.ts';
-import { gidOfAddress, isIpv4Address } from '../cm/internet-address.ts';
-import type { Path } from '../cm/path.ts';
-import { portOfService } from '../cm/service-id.ts';
-import type { Device } from '../device.ts';
-import type { EthernetPort } from '../ethernet-port.ts';
-import { responderResourcesOf } from '../icm-profile.ts';
-import type { Cpu } from '../platform.ts';
-import { ProtocolTimers } from '../protocol-timers.ts';
-import { TransportVerb } from '../uapi.ts';
+} from './connector.ts';
+import { gidOfAddress, isIpv4Address } from './internet-address.ts';
 import { IwConnection, type IwCore, type IwRequest } from './iw-connection.ts';
-import type { IwarpQps } from './iwarp-qps.ts';
-import { SerialWork } from './serial-work.ts';
-import { TcpConnections, type TcpListener, type TcpOpening } from './tcp-connections.ts';
+import type { Path } from './path.ts';
+import { portOfService } from './service-id.ts';
 
 /** Headers of IPv4 or IPv6 and TCP in a frame's payload. */
 const headerBytes = { ipv4: 20 + 20, ipv6: 40 + 20 } as const;
@@ -119,12 +119,12 @@ export class IwarpConnector implements Connector {
     });
   }
 
-  async close(_cpu: Cpu, told: () => void): Promise<void> {
+  async close(_cpu: Cpu, notify: () => void): Promise<void> {
     this.#work.close();
     this.#timers.close();
     this.#connections.clear();
     this.#listening.clear();
-    told();
+    notify();
   }
 
   async #listen(cpu: Cpu, serviceId: bigint): Promise<void> {
