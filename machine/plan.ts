@@ -177,6 +177,7 @@ export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void 
         transport,
         'ibta where ports are of InfiniBand: iWARP needs hca.capability.linkLayer=ethernet',
       );
+    if (roce !== 'none') throw new ConfigurationError('hca.capability.roce', roce, 'none with iWARP');
     return;
   }
   if (linkLayer === 'infiniband' && roce !== 'none')

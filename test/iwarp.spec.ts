@@ -140,7 +140,7 @@ describe('a machine', () => {
   it.each([
     [
       { 'hca.capability.linkLayer': 'infiniband' },
-      /hca.capability.linkLayer is "infiniband", expected ethernet/,
+      /hca.capability.transport is "iwarp", expected ibta where ports are of InfiniBand/,
     ],
     [{ 'hca.capability.roce': 'v2' }, /hca.capability.roce is "v2", expected none/],
   ])('with iWARP refuses %j', async (set, message) => {

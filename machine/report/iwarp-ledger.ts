@@ -4,7 +4,7 @@ import { RdmapOpcode } from '../../protocol/iwarp/index.ts';
 import { behind, sumOf } from './failures.ts';
 
 /** DDP segments and the bytes that they place. */
-interface SegmentLedger {
+export interface SegmentLedger {
   readonly segments: number;
   readonly payloadBytes: number;
 }
