@@ -172,15 +172,29 @@ function checkLimits(
   within('primaryPath.scheduleQueue', port, ports.length);
 }
 
-/** With iWARP, INIT2RTR names the connection of a QP, which is established and of no other QP. */
-function copyStream({ parts: { tcp, qps } }: DeviceState, mailbox: DataView, base: number): void {
+/** The context of a QP whose stream is one of TCP begins there in a mailbox. */
+const streamAt = qpcOffsetInMailbox + iwarpOffsetInQpc;
+
+/** With iWARP, INIT2RTR names the connection of a QP, which is established and of no other QP, and READs in flight within the limits. */
+function checkStream({ parts, profile }: DeviceState, mailbox: DataView): void {
+  const { capabilities, tcp } = parts;
   if (tcp === undefined) return;
-  const from = qpcOffsetInMailbox + iwarpOffsetInQpc;
-  const number = iwarpContext.fields.connection.get(mailbox, from);
+  const { connection, inboundReads, outboundReads } = iwarpContext.fields;
+  const logInboundMax = Math.min(capabilities.logMaxResponderReads, profile!.logRdmarcPerQp);
+  demand(inboundReads.get(mailbox, streamAt) <= 2 ** logInboundMax, CommandStatus.BAD_PARAM);
+  demand(
+    outboundReads.get(mailbox, streamAt) <= 2 ** capabilities.logMaxRequesterReads,
+    CommandStatus.BAD_PARAM,
+  );
+  const number = connection.get(mailbox, streamAt);
   demand(tcp.rowOf(number) !== undefined, CommandStatus.BAD_RESOURCE);
   demand(tcp.mayBecomeStream(number), CommandStatus.BAD_RES_STATE);
+}
+
+function copyStream({ parts: { tcp, qps } }: DeviceState, mailbox: DataView, base: number): void {
+  if (tcp === undefined) return;
   const { sizeBytes } = iwarpContext;
-  const bytes = new Uint8Array(mailbox.buffer, mailbox.byteOffset + from, sizeBytes);
+  const bytes = new Uint8Array(mailbox.buffer, mailbox.byteOffset + streamAt, sizeBytes);
   qps.bytes.set(bytes, base + iwarpOffsetInQpc);
 }
 
@@ -202,10 +216,11 @@ export function transitionOf(name: QpTransitionName) {
     const previousState = fields.state.get(qps.view, base);
     demand((transition.from as readonly number[]).includes(previousState), CommandStatus.BAD_QP_STATE);
     if (mailbox !== undefined) {
+      const takesStream = name === 'INIT2RTR_QP' && fields.serviceType.get(qps.view, base) === ServiceType.RC;
       checkLimits(device, mailbox, qpcOffsetInMailbox, fieldsSet, transition.to);
+      if (takesStream) checkStream(device, mailbox);
       copyKeepingTable(fieldsSet, mailbox, qps, base);
-      if (name === 'INIT2RTR_QP' && fields.serviceType.get(qps.view, base) === ServiceType.RC)
-        copyStream(device, mailbox, base);
+      if (takesStream) copyStream(device, mailbox, base);
     }
     fields.state.set(qps.view, base, transition.to);
     dataPath.qpModified(slot, previousState);

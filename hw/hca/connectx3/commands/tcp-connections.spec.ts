@@ -1,9 +1,12 @@
 /** The commands and events of TCP connections as software issues and reads them. Source: reference/iwarp-interface.md. */
 import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../../abi/command-status.ts';
+import { qpcOffsetInMailbox, qpMailbox } from '../../../../abi/qpc.ts';
 import { queryDevCap } from '../../../../abi/query-dev-cap.ts';
 import {
   CloseTcp,
+  iwarpContext,
+  iwarpOffsetInQpc,
   OpenTcp,
   streamMailbox,
   TcpEvent,
@@ -13,7 +16,16 @@ import {
 } from '../../../../abi/tcp-connection.ts';
 import type { Initial } from '../../../../base/index.ts';
 import { iwarpDevice, tcpDevice, tcpProfile } from '../../iwarp/testing/tcp-device.ts';
-import { broughtUp, bufferAddress, createEq, must } from '../../testing/bring-up.ts';
+import {
+  broughtUp,
+  bufferAddress,
+  createCq,
+  createEq,
+  firstCqn,
+  firstQpn,
+  initMailbox,
+  must,
+} from '../../testing/bring-up.ts';
 import type { ControlBench } from '../../testing/control-bench.ts';
 
 const { BAD_OP, BAD_PARAM, BAD_RES_STATE, BAD_RESOURCE, OK } = CommandStatus;
@@ -149,6 +161,29 @@ describe('QUERY_TCP', () => {
     });
     expect(query(2)).toMatchObject({ state: TcpState.LISTEN, localPort: 7, backlog: 8 });
     expect(bench.command('QUERY_TCP', { inputModifier: 3, outBytes: 256 }).status).toBe(BAD_RESOURCE);
+  });
+});
+
+describe('INIT2RTR', () => {
+  const toRtr = (bench: ControlBench, values: Initial<typeof iwarpContext>, logMaxMessage = 30) => {
+    const box = qpMailbox.encode({ context: { logMaxMessage } });
+    box.set(iwarpContext.encode(values), qpcOffsetInMailbox + iwarpOffsetInQpc);
+    return bench.command('INIT2RTR_QP', { inputModifier: firstQpn, inBox: box }).status;
+  };
+
+  it('refuses numbers without a connection, listeners, connections that are not established, more READs than are offered', () => {
+    const bench = tcpDevice();
+    const eqn = createEq(bench, 0);
+    createCq(bench, 1, eqn);
+    must(bench, 'RST2INIT_QP', { inputModifier: firstQpn, inBox: initMailbox(firstCqn + 1) });
+    open(bench);
+    listen(bench);
+    expect(toRtr(bench, { connection: 3 })).toBe(BAD_RESOURCE);
+    expect(toRtr(bench, { connection: 2 })).toBe(BAD_RES_STATE);
+    expect(toRtr(bench, { connection: 1 })).toBe(BAD_RES_STATE);
+    expect(toRtr(bench, { connection: 1, inboundReads: 17 })).toBe(BAD_PARAM);
+    expect(toRtr(bench, { connection: 1, outboundReads: 129 })).toBe(BAD_PARAM);
+    expect(toRtr(bench, { connection: 1 }, 31)).toBe(BAD_PARAM);
   });
 });
 
