@@ -91,11 +91,11 @@ describe('the packets of an operation', () => {
   /** Records of an operation and of packets, as hosts and devices produce them. */
   const flowsOf = (
     topology: Topology,
-    ...rows: readonly (readonly [process: string, kind: string, values: readonly number[]])[]
+    ...rows: readonly (readonly [process: string, kind: string, values: readonly number[], track?: string])[]
   ) => {
-    const records = rows.map(([process, kind, values]) => ({
+    const records = rows.map(([process, kind, values, name = '']) => ({
       ...{ kind, values, atPs: 100, durationPs: 1000 },
-      track: { process, name: '' },
+      track: { process, name },
     }));
     const timeline = { topology, count: records.length, record: (index: number) => records[index]! };
     return operationFlows(timeline as unknown as Timeline).map(({ node, records: places }) => ({
@@ -107,14 +107,15 @@ describe('the packets of an operation', () => {
   const { RC_ACKNOWLEDGE, RC_RDMA_WRITE_ONLY } = Opcode;
 
   it('are those of any destination host, without others of the same numbers', () => {
-    // Host 2 writes to QP 0x208 of host 1. At the same time, host 0's own QP 0x300 has requests with the same PSN in
-    // flight.
+    // Host 2 writes to QP 0x300 of host 0 by its port 2. At the same time, host 0's own QP 0x300 has a request to
+    // host 1 with the same PSN in flight.
     const own = [0x300, 0, 0, 64, 0, 7, 1, 0x208] as const;
+    const second = { node: 2, port: 1 };
     expect(
       flowsOf(
-        hostsWith(3, [linkBetween(0, 1), linkBetween(0, 2)]),
+        hostsWith(3, [linkBetween(0, 1), { ends: [{ node: 0, port: 2 }, second] }]),
         ['hca2', 'operation', write],
-        ['hca0', 'packet', [RC_RDMA_WRITE_ONLY, 0x300, 7]],
+        ['hca0', 'packet', [RC_RDMA_WRITE_ONLY, 0x300, 7], 'in, port 2'],
         ['hca2', 'packet', [RC_ACKNOWLEDGE, 0x208, 7]],
         ['hca0', 'operation', own],
         ['hca1', 'packet', [RC_RDMA_WRITE_ONLY, 0x208, 7]],
