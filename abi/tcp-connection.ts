@@ -29,8 +29,8 @@ export const TcpCongestion = { NEWRENO: 0, CUBIC: 1 } as const;
 export type TcpCongestion = (typeof TcpCongestion)[keyof typeof TcpCongestion];
 
 /**
- * Entry of the connection table, which stands in the ICM table `auxc`, and mailbox of OPEN_TCP and QUERY_TCP. OPEN_TCP ignores
- * the fields marked (device). An IPv4 address stands in the last 4 bytes of its field, after `::ffff`.
+ * One entry of the connection table, which lies in the ICM table `auxc`. OPEN_TCP and QUERY_TCP use it as their mailbox.
+ * OPEN_TCP ignores the fields marked (device). An IPv4 address fills the last 4 bytes of its field, after `::ffff`.
  */
 export const tcpContext = layout(
   'TCP context',
@@ -102,7 +102,7 @@ export const CloseTcp = {
   ABORT: 1,
   /** The number of a connection that has ended, or of a listener, is free again. */
   RELEASE: 2,
-  /** Of a connection that a QP has: a Terminate with the layer, type and code of the immediate value (RFC 5040, 4.8), then FIN. */
+  /** Sends a Terminate with the layer, type and code of the immediate value (RFC 5040, 4.8), then FIN. The connection has a QP. */
   TERMINATE: 3,
 } as const;
 export type CloseTcp = (typeof CloseTcp)[keyof typeof CloseTcp];
@@ -150,7 +150,7 @@ export const tcpEqe = layout(
 export const RtrKind = { NONE: 0, SEND: 1, WRITE: 2, READ: 4 } as const;
 export type RtrKind = (typeof RtrKind)[keyof typeof RtrKind];
 
-/** Where the part of iWARP lies in the QPC: in place of the alternate path, which iWARP does not have. */
+/** iWARP's part of the QPC replaces the alternate path, which iWARP does not have. */
 export const iwarpOffsetInQpc = 0x44;
 
 /** The part of iWARP of a QPC, set by INIT2RTR: from then on the unread bytes of the connection's stream belong to the QP. */

@@ -11,7 +11,7 @@ import type { ObservedCommand } from './command-register.ts';
 export interface ConnectionEnd {
   readonly qpn: number;
   readonly remoteQpn: number;
-  /** Of the path: LID of the remote port, 0 on Ethernet; its MAC in hexadecimal, zeros on InfiniBand. */
+  /** The path's remote port: its LID (0 on Ethernet) and its MAC in hexadecimal (zeros on InfiniBand). */
   readonly remoteLid: number;
   readonly remoteMac: string;
   readonly mtuBytes: number;

@@ -285,7 +285,7 @@ export class DeviceView {
     cq.resizeCount++;
   }
 
-  /** Of a CQ's current buffer and the one it is resized to, keeps one. */
+  /** Keeps one of two buffers: the CQ's current one, or the one that it is resized to. */
   #settleCq(cq: FollowedCq, buffer: QueueBuffer): void {
     this.#forgetBuffers(cq);
     cq.buffer = buffer;

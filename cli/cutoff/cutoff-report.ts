@@ -19,7 +19,7 @@ export interface Crossing {
   readonly to: Way;
   readonly simulatedBytes: number | undefined;
   readonly formulaBytes: number | undefined;
-  /** Text shown instead if there is no crossing. */
+  /** This text replaces the result if the curves do not cross. */
   readonly note?: string;
 }
 

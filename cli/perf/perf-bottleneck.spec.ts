@@ -131,7 +131,7 @@ const others: readonly Case[] = [
     other: { 'dma.tagCount': 64, 'pcie.link.maxPayloadBytes': 512 },
   },
   {
-    // Of four fetched WQEs one is posted.
+    // The device fetches four WQEs; the program has posted one of them.
     binds: 'PCIe link of host 0 to the device',
     workload: 'write-bw,size=64,iters=60,warmup=20,qps=160,txDepth=1,cqMod=1,threads=4',
     set: fast,

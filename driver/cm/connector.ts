@@ -15,7 +15,7 @@ export interface ConnectionParameters {
   readonly responderResources: number;
   readonly initiatorDepth: number;
   readonly flowControl: number;
-  /** Of the active side only. */
+  /** Only the active side sends the two counts. */
   readonly retryCount: number;
   readonly rnrRetryCount: number;
   readonly srq: number;
@@ -86,7 +86,7 @@ export interface CmListener<C extends IdConnection = IdConnection> {
 export interface ConnectorCounts {
   readonly sent: number;
   readonly received: number;
-  /** Of a class without a consumer. */
+  /** Messages of a class without a consumer. */
   readonly unclaimed: number;
   readonly failed: number;
   /** Too many to wait for room in the send queue. */

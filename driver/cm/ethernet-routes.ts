@@ -7,7 +7,7 @@ import { gidOfAddress } from './internet-address.ts';
 import type { RouteTaken } from './path-queries.ts';
 import type { GidTaken, Routes } from './routes.ts';
 
-/** Of every path on Ethernet, as Linux has it: CMA_IBOE_PACKET_LIFETIME, which stands in its captured REQs (reference/wire). */
+/** Linux gives every path on Ethernet this lifetime: CMA_IBOE_PACKET_LIFETIME; its captured REQs contain it (reference/wire). */
 const packetLifeTime = 18;
 /** ip_default_ttl. */
 const routedHopLimit = 64;

@@ -17,7 +17,7 @@ const frame = (key: 'Req' | 'Rep', flags: string, words: string, data = ''): str
   return `${text(`MPA ID ${key} Frame`)}${flags}02${length.toString(16).padStart(4, '0')}${words}${data}`;
 };
 const own = { ...noParameters, responderResources: 1, initiatorDepth: 1 };
-/** Where the part of iWARP lies in the mailbox of a transition: 8 bytes, then QPC 44. */
+/** Offset of iWARP's part in the mailbox of a transition: 8 bytes, then QPC 44. */
 const iwarpAt = 8 + 0x44;
 
 let bench: IwarpBench;

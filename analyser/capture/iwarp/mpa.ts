@@ -30,7 +30,7 @@ const enhancedWord = layout(
   },
 );
 
-/** What the ends of a connection of revision 2 agree on (RFC 6581, 9). */
+/** Values that the ends of a connection of revision 2 agree on (RFC 6581, 9). */
 export interface EnhancedConnection {
   /** READs that the sender of the frame serves at once, and those that it wants to have outstanding. */
   readonly inboundReads: number;
@@ -47,9 +47,9 @@ export interface Handshake {
   readonly usesCrc: boolean;
   readonly isReject: boolean;
   readonly revision: number;
-  /** What an enhanced request or reply adds; undefined for others. */
+  /** An enhanced request or reply has it; others have undefined. */
   readonly enhanced: EnhancedConnection | undefined;
-  /** Of the consumers. */
+  /** Bytes of private data that the consumers exchange. */
   readonly privateBytes: number;
   readonly lengthBytes: number;
 }
