@@ -8,6 +8,7 @@ export { type Decoded, type Initial, type Layout, layout } from './layout.ts';
 export { leavesOf } from './layout-check.ts';
 export * from './layout-field.ts';
 export { floatIndexOf, wordIndexOf } from './layout-record.ts';
+export { MAC_BYTES, macBytesOf, macOfBytes } from './mac-address.ts';
 export {
   type ImagedMemory,
   ImageError,

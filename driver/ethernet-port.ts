@@ -24,6 +24,7 @@ import {
   setPortMacTable,
   setPortRoceAddresses,
 } from '../abi/index.ts';
+import { macBytesOf } from '../base/index.ts';
 import { type DeviceLimits, type PortLimits, queryPortLimits } from './capabilities.ts';
 import type { CommandInterface } from './command-interface.ts';
 import type { Device } from './device.ts';
@@ -33,7 +34,6 @@ import {
   isIpv4Gid,
   isLinkLocalGid,
   isMulticastGid,
-  macBytesOf,
   macOfGid,
   multicastMacOf,
 } from './gid.ts';

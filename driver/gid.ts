@@ -1,8 +1,8 @@
 /**
  * GIDs of Ethernet ports: the link-local address derived from a MAC (RFC 4291, appendix A), and an IPv4 address mapped into
- * IPv6 (RFC 4291, 2.5.5.2; IBTA annex A17.4.1). MACs are numbers of 48 bits.
+ * IPv6 (RFC 4291, 2.5.5.2; IBTA annex A17.4.1).
  */
-import { viewOf } from '../base/index.ts';
+import { macBytesOf, macOfBytes, viewOf } from '../base/index.ts';
 
 const gidBytes = 16;
 const linkLocalPrefix = 0xfe80_0000_0000_0000n;
@@ -11,7 +11,6 @@ const mappedPrefixHigh = 0n;
 const mappedPrefixLow = 0x0000_ffff;
 const universalBit = 0x02;
 const ipv4At = 12;
-const macBytesCount = 6;
 
 const isLinkLocal = (view: DataView): boolean => view.getBigUint64(0) === linkLocalPrefix;
 
@@ -21,16 +20,6 @@ export function isIpv4Gid(gid: Uint8Array): boolean {
   const view = viewOf(gid);
   return view.getBigUint64(0) === mappedPrefixHigh && view.getUint32(8) === mappedPrefixLow;
 }
-
-/** The 6 bytes of a MAC. */
-export function macBytesOf(mac: number): Uint8Array {
-  const view = new DataView(new ArrayBuffer(8));
-  view.setBigUint64(0, BigInt(mac));
-  return new Uint8Array(view.buffer, 2, macBytesCount);
-}
-
-export const macOfBytes = (bytes: Uint8Array): number =>
-  bytes.subarray(0, macBytesCount).reduce((mac, byte) => mac * 256 + byte, 0);
 
 /** Link-local address from a modified EUI-64. */
 export function gidOfMac(mac: number): Uint8Array {

@@ -26,11 +26,10 @@ import {
   scheduleQueueOf,
   WqeOpcode,
 } from '../../abi/index.ts';
-import { type Initial, mask24 } from '../../base/index.ts';
+import { type Initial, macBytesOf, mask24 } from '../../base/index.ts';
 import { specialQpBaseOf } from '../capabilities.ts';
 import type { Device } from '../device.ts';
 import { type EthernetPort, ethernetPortOf } from '../ethernet-port.ts';
-import { macBytesOf } from '../gid.ts';
 import { writeInline } from '../inline-segments.ts';
 import {
   KernelQueuePair,

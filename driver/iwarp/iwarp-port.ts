@@ -2,8 +2,8 @@
  * A port of Ethernet whose connections are iWARP's: the verbs' attributes of such a port are those of cxgb4 (Linux 6.1,
  * provider.c: c4iw_query_port, c4iw_query_gid). Addresses and neighbours are those of {@link EthernetPort}; the card has no table of GIDs.
  */
+import { macBytesOf } from '../../base/index.ts';
 import { EthernetPort } from '../ethernet-port.ts';
-import { macBytesOf } from '../gid.ts';
 import { requireWithin } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import { type GidEntry, GidTypeVerb, type PortAttr } from '../uapi.ts';

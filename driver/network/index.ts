@@ -1,5 +1,5 @@
 export { bytesOfAddress, textOfGid } from '../address-text.ts';
-export { gidOfMac, macOfBytes } from '../gid.ts';
+export { gidOfMac } from '../gid.ts';
 export { ProtocolTimers } from '../protocol-timers.ts';
 export { arpRequest } from './arp.ts';
 export { receiveArp } from './arp-reception.ts';

@@ -18,16 +18,9 @@ import {
   SetPortForm,
   setPortReceiveQps,
 } from '../../abi/index.ts';
-import { bytesEqual, toHex, viewOf } from '../../base/index.ts';
+import { bytesEqual, macBytesOf, macOfBytes, toHex, viewOf } from '../../base/index.ts';
 import type { Device } from '../device.ts';
-import {
-  gidOfIpv4Number,
-  ipv4NumberOfGid,
-  isIpv4Gid,
-  isLinkLocalGid,
-  macBytesOf,
-  macOfBytes,
-} from '../gid.ts';
+import { gidOfIpv4Number, ipv4NumberOfGid, isIpv4Gid, isLinkLocalGid } from '../gid.ts';
 import { KernelError } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import { ProtocolTimers } from '../protocol-timers.ts';

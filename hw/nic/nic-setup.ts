@@ -1,13 +1,12 @@
 /** Parts of a NIC: its configuration and the ends of its link and its cable; and checks of them. */
 import { nicBar0 } from '../../abi/nic/index.ts';
-import { ConfigurationError } from '../../base/index.ts';
+import { ConfigurationError, MAC_BYTES } from '../../base/index.ts';
 import type { ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import type { EthernetConfig } from '../../wire/index.ts';
 import type { SlotSetup } from '../dma/index.ts';
 import type { NicConfig } from './parameters.ts';
 
 const KIB = 1024;
-const MAC_BYTES = 6;
 
 /** The function's configuration is one of `nicFunctionParameters`. */
 export interface NicSetup extends SlotSetup {

@@ -11,7 +11,7 @@
 
 import { EtherType } from '../../abi/index.ts';
 import { ethernetFcsBytes, ethernetTagAt, ethernetTagBytes, NicCause } from '../../abi/nic/index.ts';
-import type { Cycles } from '../../base/index.ts';
+import { type Cycles, MAC_BYTES } from '../../base/index.ts';
 import {
   BlockAccount,
   type BlockState,
@@ -27,7 +27,6 @@ import type { NicConfig } from './parameters.ts';
 
 /** Longest frame without RCTL.LPE, FCS included: with a VLAN tag. */
 const BASIC_FRAME_BYTES_MAX = 1522;
-const MAC_BYTES = 6;
 const GROUP_BIT = 1;
 const BROADCAST_BYTE = 0xff;
 const VLAN_MASK = 0xfff;

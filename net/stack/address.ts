@@ -2,14 +2,8 @@
  * Addresses of hosts: a number for IPv4, first byte highest; an object with 16 bytes for IPv6. The sockets handle their text,
  * and IPv4 addresses written as IPv6 (::ffff:10.0.0.1).
  */
-import { toHex } from '../../base/index.ts';
-import {
-  bytesOfAddress,
-  gidOfMac,
-  macOfBytes,
-  solicitedNode,
-  textOfGid,
-} from '../../driver/network/index.ts';
+import { macOfBytes, toHex } from '../../base/index.ts';
+import { bytesOfAddress, gidOfMac, solicitedNode, textOfGid } from '../../driver/network/index.ts';
 
 const linkLocalPrefix = 0xfe80;
 const linkLocalMask = 0xffc0;

@@ -9,6 +9,7 @@ import {
   deadlinesDue,
   type EstablishedState,
   Flag,
+  noTcpCounts,
   output,
   plainTcp,
   type SegmentFields,
@@ -60,14 +61,10 @@ class End extends TcpConnection<undefined, Slot> {
   readonly #peer: () => End;
 
   constructor(link: Link, peer: () => End, receiver: RdmapReceiver) {
-    const counts = {
-      ...{ acknowledgementsSent: 0, retransmissions: 0, fastRetransmissions: 0, retransmissionTimeouts: 0 },
-      ...{ duplicates: 0, outOfOrder: 0, droppedForRoom: 0, resetsSent: 0 },
-    };
     super({
       limits,
       extensions,
-      counts,
+      counts: noTcpCounts(),
       initialSequence: 0,
       isPassive: false,
       segmentBytes,

@@ -18,6 +18,7 @@ export {
   type Arrival,
   type ConnectionState,
   type Keepalive,
+  noTcpCounts,
   plainTcp,
   type ReceivedBytes,
   type StreamBuffer,

@@ -118,6 +118,17 @@ export interface TcpCounts {
   resetsSent: number;
 }
 
+export const noTcpCounts = (): TcpCounts => ({
+  acknowledgementsSent: 0,
+  retransmissions: 0,
+  fastRetransmissions: 0,
+  retransmissionTimeouts: 0,
+  duplicates: 0,
+  outOfOrder: 0,
+  droppedForRoom: 0,
+  resetsSent: 0,
+});
+
 export interface TcpSetup {
   readonly limits: TcpLimits;
   readonly extensions: TcpExtensions;

@@ -10,7 +10,7 @@ import {
   priorityCount,
   untaggedPlace,
 } from '../../../abi/index.ts';
-import { type Picoseconds, psPerUs } from '../../../base/index.ts';
+import { MAC_BYTES, type Picoseconds, psPerUs } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 
 /** What the wire port counts of what comes to no frame. */
@@ -41,7 +41,6 @@ export interface PauseControl {
 
 const GROUP_BIT = 1;
 const BROADCAST_BYTE = 0xff;
-const MAC_BYTES = 6;
 const PRIORITY_SHIFT = 13;
 /** Size bins, then the frames beyond the MTU. */
 const SIZE_PLACES = frameSizeBins.length + 2;

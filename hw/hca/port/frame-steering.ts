@@ -12,6 +12,7 @@
  * of each MAC. Sources: interface sheet 3.12, 3.18, 8.3.
  */
 import { portTableEntries, vlanIdCount } from '../../../abi/index.ts';
+import { MAC_BYTES } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { ETHERNET_FCS_BYTES } from '../../../wire/index.ts';
 import { FlowRules } from './flow-rules.ts';
@@ -40,7 +41,6 @@ export type FrameDropReason = (typeof frameDropReasons)[number];
 const NO_MAC = -1;
 const NO_QP = -1;
 const GROUP_BIT = 1;
-const MAC_BYTES = 6;
 
 /** What SET_PORT's receive-QP calculation names. */
 export interface ReceiveQps {

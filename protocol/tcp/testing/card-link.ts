@@ -3,6 +3,7 @@ import {
   type Arrival,
   deadlinesDue,
   newSegmentFields,
+  noTcpCounts,
   plainTcp,
   type ReceivedBytes,
   type SegmentFields,
@@ -132,14 +133,10 @@ export class CardConnection extends TcpConnection<Engine, Slot> {
     isPassive: boolean,
     extensions: TcpExtensions = plainTcp,
   ) {
-    const counts = {
-      ...{ acknowledgementsSent: 0, retransmissions: 0, fastRetransmissions: 0, retransmissionTimeouts: 0 },
-      ...{ duplicates: 0, outOfOrder: 0, droppedForRoom: 0, resetsSent: 0 },
-    };
     super({
       limits,
       extensions,
-      counts,
+      counts: noTcpCounts(),
       initialSequence,
       isPassive,
       segmentBytes,

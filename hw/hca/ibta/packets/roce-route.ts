@@ -8,7 +8,7 @@
  * Sources: interface sheet 5.1.1, 7.4, 7.5; IBTA vol 1, annexes A16 and A17.
  */
 import { addressPath, IpProtocol, ipv4Header, qpc, RoceMode } from '../../../../abi/index.ts';
-import { viewOf } from '../../../../base/index.ts';
+import { MAC_BYTES, viewOf } from '../../../../base/index.ts';
 import {
   GRH_BYTES,
   grh,
@@ -26,7 +26,6 @@ const route = roceRoute.fields;
 const ipv4 = ipv4Header.fields;
 const context = qpc.fields;
 
-const MAC_BYTES = 6;
 /** Of the bytes of a GRH. */
 const IPV4_PLACE = GRH_BYTES - ipv4Header.sizeBytes;
 const IPV4_PLAIN = 0x45;

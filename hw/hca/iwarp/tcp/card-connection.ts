@@ -3,6 +3,7 @@ import { TcpCongestion, type TcpEvent, type tcpContext } from '../../../../abi/i
 import { type Decoded, NEVER } from '../../../../base/index.ts';
 import { PlacingStream } from '../../../../protocol/iwarp/index.ts';
 import {
+  noTcpCounts,
   type SegmentFields,
   sequenceAdd,
   TcpConnection,
@@ -135,16 +136,7 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
         isDelayed: false,
       },
       extensions: extensionsOf(opening, config),
-      counts: {
-        acknowledgementsSent: 0,
-        retransmissions: 0,
-        fastRetransmissions: 0,
-        retransmissionTimeouts: 0,
-        duplicates: 0,
-        outOfOrder: 0,
-        droppedForRoom: 0,
-        resetsSent: 0,
-      },
+      counts: noTcpCounts(),
       initialSequence,
       isPassive: listener !== undefined,
       segmentBytes,

@@ -106,11 +106,11 @@ export class StreamSide implements TcpStreams {
   }
 
   hold(bytes: Uint8Array, at: number): number {
-    return this.#engine.hold(bytes, at);
+    return this.#engine.buffers.hold(bytes, at);
   }
 
   release(name: number): void {
-    this.#engine.release(name);
+    this.#engine.buffers.release(name);
   }
 
   placed(cycle: Cycles): void {

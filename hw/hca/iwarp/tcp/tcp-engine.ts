@@ -14,13 +14,14 @@
  * sequence numbers.
  */
 import { TcpEvent, tcpContext } from '../../../../abi/index.ts';
-import { type Cycles, NEVER, psPerUs } from '../../../../base/index.ts';
+import { type Cycles, MAC_BYTES, macBytesOf, NEVER, psPerUs } from '../../../../base/index.ts';
 import {
   deadlinesDue,
   Flag,
   isAfter,
   isWindowWorthAnnouncing,
   newSegmentFields,
+  noTcpCounts,
   output,
   type SegmentFields,
   segmentArrived,
@@ -50,7 +51,9 @@ import type { HcaConfig } from '../../parameters.ts';
 import type { EthernetAttachment } from '../../port/index.ts';
 import type { IwarpConfig } from '../iwarp-parameters.ts';
 import type { StreamEnd } from '../streams.ts';
+import { ArrivalBuffers } from './arrival-buffers.ts';
 import { CardConnection, type ConnectionHost, noPayload, type TcpOpening } from './card-connection.ts';
+import { ConnectionFifo } from './connection-fifo.ts';
 import type { ConnectionIndex } from './connection-index.ts';
 import type { Listener } from './listener.ts';
 import { CardSegment, type SegmentMemory } from './segment-memory.ts';
@@ -64,12 +67,6 @@ const { context: STALL_CONTEXT, placement: STALL_PLACEMENT } = stalls;
 /** Answers of a turn beside a reason to stall. */
 const NOTHING = -1;
 const DONE = -2;
-/** The fifos that a connection may be in, as bits. */
-const ATTENDED = 1;
-const THROTTLED = 2;
-const AWAITS_MEMORY = 4;
-
-const MAC_BYTES = 6;
 /** RFC 6528: a clock of 4 us, and a step for each connection (as Linux' hash differs for each). */
 const sequenceUnitUs = 4;
 const sequenceStep = 64_000;
@@ -128,11 +125,10 @@ export class TcpEngine implements ConnectionHost {
   readonly #timerHandler: number;
   readonly #localMac: Uint8Array;
   readonly #arrived: Fifo;
-  readonly #attention: Fifo;
-  readonly #throttled: Fifo;
-  readonly #poolWaiters: Fifo;
-  /** By slot, in which of the fifos above it is. */
-  readonly #places: Uint8Array;
+  readonly #attention: ConnectionFifo;
+  readonly #throttled: ConnectionFifo;
+  readonly #poolWaiters: ConnectionFifo;
+  readonly #buffers: ArrivalBuffers;
   /** Reads the frames that arrive, and the one that is worked on. */
   readonly #arrivals: FrameReader;
   readonly #reader: FrameReader;
@@ -150,17 +146,14 @@ export class TcpEngine implements ConnectionHost {
   #openedCount = 0;
   /** Frames of connections that have arrived. */
   arrivedCount = 0;
-  /** Counts of connections that are gone, and connections that ended by a reset of the peer or without its answer. */
-  readonly #retired = noCounts();
+  /** Counts of connections that are gone, and connections that ended by a reset of either side or without an answer. */
+  readonly #retired = noTcpCounts();
   #lostCount = 0;
   /** Connections that have ended in the present turn, and those that have more room. */
   readonly #ended: CardConnection[] = [];
   readonly #roomy: CardConnection[] = [];
   /** Connections that software has released before the end of their TIME_WAIT, the oldest first. */
   readonly #waitingOut = new Set<CardConnection>();
-  /** By the name of a buffer, how often it is held; and whether a slot of the port is still the engine's. */
-  readonly #holds: Int32Array;
-  readonly #isOwn: Uint8Array;
   #ports!: TcpEnginePorts;
 
   constructor(setup: TcpEngineSetup) {
@@ -170,25 +163,19 @@ export class TcpEngine implements ConnectionHost {
     this.#receiveContexts = contexts.port(contextUsers.auxc.tcpReceive);
     this.#sendContexts = contexts.port(contextUsers.auxc.tcpSend);
     this.#localMac = macBytesOf(side.mac);
-    this.#places = new Uint8Array(table.capacity);
     this.#arrivals = new FrameReader(port.rxBytes);
     this.#reader = new FrameReader(port.rxBytes);
     this.#writer = new FrameWriter(frameBytes);
     this.#payload = new CardSegment(port.rxBytes, 0);
-    const names = port.slotCount + reorderMemory.segments.length;
-    this.#holds = new Int32Array(names);
-    this.#isOwn = new Uint8Array(names);
-    const fifoOf = (name: string, capacity: number, whenFull: string): Fifo =>
-      new Fifo({ name, capacity, whenFull });
-    const once = 'never: each connection waits once';
-    this.#arrived = fifoOf(
-      'segments',
-      port.slotCount,
-      'never: the wire port drops what it has no buffer for',
-    );
-    this.#attention = fifoOf('connections to attend to', table.capacity, once);
-    this.#throttled = fifoOf('connections that wait for the transmitter', table.capacity, once);
-    this.#poolWaiters = fifoOf('connections that wait for memory', table.capacity, once);
+    this.#buffers = new ArrivalBuffers(port, reorderMemory);
+    this.#arrived = new Fifo({
+      name: 'segments',
+      capacity: port.slotCount,
+      whenFull: 'never: the wire port drops what it has no buffer for',
+    });
+    this.#attention = new ConnectionFifo('connections to attend to', table.capacity);
+    this.#throttled = new ConnectionFifo('connections that wait for the transmitter', table.capacity);
+    this.#poolWaiters = new ConnectionFifo('connections that wait for memory', table.capacity);
     this.#timerHandler = lp.queue.addHandler((slot) => this.#timerDue(slot));
     this.#stage = domain.addStage(this.#run, this);
     lp.addTimeKeeper({ rebase: (ps) => this.#rebaseTimes(ps) });
@@ -204,7 +191,7 @@ export class TcpEngine implements ConnectionHost {
 
   /** A full fifo of frames has room again. */
   transmitSpace(): void {
-    while (!this.#throttled.isEmpty) this.#callToAttention(this.#popOf(this.#throttled, THROTTLED));
+    while (!this.#throttled.fifo.isEmpty) this.#callToAttention(this.#throttled.pop());
   }
 
   /** The wire port has a frame in this slot, whole. */
@@ -335,7 +322,7 @@ export class TcpEngine implements ConnectionHost {
   /** Whether a segment of so many bytes may be taken; if not, {@link RdmaStream.writable} follows. */
   hasRoom(connection: CardConnection, lengthBytes: number): boolean {
     if (this.#isRoomFor(connection, lengthBytes)) return true;
-    if (this.#setup.sendMemory.isFull) this.#pushTo(this.#poolWaiters, AWAITS_MEMORY, connection.slot, 0);
+    if (this.#setup.sendMemory.isFull) this.#poolWaiters.push(connection.slot, 0);
     connection.wantsRoom = true;
     return false;
   }
@@ -387,22 +374,12 @@ export class TcpEngine implements ConnectionHost {
   }
 
   releaseReceived(segment: CardSegment): void {
-    if (segment.place >= 0) this.#giveUp(this.#setup.ethernet.port.slotCount + segment.place);
+    if (segment.place >= 0) this.#buffers.giveUp(this.#buffers.nameOfPlace(segment.place));
   }
 
-  /** Keeps a buffer in which the byte at `at` of `bytes` lies. @returns its name; -1: the bytes are nobody's, and stay as they are */
-  hold(bytes: Uint8Array, at: number): number {
-    const { ethernet, reorderMemory } = this.#setup;
-    const { port } = ethernet;
-    if (bytes === port.rxBytes) return this.#hold(Math.floor(at / port.frameStart(1)));
-    const place = bytes === reorderMemory.bytes ? reorderMemory.placeAt(at) : -1;
-    return place === -1 ? -1 : this.#hold(port.slotCount + place);
-  }
-
-  /** A holder has done with a buffer. */
-  release(name: number): void {
-    if (name === -1 || --this.#holds[name]! > 0) return;
-    if (this.#isOwn[name] === 0) this.#freeBuffer(name);
+  /** Buffers that the RDMA side holds. */
+  get buffers(): Pick<ArrivalBuffers, 'hold' | 'release'> {
+    return this.#buffers;
   }
 
   // ---- the transport's owner: see ConnectionHost ----
@@ -424,7 +401,7 @@ export class TcpEngine implements ConnectionHost {
   }
 
   throttle({ slot }: CardConnection): void {
-    this.#pushTo(this.#throttled, THROTTLED, slot, 0);
+    this.#throttled.push(slot, 0);
   }
 
   progressed(connection: CardConnection): void {
@@ -460,7 +437,7 @@ export class TcpEngine implements ConnectionHost {
     this.#ended.push(connection);
   }
 
-  /** Events of all connections so far; `lost` counts those that ended by a reset of the peer or without its answer. */
+  /** Events of all connections so far; `lost` counts those that ended by a reset of either side or without an answer. */
   totals(): Readonly<Record<string, number>> {
     const { table } = this.#setup;
     const totals = { ...this.#retired };
@@ -475,11 +452,11 @@ export class TcpEngine implements ConnectionHost {
 
   /** Segments that have arrived and are not done with, and connections with work. */
   get heldCount(): number {
-    return this.#arrived.count + this.#attention.count;
+    return this.#arrived.count + this.#attention.fifo.count;
   }
 
   get fifos(): readonly Fifo[] {
-    return [this.#arrived, this.#attention, this.#throttled, this.#poolWaiters];
+    return [this.#arrived, this.#attention.fifo, this.#throttled.fifo, this.#poolWaiters.fifo];
   }
 
   inspect(): BlockState {
@@ -488,36 +465,29 @@ export class TcpEngine implements ConnectionHost {
       connections: table.liveCount,
       entries: table.count,
       arrived: this.#arrived.values,
-      attention: this.#attention.values,
-      throttled: this.#throttled.values,
-      poolWaiters: this.#poolWaiters.values,
+      attention: this.#attention.fifo.values,
+      throttled: this.#throttled.fifo.values,
+      poolWaiters: this.#poolWaiters.fifo.values,
       isRead: this.#isRead,
       isReceiveTurn: this.#isReceiveTurn,
       sendMemory: sendMemory.heldCount,
       reorderMemory: reorderMemory.heldCount,
-      held: this.#holds.reduce((sum, count) => sum + count, 0),
+      held: this.#buffers.holdCount,
       waitingOut: this.#waitingOut.size,
     };
   }
 
   reset(): void {
-    const { lp, table, index, contexts, sendMemory, reorderMemory, ethernet } = this.#setup;
+    const { lp, table, index, contexts, sendMemory, reorderMemory } = this.#setup;
     for (const slot of table.liveSlots()) {
       const row = table.rows[slot];
       if (!(row instanceof CardConnection)) continue;
       addCounts(this.#retired, row.counts);
       if (row.timer !== 0) lp.queue.cancel(row.timer);
     }
-    for (let slot = 0; slot < ethernet.port.slotCount; slot++)
-      if (this.#isOwn[slot] === 1 || this.#holds[slot] !== 0) ethernet.port.consume(slot);
-    while (!this.#arrived.isEmpty) {
-      const slot = this.#arrived.pop();
-      if (this.#isOwn[slot] === 0) ethernet.port.consume(slot);
-    }
-    this.#holds.fill(0);
-    this.#isOwn.fill(0);
-    for (const fifo of [this.#attention, this.#throttled, this.#poolWaiters]) fifo.clear();
-    this.#places.fill(0);
+    this.#buffers.reset(this.#arrived.values);
+    this.#arrived.clear();
+    for (const waiting of [this.#attention, this.#throttled, this.#poolWaiters]) waiting.clear();
     this.#ended.length = 0;
     this.#roomy.length = 0;
     this.#waitingOut.clear();
@@ -533,7 +503,7 @@ export class TcpEngine implements ConnectionHost {
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    for (const fifo of [this.#arrived, this.#attention]) fifo.rebase(cycles);
+    for (const fifo of [this.#arrived, this.#attention.fifo]) fifo.rebase(cycles);
   }
 
   #rebaseTimes(ps: number): void {
@@ -571,7 +541,7 @@ export class TcpEngine implements ConnectionHost {
 
   /** Entries that can be seen later. */
   #wakeForNext(cycle: Cycles): void {
-    for (const fifo of [this.#arrived, this.#attention])
+    for (const fifo of [this.#arrived, this.#attention.fifo])
       if (!fifo.isEmpty && fifo.headCycle > cycle) this.wake(fifo.headCycle);
   }
 
@@ -606,7 +576,7 @@ export class TcpEngine implements ConnectionHost {
     const { ethernet, address } = this.#setup;
     const { port } = ethernet;
     const reader = this.#reader;
-    this.#isOwn[slot] = 1;
+    this.#buffers.own(slot);
     const isWhole = reader.find(port.frameStart(slot), port.frameBytes(slot)) && reader.read(this.#segment);
     if (isWhole && address.isActive) return true;
     if (isWhole) this.counters.portClosed++;
@@ -619,7 +589,7 @@ export class TcpEngine implements ConnectionHost {
   /** The oldest segment is worked off: its buffer is free unless the RDMA side holds it. */
   #finish(): void {
     this.#isRead = false;
-    this.#giveUp(this.#arrived.pop());
+    this.#buffers.giveUp(this.#arrived.pop());
   }
 
   #segmentArrived(connection: CardConnection): void {
@@ -637,7 +607,7 @@ export class TcpEngine implements ConnectionHost {
     const isEarly = payloadBytes > 0 && isAfter(this.#segment.sequence, connection.received.next);
     if (isEarly && !reorderMemory.isFull && payloadBytes <= reorderMemory.placeBytes) {
       const kept = reorderMemory.take();
-      this.#isOwn[ethernet.port.slotCount + kept.place] = 1;
+      this.#buffers.own(this.#buffers.nameOfPlace(kept.place));
       kept.bytes.set(ethernet.port.rxBytes.subarray(payloadAt, payloadAt + payloadBytes), kept.start);
       kept.length = payloadBytes;
       this.#mayKeep = true;
@@ -711,11 +681,11 @@ export class TcpEngine implements ConnectionHost {
 
   /** Gives a connection its turn. */
   #attend(cycle: Cycles): number {
-    if (this.#attention.headCycle > cycle) return NOTHING;
-    const connection = this.#setup.table.rows[this.#attention.head];
+    if (this.#attention.fifo.headCycle > cycle) return NOTHING;
+    const connection = this.#setup.table.rows[this.#attention.fifo.head];
     if (connection instanceof CardConnection && !this.#sendContexts.access(connection.slot, true))
       return STALL_CONTEXT;
-    this.#popOf(this.#attention, ATTENDED);
+    this.#attention.pop();
     if (connection instanceof CardConnection) {
       this.#work(connection);
       this.#sendContexts.used();
@@ -774,8 +744,8 @@ export class TcpEngine implements ConnectionHost {
       this.#settleEnd(connection, cycle);
     for (let connection = this.#roomy.shift(); connection !== undefined; connection = this.#roomy.shift())
       this.#offerRoom(connection, cycle);
-    while (!this.#poolWaiters.isEmpty && !this.#setup.sendMemory.isFull) {
-      const row = this.#setup.table.rows[this.#popOf(this.#poolWaiters, AWAITS_MEMORY)];
+    while (!this.#poolWaiters.fifo.isEmpty && !this.#setup.sendMemory.isFull) {
+      const row = this.#setup.table.rows[this.#poolWaiters.pop()];
       if (row instanceof CardConnection) this.#offerRoom(row, cycle);
     }
   }
@@ -834,42 +804,10 @@ export class TcpEngine implements ConnectionHost {
     connection.stream?.writable(cycle);
   }
 
-  /** Each slot is in each fifo once, whichever connection has it. */
-  #pushTo(fifo: Fifo, place: number, slot: number, cycle: Cycles): boolean {
-    if ((this.#places[slot]! & place) !== 0) return false;
-    this.#places[slot]! |= place;
-    fifo.push(slot, cycle);
-    return true;
-  }
-
-  #popOf(fifo: Fifo, place: number): number {
-    const slot = fifo.pop();
-    this.#places[slot]! &= ~place;
-    return slot;
-  }
-
   #callToAttention(slot: number): void {
     const { lp, domain } = this.#setup;
     const cycle = domain.clock.cycleAfter(lp.nowPs);
-    if (this.#pushTo(this.#attention, ATTENDED, slot, cycle)) this.wake(cycle);
-  }
-
-  #hold(name: number): number {
-    this.#holds[name]!++;
-    return name;
-  }
-
-  /** The engine has done with a buffer. */
-  #giveUp(name: number): void {
-    this.#isOwn[name] = 0;
-    if (this.#holds[name] === 0) this.#freeBuffer(name);
-  }
-
-  #freeBuffer(name: number): void {
-    const { ethernet, reorderMemory } = this.#setup;
-    const { slotCount } = ethernet.port;
-    if (name < slotCount) ethernet.port.consume(name);
-    else reorderMemory.give(reorderMemory.segments[name - slotCount]!);
+    if (this.#attention.push(slot, cycle)) this.wake(cycle);
   }
 
   // ---- time ----
@@ -940,24 +878,6 @@ function contextOfAccepted(opening: TcpOpening, addresses: SegmentAddresses): Ui
     ...{ remoteMac, localAddress, remoteAddress, localPort, remotePort },
   });
 }
-
-function macBytesOf(mac: number): Uint8Array {
-  const bytes = new Uint8Array(MAC_BYTES);
-  for (let index = 0; index < MAC_BYTES; index++)
-    bytes[index] = Math.floor(mac / 2 ** (8 * (5 - index))) & 0xff;
-  return bytes;
-}
-
-const noCounts = (): TcpCounts => ({
-  acknowledgementsSent: 0,
-  retransmissions: 0,
-  fastRetransmissions: 0,
-  retransmissionTimeouts: 0,
-  duplicates: 0,
-  outOfOrder: 0,
-  droppedForRoom: 0,
-  resetsSent: 0,
-});
 
 function addCounts(to: TcpCounts, counts: TcpCounts): void {
   for (const name of Object.keys(to) as (keyof TcpCounts)[]) to[name] += counts[name];

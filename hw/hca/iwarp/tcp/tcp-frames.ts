@@ -6,7 +6,7 @@
  * A frame that is formed has right checksums; one that is read is examined where it lies. Sources: RFC 791, 8200, 9293; IEEE 802.1Q.
  */
 import { EtherType, IpProtocol, ipv4Header, ipv6Header, vlanTag } from '../../../../abi/index.ts';
-import { viewOf } from '../../../../base/index.ts';
+import { MAC_BYTES, viewOf } from '../../../../base/index.ts';
 import {
   readSegmentHeader,
   type SegmentFields,
@@ -22,7 +22,6 @@ import {
   type PacketPlaces,
 } from '../../frames/index.ts';
 
-const MAC_BYTES = 6;
 const TYPE_BYTES = 2;
 const VLAN_BYTES = 4;
 const PORT_BYTES = 2;
