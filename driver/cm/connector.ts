@@ -3,7 +3,7 @@
  * iWARP's by TCP and MPA (iwarp-connector.ts), as Linux's cma.c stands above ib_cm and iw_cm.
  */
 import type { Cpu } from '../platform.ts';
-import type { RdmaConnParam, SocketAddress } from '../rdma-cm.ts';
+import type { privateDataMax, RdmaConnParam, SocketAddress } from '../rdma-cm.ts';
 import type { QpAttr, QpStateVerb, TransportVerb } from '../uapi.ts';
 import type { Path } from './path.ts';
 
@@ -44,6 +44,12 @@ export interface ConnectionAddresses {
   readonly dst: SocketAddress;
 }
 
+/** The attributes of one transition of a QP. */
+export interface QpAttributes {
+  readonly attr: QpAttr;
+  readonly mask: number;
+}
+
 /** A connection as an ID uses it. */
 export interface IdConnection {
   readonly side: Side;
@@ -64,7 +70,7 @@ export interface IdConnection {
   /** The program is gone, or wants nothing more of it. */
   abandon(cpu: Cpu): void;
   /** Attributes that take the ID's QP to a state (ib_cm_init_qp_attr, iw_cm_init_qp_attr). @throws KernelError EINVAL */
-  qpAttributes(state: QpStateVerb): { readonly attr: QpAttr; readonly mask: number };
+  qpAttributes(state: QpStateVerb): QpAttributes;
 }
 
 /** A request of a peer. */
@@ -107,9 +113,19 @@ export type CmDrop =
   | 'backlogFull'
   | 'noListener';
 
+/** Largest values of the parameters of rdma_connect and rdma_accept. */
+export interface ParameterLimits {
+  readonly privateDataBytes: (typeof privateDataMax)[keyof typeof privateDataMax];
+  readonly responderResources: number;
+  readonly initiatorDepth: number;
+}
+
 /** The connections of a device. */
 export interface Connector {
   readonly transport: TransportVerb;
+  readonly limits: ParameterLimits;
+  /** Those that take a QP to INIT before its ID has a connection. */
+  readonly initAttributes: QpAttributes;
   readonly counts: ConnectorCounts;
   newConnection(path: Path): IdConnection;
   /** A listener takes requests at a service ID from now on, or no longer. */

@@ -14,7 +14,6 @@ import {
   RdmaCmEventType as Event,
   type IdAddresses,
   type KernelEventChannel,
-  privateDataMax,
   type RdmaConnParam,
   RdmaPortSpace,
   type SocketAddress,
@@ -210,8 +209,7 @@ export class EventChannel implements KernelEventChannel {
 
   #newId(): RdmaId {
     const handle = this.#ids.reserve();
-    const bytesMax = privateDataMax[this.#service.connector.transport];
-    const id = new RdmaId(handle, (event) => this.#events.push(event), bytesMax);
+    const id = new RdmaId(handle, (event) => this.#events.push(event), this.#service.connector);
     this.#ids.set(handle, id);
     return id;
   }

@@ -5,10 +5,12 @@ import { ethernetPortOf } from '../ethernet-port.ts';
 import type { Cpu } from '../platform.ts';
 import type { Port } from '../port.ts';
 import type { ProtocolTimers } from '../protocol-timers.ts';
+import { privateDataMax } from '../rdma-cm.ts';
 import { TransportVerb } from '../uapi.ts';
 import type { CommunicationIds } from './communication-ids.ts';
 import { ConnectionManager } from './connection-manager.ts';
 import type { CmListener, Connector, ConnectorCounts, IdConnection } from './connector.ts';
+import { initAttributes } from './ibta-qp-attributes.ts';
 import { MadAgent, type MadConsumers } from './mad-agent.ts';
 import type { Path } from './path.ts';
 import { PathQueries } from './path-queries.ts';
@@ -23,6 +25,13 @@ export interface IbtaConnectorSetup {
 
 export class IbtaConnector implements Connector {
   readonly transport = TransportVerb.IBV_TRANSPORT_IB;
+  /** A REQ has 8 bits for each number of READs. The transitions of the QP check them against the card. */
+  readonly limits = {
+    privateDataBytes: privateDataMax[TransportVerb.IBV_TRANSPORT_IB],
+    responderResources: 0xff,
+    initiatorDepth: 0xff,
+  };
+  readonly initAttributes = initAttributes(undefined);
   readonly paths: PathQueries;
   readonly #manager: ConnectionManager;
   #agent!: MadAgent;

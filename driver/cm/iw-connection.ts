@@ -26,13 +26,14 @@ import { KernelError } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import type { ProtocolTimer, ProtocolTimers } from '../protocol-timers.ts';
 import { noParameters, type RdmaConnParam } from '../rdma-cm.ts';
-import { AccessFlag, errnoNumbers, type QpAttr, QpAttrMask, QpStateVerb } from '../uapi.ts';
+import { AccessFlag, errnoNumbers, QpAttrMask, QpStateVerb } from '../uapi.ts';
 import type {
   CmDrop,
   ConnectionAddresses,
   ConnectionOwner,
   ConnectionParameters,
   IdConnection,
+  QpAttributes,
   Side,
 } from './connector.ts';
 import type { Path } from './path.ts';
@@ -79,6 +80,15 @@ export interface StreamOfQp {
   readonly isInitiator: boolean;
   readonly agreement: MpaAgreement;
 }
+
+/** INIT with the rights of Linux's iwcm_init_qp_init_attr. An ID without a connection has them too; rdma_init_qp_attr gives it none. */
+export const iwInitAttributes: QpAttributes = {
+  attr: {
+    qpState: QpStateVerb.IBV_QPS_INIT,
+    qpAccessFlags: AccessFlag.IBV_ACCESS_REMOTE_WRITE | AccessFlag.IBV_ACCESS_REMOTE_READ,
+  },
+  mask: QpAttrMask.IBV_QP_STATE | QpAttrMask.IBV_QP_ACCESS_FLAGS,
+};
 
 const noConnection = -1;
 const noBytes = new Uint8Array(0);
@@ -160,14 +170,9 @@ export class IwConnection implements IdConnection, TcpSink {
     if (this.state !== 'Ended') this.#core.work.run((cpu) => this.#close(cpu, form));
   }
 
-  /** INIT with the rights of Linux's iwcm_init_qp_init_attr. The kernel itself takes the QP further. */
-  qpAttributes(state: QpStateVerb): { readonly attr: QpAttr; readonly mask: number } {
-    if (state !== QpStateVerb.IBV_QPS_INIT) return { attr: { qpState: state }, mask: 0 };
-    const { IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ } = AccessFlag;
-    return {
-      attr: { qpState: state, qpAccessFlags: IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ },
-      mask: QpAttrMask.IBV_QP_STATE | QpAttrMask.IBV_QP_ACCESS_FLAGS,
-    };
+  /** The kernel itself takes the QP further than INIT. */
+  qpAttributes(state: QpStateVerb): QpAttributes {
+    return state === QpStateVerb.IBV_QPS_INIT ? iwInitAttributes : { attr: { qpState: state }, mask: 0 };
   }
 
   /** See {@link TcpSink}: the kernel's thread does what has to be done. */

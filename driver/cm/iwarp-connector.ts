@@ -15,6 +15,7 @@ import { SerialWork } from '../iwarp/serial-work.ts';
 import { TcpConnections, type TcpListener, type TcpOpening } from '../iwarp/tcp-connections.ts';
 import type { Cpu } from '../platform.ts';
 import { ProtocolTimers } from '../protocol-timers.ts';
+import { privateDataMax } from '../rdma-cm.ts';
 import { TransportVerb } from '../uapi.ts';
 import type {
   CmDrop,
@@ -23,9 +24,10 @@ import type {
   Connector,
   ConnectorCounts,
   IdConnection,
+  ParameterLimits,
 } from './connector.ts';
 import { gidOfAddress, isIpv4Address } from './internet-address.ts';
-import { IwConnection, type IwCore, type IwRequest } from './iw-connection.ts';
+import { IwConnection, type IwCore, type IwRequest, iwInitAttributes } from './iw-connection.ts';
 import type { Path } from './path.ts';
 import { portOfService } from './service-id.ts';
 
@@ -55,6 +57,9 @@ interface Listening extends TcpListener {
 
 export class IwarpConnector implements Connector {
   readonly transport = TransportVerb.IBV_TRANSPORT_IWARP;
+  /** Those of the card, as cxgb4 has it (Linux 6.1, cm.c: c4iw_connect, c4iw_accept_cr). */
+  readonly limits: ParameterLimits;
+  readonly initAttributes = iwInitAttributes;
   readonly #setup: IwarpConnectorSetup;
   readonly #tcp: TcpConnections;
   readonly #work: SerialWork;
@@ -75,6 +80,11 @@ export class IwarpConnector implements Connector {
   constructor(cpu: Cpu, setup: IwarpConnectorSetup) {
     const { device, qps } = setup;
     this.#setup = setup;
+    this.limits = {
+      privateDataBytes: privateDataMax[this.transport],
+      responderResources: responderResourcesOf(device.profile),
+      initiatorDepth: 2 ** device.limits.logMaxRequesterReads,
+    };
     this.#work = new SerialWork(device.platform, 'iw_cm');
     this.#timers = new ProtocolTimers(device.platform, 'iw_cm');
     this.#tcp = new TcpConnections(device, (connection) => this.#abort(connection));

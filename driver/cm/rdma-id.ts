@@ -15,13 +15,18 @@ import {
   type CmEventRecord,
   RdmaCmEventType as Event,
   noParameters,
-  type privateDataMax,
   type RdmaConnParam,
   type SocketAddress,
 } from '../rdma-cm.ts';
-import { errnoNumbers, type Handle, type QpAttr, QpStateVerb } from '../uapi.ts';
-import type { ConnectionOwner, ConnectionParameters, IdConnection } from './connector.ts';
-import { initAttributes } from './ibta-qp-attributes.ts';
+import { errnoNumbers, type Handle, QpStateVerb } from '../uapi.ts';
+import type {
+  ConnectionOwner,
+  ConnectionParameters,
+  Connector,
+  IdConnection,
+  ParameterLimits,
+  QpAttributes,
+} from './connector.ts';
 import type { Path } from './path.ts';
 
 export type RdmaIdState =
@@ -39,18 +44,20 @@ export type RdmaIdState =
 
 export type Notify = (event: CmEventRecord) => void;
 
-type PrivateDataMax = (typeof privateDataMax)[keyof typeof privateDataMax];
-
-/** The values of rdma_conn_param, checked as the messages can carry them. */
-function parametersOf(param: RdmaConnParam, maxBytes: number): ConnectionParameters {
+/** The values of rdma_conn_param, checked as the messages can carry them and the connector allows. */
+function parametersOf(
+  param: RdmaConnParam,
+  message: 'connect' | 'accept',
+  limits: ParameterLimits,
+): ConnectionParameters {
   requireWithin('qpNum', param.qpNum, 0, mask24);
-  requireWithin('responderResources', param.responderResources, 0, 0xff);
-  requireWithin('initiatorDepth', param.initiatorDepth, 0, 0xff);
+  requireWithin('responderResources', param.responderResources, 0, limits.responderResources);
+  requireWithin('initiatorDepth', param.initiatorDepth, 0, limits.initiatorDepth);
   requireWithin('flowControl', param.flowControl, 0, 1);
   requireWithin('retryCount', param.retryCount, 0, 7);
   requireWithin('rnrRetryCount', param.rnrRetryCount, 0, 7);
   requireWithin('srq', param.srq, 0, 1);
-  requireWithin('privateDataLen', param.privateData.length, 0, maxBytes);
+  requireWithin('privateDataLen', param.privateData.length, 0, limits.privateDataBytes[message]);
   return { ...param, qpn: param.qpNum, privateData: Uint8Array.from(param.privateData) };
 }
 
@@ -69,12 +76,12 @@ export class RdmaId implements ConnectionOwner {
   /** Requests it may still accept before the program fetches one; each fetch raises it. */
   backlog = 0;
   readonly #notify: Notify;
-  readonly #privateDataMax: PrivateDataMax;
+  readonly #network: Pick<Connector, 'limits' | 'initAttributes'>;
 
-  constructor(handle: Handle, notify: Notify, bytesMax: PrivateDataMax) {
+  constructor(handle: Handle, notify: Notify, network: Pick<Connector, 'limits' | 'initAttributes'>) {
     this.handle = handle;
     this.#notify = notify;
-    this.#privateDataMax = bytesMax;
+    this.#network = network;
   }
 
   /** Checks that the ID is in one of these states. @throws KernelError EINVAL */
@@ -110,7 +117,7 @@ export class RdmaId implements ConnectionOwner {
   }
 
   connect(cpu: Cpu, serviceId: bigint, param: RdmaConnParam, make: (path: Path) => IdConnection): void {
-    const own = parametersOf(param, this.#privateDataMax.connect);
+    const own = parametersOf(param, 'connect', this.#network.limits);
     const connection = make(this.path!);
     this.connection = connection;
     connection.owner = this;
@@ -126,14 +133,14 @@ export class RdmaId implements ConnectionOwner {
       this.connection.readyToUse(cpu);
       return;
     }
-    const own = parametersOf(param, this.#privateDataMax.accept);
+    const own = parametersOf(param, 'accept', this.#network.limits);
     this.expect('Requested');
     this.state = 'Connecting';
     this.connection?.reply(cpu, own);
   }
 
   reject(cpu: Cpu, privateData: Uint8Array): void {
-    requireWithin('privateDataLen', privateData.length, 0, this.#privateDataMax.reject);
+    requireWithin('privateDataLen', privateData.length, 0, this.#network.limits.privateDataBytes.reject);
     this.expect('Requested', 'Connecting');
     this.state = 'Disconnected';
     this.connection?.reject(cpu, privateData);
@@ -189,10 +196,10 @@ export class RdmaId implements ConnectionOwner {
   }
 
   /** Attributes that take the ID's QP to a state (rdma_init_qp_attr). */
-  qpAttributes(state: QpStateVerb): { readonly attr: QpAttr; readonly mask: number } {
+  qpAttributes(state: QpStateVerb): QpAttributes {
     const { connection } = this;
     require(connection !== undefined ||
       state === QpStateVerb.IBV_QPS_INIT, `the ID is ${this.state}, expected one whose peer has answered`);
-    return connection?.qpAttributes(state) ?? initAttributes(undefined);
+    return connection?.qpAttributes(state) ?? this.#network.initAttributes;
   }
 }

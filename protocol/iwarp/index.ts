@@ -12,7 +12,14 @@ export {
   terminateControl,
   untaggedHeader,
 } from './formats.ts';
-export { crc32c, markedBytes, multiplePduBytes, plainBytes, segmentBytesWithin } from './fpdu.ts';
+export {
+  crc32c,
+  MARKER_DISTANCE_BYTES,
+  markedBytes,
+  multiplePduBytes,
+  plainBytes,
+  segmentBytesWithin,
+} from './fpdu.ts';
 export { FpduReader, type SegmentSink } from './fpdu-reader.ts';
 export { FpduWriter } from './fpdu-writer.ts';
 export {

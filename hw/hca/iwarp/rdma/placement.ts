@@ -10,7 +10,12 @@
  */
 import { CqeSyndrome, QpState, ReceiveOpcode } from '../../../../abi/index.ts';
 import type { Cycles } from '../../../../base/index.ts';
-import { IwarpError, QuotedSegment, RdmapOpcode } from '../../../../protocol/iwarp/index.ts';
+import {
+  IwarpError,
+  MARKER_DISTANCE_BYTES,
+  QuotedSegment,
+  RdmapOpcode,
+} from '../../../../protocol/iwarp/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain } from '../../../../sim/index.ts';
 import {
   ABSENT,
@@ -65,8 +70,6 @@ const STEP_INVALIDATE = 2;
 const STEP_FINISH = 3;
 /** How often a page of an on-demand region is looked for that software was asked for. */
 const PAGE_POLL_CYCLES = 256;
-/** Distance of two markers. */
-const MARKER_DISTANCE_BYTES = 512;
 
 export interface PlacementPorts {
   readonly writer: PayloadWriter;

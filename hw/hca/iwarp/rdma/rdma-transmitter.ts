@@ -10,7 +10,7 @@
  */
 import { TcpEvent, WqeOpcode } from '../../../../abi/index.ts';
 import type { Cycles } from '../../../../base/index.ts';
-import { RdmapOpcode } from '../../../../protocol/iwarp/index.ts';
+import { MARKER_DISTANCE_BYTES, RdmapOpcode } from '../../../../protocol/iwarp/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../../sim/index.ts';
 import type { DmaReads } from '../../memory/index.ts';
 import { ETHERNET_OPCODE_BASE, noRecord, type QueuePair, type SendRecord } from '../../objects/index.ts';
@@ -24,7 +24,6 @@ import type { RdmaConnections } from './rdma-connections.ts';
 import type { RdmaPacket } from './rdma-packet.ts';
 
 const { RDMA_READ, RDMA_WRITE, SEND_INVAL } = WqeOpcode;
-const MARKER_DISTANCE_BYTES = 512;
 
 const { payload: STALL_PAYLOAD, formation: STALL_FORMATION } = stallReasons('payload', 'formation');
 
