@@ -3,7 +3,7 @@
  *
  *     IDs of rdma_cm ─► IwConnection ─► SerialWork ─► TcpConnections ─► commands        card ─► event ─► IwConnection
  */
-import { CloseTcp, TcpCongestion } from '../../abi/index.ts';
+import { CapabilityFlag, CloseTcp, hasCapability, TcpCongestion } from '../../abi/index.ts';
 import { msToPs } from '../../base/index.ts';
 import { type MpaParameters, ReadyMessage } from '../../protocol/iwarp/index.ts';
 import { textOfGid } from '../address-text.ts';
@@ -25,6 +25,7 @@ import type {
   ConnectorCounts,
   IdConnection,
   ParameterLimits,
+  QpAttributes,
 } from './connector.ts';
 import { gidOfAddress, isIpv4Address } from './internet-address.ts';
 import { IwConnection, type IwCore, type IwRequest, iwInitAttributes } from './iw-connection.ts';
@@ -59,7 +60,7 @@ export class IwarpConnector implements Connector {
   readonly transport = TransportVerb.IBV_TRANSPORT_IWARP;
   /** Those of the card, as cxgb4 has it (Linux 6.1, cm.c: c4iw_connect, c4iw_accept_cr). */
   readonly limits: ParameterLimits;
-  readonly initAttributes = iwInitAttributes;
+  readonly initAttributes: QpAttributes;
   readonly #setup: IwarpConnectorSetup;
   readonly #tcp: TcpConnections;
   readonly #work: SerialWork;
@@ -85,6 +86,9 @@ export class IwarpConnector implements Connector {
       responderResources: responderResourcesOf(device.profile),
       initiatorDepth: 2 ** device.limits.logMaxRequesterReads,
     };
+    this.initAttributes = iwInitAttributes(
+      hasCapability(device.limits.capabilityFlags, CapabilityFlag.ATOMIC),
+    );
     this.#work = new SerialWork(device.platform, 'iw_cm');
     this.#timers = new ProtocolTimers(device.platform, 'iw_cm');
     this.#tcp = new TcpConnections(device, (connection) => this.#abort(connection));
@@ -93,6 +97,7 @@ export class IwarpConnector implements Connector {
       work: this.#work,
       timers: this.#timers,
       policy: policyOf(device),
+      initAttributes: this.initAttributes,
       timeLimitPs: msToPs(device.config.mpaLimitMs),
       count: (reason) => void this.#dropped[reason]++,
       openingOf: (path, addresses) => this.#openingOf(path, addresses),

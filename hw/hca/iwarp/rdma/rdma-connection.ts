@@ -370,7 +370,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     response.requestId = atomic.requestId;
     copyOperand(original, response.original);
     const length = this.sender.writeAtomicResponse(segment.bytes, segment.start, response);
-    this.#send(segment, RdmapOpcode.ATOMIC_RESPONSE, 0, length, cycle);
+    this.#send(segment, RdmapOpcode.ATOMIC_RESPONSE, RESULT_BYTES, length, cycle);
     packet.segment = undefined;
   }
 
