@@ -275,7 +275,7 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   const lint = (await machine.analyses()).flatMap(({ findings }) => findings);
   const seen = story.scene === undefined ? (results as unknown as (Observations | null)[]) : [];
   const report = await machine.report();
-  // Behind the report: its ledgers count what has not arrived.
+  // Read after the report, whose ledgers count packets that have not arrived.
   const packets = await machine.packets();
   const connections = await machine.connections();
   const capture = isCaptured(story, how, options) ? await machine.capture() : undefined;

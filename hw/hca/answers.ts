@@ -1,8 +1,8 @@
 /**
- * What the stages of the device answer. Each name has one meaning and one number; a function's type says which of them it can
- * answer, so that comparing its answer with another one is a type error.
+ * Return values of the device's stages. Each name has one meaning and one number; a function's type lists those that it
+ * can return, so comparing its result with any other is a type error.
  *
- * What stands in the way of the work is negative: functions that count bytes or cycles answer it in place of a count.
+ * Reasons that block the work are negative, so functions that count bytes or cycles can return them instead of a count.
  */
 
 /** The work waits where it is; the reason is accounted for, and the stage will be woken. */
@@ -21,7 +21,7 @@ export const DONE = 1;
 /** The same, and nothing of the message or answer is left. */
 export const DONE_LAST = 2;
 
-/** What becomes of a request: it is executed, it has been executed before, or it is dropped. */
+/** Outcomes of checking a request: it is executed, it is a duplicate of an executed one, or it is dropped. */
 export const EXECUTE = 3;
 export const DUPLICATE = 4;
 export const DROPPED = 5;

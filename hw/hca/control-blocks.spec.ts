@@ -1,4 +1,4 @@
-/** What holds for every block of the control side, whatever it does: contracts that each new block is held to by being in the list. */
+/** Contracts that every block of the control side keeps; adding a block to the list tests it against them. */
 import { describe, expect, it } from 'vitest';
 import { bar0 } from '../../abi/bar-map.ts';
 import { EventType } from '../../abi/eqe.ts';

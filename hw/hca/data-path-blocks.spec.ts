@@ -1,4 +1,4 @@
-/** What holds for every block of the data path, whatever it does: contracts that each new block is held to by being in the table. */
+/** Contracts that every block of the data path keeps; adding a block to the table tests it against them. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/cqe.ts';
@@ -156,7 +156,10 @@ const bottlenecks: readonly Bottleneck[] = [
   { isLoopback: true, hca: { loopbackBufferPackets: 1, loopbackBytesPerCycle: 1 } },
 ];
 
-/** What the mixture has not: errors, events, SRQs, small CQs and many queues. Each plays to its end and is checked. */
+/**
+ * Scenes for cases that the mixture lacks: errors, events, SRQs, small CQs and many queues. Each runs to its end and is
+ * checked.
+ */
 const scenes: readonly (() => Promise<DataPathBench>)[] = [
   errorsWithoutRoomForEvents,
   smallCq,

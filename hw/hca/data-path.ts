@@ -49,7 +49,7 @@ export class DataPath<Parts extends TransportParts, Blocks extends object> {
     );
   }
 
-  /** What the command processor speaks to. */
+  /** The interface that the command processor uses. */
   get control(): DataPathControl {
     return this.blocks.objects;
   }
@@ -114,7 +114,9 @@ export class DataPath<Parts extends TransportParts, Blocks extends object> {
     for (const [, block] of this.#all) block.rebase?.(cycles);
   }
 
-  /** What each block holds, by name: see {@link Block.inspect}; and the queue pairs, as far as they are numbers. */
+  /**
+   * Returns the state of each block, by name (see {@link Block.inspect}), and the numeric fields of the queue pairs.
+   */
   inspect(): BlockState {
     const { qps, records } = this.parts;
     const queuePairs = Object.fromEntries(

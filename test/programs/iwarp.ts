@@ -14,7 +14,7 @@ export interface IwarpArgs {
   readonly sizes: readonly number[];
 }
 
-/** What a host found. */
+/** Observations of one host. */
 export interface IwarpFound {
   readonly transport: number;
   readonly nodeType: number;

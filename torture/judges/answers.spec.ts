@@ -12,7 +12,10 @@ import { packetIn } from './ethernet/frame.ts';
 import { type Frame, withFrames } from './testing/altered-capture.ts';
 
 const { acknowledge, atomicAcknowledge, readFirst } = operations;
-/** Places in a record of the extensible record format: BTH behind the record's header and the LRH, and the AETH behind that. */
+/**
+ * Offsets in a record of the extensible record format: the BTH follows the record's header and the LRH, and the AETH
+ * follows the BTH.
+ */
 const base = 16 + 8;
 const aeth = base + 12;
 
@@ -136,7 +139,7 @@ describe('the judge of answers', () => {
 
 describe('the answers of stock Linux', () => {
   const wire = new URL('../../reference/wire/', import.meta.url);
-  // Where requests pass each other behind the place that was listened to, they came otherwise than they are there.
+  // If requests overtake each other after the capture point, they arrive in another order than the capture shows.
   const names = readdirSync(wire).filter((name) => /^(?!reorder-).*\.pcap(ng)?$/.test(name));
 
   it.each(names)('IBTA 9.7.5.1, 9.7.7.1: break no rule in %s', (name) => {

@@ -3,9 +3,9 @@
  *
  *   receiver, acknowledgements, flush ──> fifo ──> CQ context ──> room? ──> translate ──> staging, DMA write ──> notifier ──> EQ
  *
- * A CQE leaves behind all payload requested before it, because the write engine keeps one order. The consumer
- * counter is read from the doorbell record only when the queue looks full; when it is full, the CQ goes to
- * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
+ * A CQE leaves after all payload requested before it, because the write engine keeps one order. The consumer counter is
+ * read from the doorbell record only when the queue looks full; when it is full, the CQ goes to overflow with an
+ * asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
  */
 
 import { CqErrorSyndrome, QueueStatus } from '../../../abi/index.ts';

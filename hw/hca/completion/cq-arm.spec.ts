@@ -178,7 +178,7 @@ describe('arming', () => {
     for (const qp of qps) qp.connect(0, 0, 0);
     await bench.run(5);
     bench.a.events.hasRoom = false;
-    // Half of them fire by their next CQE, half at once by arming behind it.
+    // Half of the CQs fire at their next CQE; the other half fire at once, because they are armed after their CQE.
     for (const cq of cqs.slice(0, 3)) cq.arm(NEXT);
     for (const qp of qps) qp.send(nop);
     await bench.run(10);
@@ -319,7 +319,7 @@ describe('moderation', () => {
     expect(bench.a.events.lines).toEqual([]);
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq)]);
-    // 50 us of 427 MHz are 21,350 cycles; the CQE was seen in memory at most 3 us behind its issue.
+    // 50 us of 427 MHz are 21,350 cycles; the CQE was seen in memory at most 3 us after its issue.
     const waited = bench.a.events.cycles[0]! - beganCycle;
     expect(waited).toBeLessThanOrEqual(21_350 + 3);
     expect(waited).toBeGreaterThan(21_350 - 3 * 427);

@@ -1,10 +1,11 @@
 /**
- * Completion events: which CQE raises an event, and when. A CQ that is armed fires once, for the next CQE or the next solicited
- * one; moderation holds the event back until enough CQEs have come or its period is over. What an arm request finds due
- * fires in the writer's next cycles, one CQ at a time (interface sheet 6.10).
+ * Decides which CQE raises a completion event, and when. An armed CQ fires once, for the next CQE or the next solicited
+ * one; moderation holds the event back until enough CQEs have arrived or its period is over. An event that is already
+ * due when the CQ is armed fires in the writer's next cycles, one CQ at a time (interface sheet 6.10).
  *
- * The event queue may run the timer of a period before or behind the clock edge of the same instant, and those of two CQs in any
- * order: so a timer changes nothing itself, and is looked at in the writer's next cycle, behind arm requests, CQ by CQ.
+ * The event queue may run the timer of a period before or after the clock edge of the same instant, and the timers of
+ * two CQs in any order. A timer therefore changes nothing itself: the writer checks it in its next cycle, after arm
+ * requests, CQ by CQ.
  */
 
 import { CqArmCommand } from '../../../abi/index.ts';
@@ -34,8 +35,9 @@ function isBeyond(counter: number, other: number): boolean {
 }
 
 /**
- * The consumer counter has moved: what lies far behind it has been taken, reported or not. Left where they are, counters of a CQ that
- * has not been armed for 2^23 CQEs would be ahead of all others.
+ * Advances counters that are older than the consumer counter by more than a CQ's size up to it: software has read those
+ * CQEs, whether or not an event reported them. Otherwise the counters of a CQ that has not been armed for 2^23 CQEs
+ * would seem to be ahead of all others.
  */
 export function forgetConsumed(queue: CompletionQueue): void {
   const { consumer, producer } = queue;

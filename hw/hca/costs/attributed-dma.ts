@@ -57,7 +57,7 @@ function tlpCountOf(address: BusAddress, lengthBytes: number, limitBytes: number
   return count;
 }
 
-/** What the split depends on. */
+/** Limits that determine how a transfer is split into TLPs. */
 export interface TransferLimits {
   maxPayloadBytes(): number;
   maxReadRequestBytes(): number;

@@ -28,7 +28,7 @@ const ROWS_MAX = 1 << 20;
 /** Numbers of packets are below this. */
 const NUMBERS = 2 ** 28;
 
-/** What one owner has cost: TLPs by accounting class, and interrupts. */
+/** Costs of one owner: TLPs by accounting class, and interrupts. */
 export interface CostRow {
   readonly reads: number[];
   readonly writes: number[];
@@ -44,7 +44,7 @@ export interface MessageRow {
   readonly atPs: ExactPs;
 }
 
-/** What the work for one received packet has cost. */
+/** Costs of the work for one received packet. */
 export interface PacketRow extends CostRow {
   readonly sourceQpn: Qpn;
   readonly number: number;
@@ -108,7 +108,7 @@ export class CostAttribution {
     this.#ofPort = new Int32Array(setup.portCount);
   }
 
-  // What the blocks work on.
+  // The blocks report here which request or packet they work on.
 
   /** The user of `port` works on the send WQE with this counter. */
   worksOnRequest(port: number, pair: QueuePair, wqeCounter: number): void {
@@ -188,7 +188,7 @@ export class CostAttribution {
     this.#ofEvent.set(cqn, this.#ofCqe.get(cqn) ?? UNMARKED);
   }
 
-  // What it costs.
+  // The blocks report here the TLPs and interrupts of that work.
 
   read(port: number, trafficClass: number, tlpCount: number): void {
     this.#add('reads', this.#ofPort[port]!, trafficClass, tlpCount);

@@ -129,8 +129,8 @@ export class EventFifo {
   }
 
   /**
-   * Entries whose bytes have not left wait again, and dropped ones that stood behind such. Returns the EQs of the former, each as often as
-   * it had some, and how many the latter are.
+   * Rewinds entries whose bytes have not left, and dropped entries after them, so that they wait again. Returns the EQ
+   * of each entry of the first kind (an EQ appears once per entry) and the number of dropped entries.
    */
   takeBack(): { readonly eqns: readonly number[]; readonly droppedCount: number } {
     const eqns: number[] = [];

@@ -2,14 +2,14 @@
  * The event writer: turns events of the data path, the ports and the command processor into EQEs in host memory, and
  * EQEs into interrupts.
  *
- *   post ──> bounded fifo ──> EQ known, not full? ──> page of the entry (MTT) ──> DMA write ──> interrupt behind it
+ *   post ──> bounded fifo ──> EQ known, not full? ──> page of the entry (MTT) ──> DMA write ──> interrupt after it
  *              │ full: canPost() is false,              │ at a page change only
  *              │ the poster stalls                       one DMA read
  *
  * Promises: events of one EQ appear in the order in which they were posted; the owner byte is the last byte of the one
- * TLP that carries an EQE; the interrupt message leaves behind the EQE it announces. An EQ that software lets fill up goes
- * to status overflow, drops what follows, and is reported by event 0x0f if another EQ is mapped for it.
- * Source: interface sheet 6.7, 6.10, 3.16.
+ * TLP that carries an EQE; the interrupt message leaves after the EQE it announces. An EQ that software lets fill up
+ * goes to status overflow, drops what follows, and is reported by event 0x0f if another EQ is mapped for it. Source:
+ * interface sheet 6.7, 6.10, 3.16.
  */
 
 import { EqArmState, EventType, PortManagementChange, QueueStatus } from '../../../abi/index.ts';

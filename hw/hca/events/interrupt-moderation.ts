@@ -134,7 +134,7 @@ export class InterruptModeration {
       if (isSent) this.messageCount[vector] = this.messageCount[vector]! + 1;
       return isSent;
     }
-    // A pin's message is not ordered behind EQEs on their way to the link.
+    // A pin's message is not ordered after EQEs that are still on their way to the link.
     if (!this.#events.hasAllLeft) return false;
     this.requestedCount[vector] = this.requestedCount[vector]! - 1;
     this.pinAssertionCount++;

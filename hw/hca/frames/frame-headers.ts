@@ -1,10 +1,10 @@
 /**
- * What the HCA reads in frames and writes into them: the tag, and the checksums of IP, TCP and UDP.
+ * Header fields that the HCA reads in frames and writes into them: the tag, and the checksums of IP, TCP and UDP.
  *
  *     destination 6 | source 6 | [ 8100 or 88a8 | tag 2 ] | type 2 | payload
  *
- * What stands in a checksum that is to be computed has no part in it, whatever software put there. Sources: IEEE 802.3-2018, 3.1;
- * IEEE 802.1Q-2018, 9; RFC 791, 1071, 768, 8200, 9293.
+ * The value that software put into a checksum field is ignored when the checksum is computed. Sources: IEEE 802.3-2018,
+ * 3.1; IEEE 802.1Q-2018, 9; RFC 791, 1071, 768, 8200, 9293.
  */
 export const TAG_PLACE = 12;
 export const TAG_BYTES = 4;
@@ -69,7 +69,7 @@ export interface PacketPlaces {
   /** -1: a fragment, or a header is not whole. */
   readonly transport: number;
   readonly protocol: number;
-  /** Behind the last byte of the packet; what follows is padding. */
+  /** Offset after the last byte of the packet; the bytes that follow are padding. */
   readonly end: number;
 }
 
@@ -81,7 +81,7 @@ export function packetPlacesOf(bytes: Uint8Array, at: number, frameBytes: number
   return version === 6 ? ipv6Places(bytes, network, frameEnd) : undefined;
 }
 
-/** The version of IP in the frame at `at`, 0 for none, and the place behind its tags and its type. */
+/** Returns the IP version of the frame at `at` (0 if it carries no IP), and the offset after its tags and EtherType. */
 export function ipVersionOf(
   bytes: Uint8Array,
   at: number,
@@ -141,7 +141,7 @@ export function fillIpChecksum(bytes: Uint8Array, { isIpv4, network }: PacketPla
   setU16(bytes, network + IPV4_CHECKSUM_PLACE, checksumOf(bytes, network, network + headerBytes));
 }
 
-/** Writes the checksum of TCP or UDP; 0 of the latter would say that there is none (RFC 768). */
+/** Writes the checksum of TCP or UDP. A UDP checksum of 0 would mean "no checksum" (RFC 768), so ffff replaces it. */
 export function fillTransportChecksum(bytes: Uint8Array, places: PacketPlaces): void {
   const { transport, protocol, end } = places;
   if (!hasPorts(places)) return;

@@ -68,7 +68,7 @@ describe('a frame', () => {
     const { port, side } = bench.a.ethernet!;
     const { pausedPs, pauseWaitPs, receivedPauses } = port.flowControl.totals();
     expect([pausedPs, receivedPauses]).toEqual([5_120_000, 1]);
-    // The stage asks at the edge behind the pause's end, and is at rest one later.
+    // The stage tries again at the first edge after the end of the pause, and is idle one edge later.
     expect(Math.abs(stalledPs - pauseWaitPs)).toBeLessThan(2 * 2342);
     expect(pauseWaitPs).toBeGreaterThan(2_000_000);
     // No ring has seen it, and it is no frame of DUMP_ETH_STATS.

@@ -42,7 +42,7 @@ const udp = (ip: typeof ipv4 | typeof ipv6): OwnPacket => ({
 });
 const icmp: OwnPacket = { ...ipv4, protocol: ICMP, transport: pattern(8, 64) };
 
-/** Status and checksum of what a frame carries, and no byte before or behind it has a part in them. */
+/** Status and checksum of the packet in a frame; bytes before and after the frame must not affect them. */
 function examined(frame: Uint8Array, form: 'verified' | 'complete'): [number, number] {
   const around = joined(pattern(1, 33), frame, pattern(2, 50));
   const checksums = new FrameChecksums(form);
@@ -165,7 +165,7 @@ describe('the checksum in a completion', () => {
   });
 });
 
-/** TCP over IPv4 behind tags. */
+/** TCP over IPv4 after tags. */
 const behind = (type: number, tags: Uint8Array): Uint8Array =>
   frameOf(MAC_B, joined(tags, u16(0x0800), ownPacketBytes(tcp(ipv4))), undefined, type);
 

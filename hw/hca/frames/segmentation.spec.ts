@@ -32,7 +32,7 @@ const ACK = 0x10;
 const TCP = 6;
 const BUFFER_BYTES = 2000;
 
-/** What one LSO is of. */
+/** Header fields of the packets from which one LSO is built. */
 interface Stream {
   readonly isIpv4: boolean;
   readonly ipOptions: Uint8Array;
@@ -100,7 +100,7 @@ function receive({ b, to }: RingScene, count: number): void {
   for (let index = 0; index < count; index++) b.qp.receive([to.part(index * BUFFER_BYTES, BUFFER_BYTES)]);
 }
 
-/** What has come to b's buffers, with the zeros of short frames taken off. */
+/** Returns the frames that arrived in b's buffers, without the padding of short frames. */
 async function receivedAt(scene: RingScene, frames: readonly Uint8Array[]): Promise<Uint8Array[]> {
   const { bench, b, to } = scene;
   const sizes: number[] = [];

@@ -31,7 +31,7 @@ export interface TcpSide<Blocks extends object> {
   makeBlocks(parts: EngineParts): Blocks;
   streamsOf(blocks: Blocks): TcpStreams;
   accountsOf(blocks: Blocks): readonly BlockAccount[];
-  /** What takes frames from the port, and what waits for room in it. */
+  /** The block that receives frames from the port, and the block that waits for room in it. */
   portEndsOf(blocks: Blocks): {
     readonly frameSink: TransportRoles['frameSink'];
     readonly link: { spaceFreed(): void };

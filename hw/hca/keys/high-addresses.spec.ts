@@ -143,7 +143,7 @@ describe.each(places)('a region %s', (_name, base) => {
   });
 });
 
-/** What a's WRITE of 100 bytes to an address under a key ends with. */
+/** Returns the completion status of a's WRITE of 100 bytes to an address under a key. */
 async function writeTo({ a, local, outcome }: HighScene, key: number, address: bigint): Promise<number[]> {
   a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 100)], remote: { address, key } });
   return outcome();

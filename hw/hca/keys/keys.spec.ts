@@ -27,14 +27,14 @@ const ofKernel = { fields: { reservedLkeyEnabled: 1, fastRegisterEnabled: 1 } };
 const kernelScene = (options: SceneOptions = {}) => scene({ a: ofKernel, b: ofKernel, ...options });
 type KernelScene = Awaited<ReturnType<typeof kernelScene>>;
 
-/** What b's work requests, given as bytes, end with. */
+/** Executes b's work requests, given as bytes, and returns their completion statuses. */
 async function outcomeOf({ bench, b, bCq }: KernelScene, ...wqes: readonly Uint8Array[]): Promise<number[]> {
   for (const bytes of wqes) b.sendBytes(bytes);
   await bench.run(40);
   return syndromesOf(bCq.drain());
 }
 
-/** What a's WRITE of some bytes to b's memory ends with. */
+/** Returns the completion status of a's WRITE of 100 bytes to b's memory. */
 async function writeTo(
   { bench, a, aCq, local }: KernelScene,
   key: number,

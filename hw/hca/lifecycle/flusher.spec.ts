@@ -122,7 +122,7 @@ describe('taking a QP away', () => {
         await bench.run(afterUs);
         for (const qp of [a, b]) qp.node.act(() => qp.node.dataPath.control.qpDestroyed(qp.slot));
         await bench.run(0.1);
-        // What the command processor waits for before it frees the slot.
+        // The command processor waits for this before it frees the slot.
         await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
         for (const qp of [a, b]) qp.node.dataPath.parts.qps.free(qp.slot);
         // CQEs on their way to memory when it went are there 1 us later; none comes after that.

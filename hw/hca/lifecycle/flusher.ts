@@ -94,9 +94,9 @@ export class Flusher {
   /** QPs to be flushed, each once: see {@link #isQueued}. */
   readonly #work: Fifo;
   /**
-   * QPs whose next poll is due, each once: see {@link #isPolled}. They come from timers, which the event queue may run before or
-   * behind answers of the same instant: so it is at an edge, behind all that came before it, that they take their places in
-   * {@link #work}, if there is still a reason to poll.
+   * QPs whose next poll is due, each once: see {@link #isPolled}. Timers add them, and the event queue may run timers
+   * before or after responses of the same instant. They therefore move to {@link #work} at an edge, after everything
+   * before it, if there is still a reason to poll.
    */
   readonly #polled: Fifo;
   #isPolled = new Uint8Array(0);

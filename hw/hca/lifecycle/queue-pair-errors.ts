@@ -58,8 +58,8 @@ export class QueuePairErrors {
   }
 
   /**
-   * The QP goes to error: nothing more is sent but answers to requests accepted before, which the peer counts as done when
-   * it sees the NAK behind them; and both queues are flushed.
+   * Moves the QP to error. It still sends responses to requests accepted before, which the peer counts as done when it
+   * receives the NAK after them, and nothing else. Both queues are flushed.
    */
   fail(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;

@@ -9,7 +9,7 @@ const MISS_CYCLES = 6;
 const CONTEXT_BYTES = 64;
 const ICM = 0x8000;
 
-/** What is live of each context is one number more than its slot. */
+/** Each slot's live state is one byte, the slot number plus one. */
 class SyncedTable extends ContextTable {
   readonly synced: number[] = [];
 

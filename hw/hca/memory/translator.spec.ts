@@ -402,7 +402,7 @@ const anyPlace = fc.record({
   by: fc.integer({ min: -10_000, max: 10_000 }),
   part: fc.double({ min: 0, max: 1, noNaN: true }),
   otherTop: fc.oneof({ weight: 3, arbitrary: fc.constant(0n) }, fc.bigInt({ min: 1n, max: 4095n })),
-  /** What an offset within a message has carried into the lower part. */
+  /** The carry of an offset within a message into the lower part. */
   carried: fc.oneof(fc.constant(0n), fc.bigInt({ min: 0n, max: 2n ** 32n })),
   bytes: fc.integer({ min: 1, max: 10_000 }),
 });

@@ -1,6 +1,6 @@
 /**
- * What is to be done to the frames of the send records on their way out, by record: the tag to insert, the checksums to
- * compute, the segments to cut. Taken from the WQE once, when it is started (frame-decoder.ts).
+ * Offloads to apply to the frames of send records on transmission, by record: the tag to insert, the checksums to
+ * compute, the segments to cut. Read from the WQE once, when it is started (frame-decoder.ts).
  */
 export class FrameOffloads {
   /** The tag's control information where one is to be inserted; -1 where none is. */

@@ -1,4 +1,4 @@
-/** What a work request on memory keys asks for: fast registration, invalidation, binding of a window. */
+/** Operands of a work request on memory keys: fast registration, invalidation, or binding of a window. */
 import type { BusAddress, VirtualAddress } from '../../../base/index.ts';
 
 /** One object per record of a work request, made when first needed. */

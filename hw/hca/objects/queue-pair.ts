@@ -32,7 +32,10 @@ export class QueuePair {
   isIndirect = 0;
   remoteQpn: Qpn = 0;
   remoteLid = 0;
-  /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams; frames, which have none, have a base of their own. Not 0 is unreliable. */
+  /**
+   * Offset that the service adds to an RC opcode: 0 for RC, 0x20 for UC, 0x60 for datagrams; frames, which have no
+   * opcode, have an own base. A value other than 0 means unreliable.
+   */
   opcodeBase = 0;
   /** The service in the opcodes of its packets. XRC is a reliable connection but for this, and for its receive queues. */
   serviceBits = 0;

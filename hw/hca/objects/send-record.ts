@@ -16,7 +16,10 @@ export class DataSegment {
   bytes = 0;
 }
 
-/** What ended an attempt to send a request: an answer of the peer or its lack, an ACK time-out, or the end of an RNR delay. */
+/**
+ * Reasons for which an attempt to send a request ended: an answer of the peer or its absence, an ACK timeout, or the
+ * end of an RNR delay.
+ */
 export const ENDED_BY_ANSWER = 0;
 export const ENDED_BY_TIMEOUT = 1;
 export const ENDED_BY_RNR_DELAY = 2;
@@ -71,7 +74,9 @@ export class SendRecord {
   readonly number: number;
   /** Raised when the request has ended: what still carries an older value belongs to an earlier request. */
   generation = 0;
-  /** The next one of the QP's list; {@link noRecord} behind the last. */
+  /**
+   * The next record of the QP's list; {@link noRecord} after the last.
+   */
   next: SendRecord;
   qp = 0;
   wqeCounter = 0;
@@ -118,7 +123,7 @@ export class SendRecord {
   gatheredCycle = 0;
   transmittedCycle = 0;
   acknowledgedCycle = 0;
-  /** What went before the attempt of which the last milestones are. */
+  /** Times spent before the attempt to which the milestones above belong. */
   readonly earlier = new EarlierAttempts();
 
   constructor(number: number, inlineData: Uint8Array) {
@@ -146,7 +151,7 @@ export class SendRecord {
   }
 }
 
-/** Stands where there is no record: behind the last one of a list, and in an empty one. */
+/** Placeholder for an absent record: after the last one of a list, and in an empty list. */
 export const noRecord = new SendRecord(-1, new Uint8Array(0));
 
 /** The attempts of `first` and all that follow it in the QP's list end at `cycle`. */

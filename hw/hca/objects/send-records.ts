@@ -18,7 +18,7 @@ export class SendRecords {
   readonly rows: SendRecord[] = [];
   /** Where datagrams go, by the numbers of their records. */
   readonly datagrams: DatagramAddresses;
-  /** What is done to frames, by the same. */
+  /** Offloads of frames, by the same numbers. */
   readonly frames: FrameOffloads;
   freeCount: number;
   #free: SendRecord = noRecord;

@@ -34,9 +34,9 @@ export class WqeLine {
   /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
   firstCounter = 0;
   validCount = 0;
-  /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
+  /** True if the line was full of valid WQEs when fetched: more may follow in memory. */
   mayHaveMore = 0;
-  /** Blocks on chip, behind the valid ones, of a WQE that is not yet there whole. */
+  /** Blocks on chip, after the valid WQEs, of a WQE of which only a part is on chip. */
   partBlocks = 0;
   /** When it was last used. */
   stamp: Wide = 0;
@@ -53,7 +53,7 @@ export class WqeLine {
     return this.sramOffset + (Math.imul(counter, strideBytes) & LINE_MASK);
   }
 
-  /** Counter behind the last valid WQE. */
+  /** Counter after the last valid WQE. */
   get endCounter(): number {
     return (this.firstCounter + this.validCount) & 0xffff;
   }

@@ -64,7 +64,7 @@ export class PacketQueue<Packet extends PacketSlot = PacketSlot> {
   readonly sramOffset: number;
   /** The slots by their numbers; each refers to the next one, the last to the first. */
   readonly rows: readonly Packet[];
-  /** The packet in the oldest slot; one that is never complete when there is none. */
+  /** The packet in the oldest slot; a placeholder that is never complete while the queue is empty. */
   oldest: Packet;
   /** The slot to be opened next. */
   #free: Packet;

@@ -25,13 +25,13 @@ export interface FlowMatch {
   readonly mask: Uint8Array;
 }
 
-/** What a regular rule asks of a frame. */
+/** Conditions of a regular rule on a frame. */
 export interface FlowConditions {
   readonly matches: readonly FlowMatch[];
   /** Of IPv4, or -1 for any. */
   readonly protocol: number;
   readonly needsIpv4: boolean;
-  /** Ethertype behind a tag, or -1 for any. */
+  /** Ethertype after a tag, or -1 for any. */
   readonly etherType: number;
   readonly vlan: number;
   readonly vlanMask: number;

@@ -13,14 +13,14 @@ import {
 import { MAC_BYTES, type Picoseconds, psPerUs } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 
-/** What the wire port counts of what comes to no frame. */
+/** Counters of the wire port for frames that are lost or damaged there, and its framing overhead. */
 export interface FrameErrors {
   readonly received: { readonly corruptedFrames: number; readonly fifoDrops: number };
   readonly transmitted: { readonly discardedFrames: number };
   readonly config: { readonly preambleBytes: number; readonly interFrameGapBytes: number };
 }
 
-/** What its flow control counts: wire/ethernet-counters.ts. */
+/** Flow control counters of the wire port: wire/ethernet-counters.ts. */
 export interface PauseTotals {
   readonly sentFrames: number;
   readonly sentTransitions: number;
@@ -82,7 +82,7 @@ export class FrameStatistics {
   readonly received = new Direction();
   readonly transmitted = new Direction();
   readonly #errors: FrameErrors | undefined;
-  /** What the wire port had counted when the counters began anew. */
+  /** Values of the wire port's counters when these statistics were last cleared. */
   #corruptedBefore = 0;
   #overflowsBefore = 0;
   #discardedBefore = 0;
@@ -194,7 +194,7 @@ const sumOf = (counters: Float64Array): number => counters.reduce((sum, count) =
 
 const receivedOf = (counters: Float64Array) => ({ frames: Array.from(counters, BigInt) });
 
-/** Behind them those of frames that never left the port: there are none. */
+/** Counters of transmitted frames end with the frames that never left the port: always 0. */
 const transmittedOf = (counters: Float64Array) => ({ frames: [...receivedOf(counters).frames, 0n] });
 
 const octetsOf = ({ octets, frames }: Direction, framingBytes: number) =>

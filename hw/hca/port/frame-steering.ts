@@ -42,7 +42,7 @@ const NO_MAC = -1;
 const NO_QP = -1;
 const GROUP_BIT = 1;
 
-/** What SET_PORT's receive-QP calculation names. */
+/** QPs that SET_PORT's receive-QP calculation selects. */
 export interface ReceiveQps {
   readonly baseQpn: number;
   readonly isPromiscuous: boolean;
@@ -65,7 +65,9 @@ export class FrameSteering {
   readonly flows = new FlowRules();
   /** Longest frame with FCS that software has room for. */
   longestBytes = Number.POSITIVE_INFINITY;
-  /** What became of frames that {@link qpnOf} found no QP for, and of others; since the model was built. */
+  /**
+   * Frames dropped since the model was built, by reason: those for which {@link qpnOf} found no QP, and others.
+   */
   readonly drops: Record<FrameDropReason, number> = noDrops();
   /** Why {@link qpnOf} found none. */
   #reason: FrameDropReason = 'portClosed';

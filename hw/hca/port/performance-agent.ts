@@ -71,7 +71,7 @@ const extendedCounters = {
 type ExtendedName = keyof typeof extendedCounters;
 const extendedNames = Object.keys(extendedCounters) as ExtendedName[];
 
-/** What perfquery shows of a ConnectX-3: extended counters without IETF's, and PortXmitWait. */
+/** Capabilities that perfquery shows for a ConnectX-3: extended counters without IETF's, and PortXmitWait. */
 const capabilityMask = PerformanceCapability.EXTENDED_WIDTH_NO_IETF | PerformanceCapability.XMIT_WAIT;
 /** 4.096 us times 2^16 is 0.27 s, as in PortInfo. */
 const responseTime = 16;
@@ -159,7 +159,7 @@ export class PerformanceAgent {
   }
 }
 
-/** What makes every counter zero now. */
+/** Returns the offsets that make every counter read zero now. */
 function offsetsOf({ linkTotals }: CountedPort): PortOffsets {
   const basic = Object.fromEntries(
     counterNames.map((name) => {

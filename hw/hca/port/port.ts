@@ -36,7 +36,7 @@ export interface LinkStateSource {
   isOpen: boolean;
 }
 
-/** What a link has carried since the model was built: packets of all lanes, without flow control and link training. */
+/** Traffic of a link since the model was built: packets of all lanes, without flow control and link training. */
 export interface LinkTraffic {
   /** Speed and width of the cable. */
   readonly config: LinkSetting;
@@ -105,7 +105,7 @@ export interface PortSetup {
   readonly link: LinkStateSource | undefined;
   /** Speed and width that the ports of the card have, with a cable or without; left out: 4X QDR. */
   readonly linkSetting?: LinkSetting | undefined;
-  /** What that cable carries. */
+  /** Counters of the traffic on that cable. */
   readonly traffic: LinkTraffic | undefined;
   /** Left out on a port of InfiniBand. */
   readonly ethernet?: EthernetSideSetup | undefined;
@@ -151,7 +151,9 @@ export class HcaPort implements PortAddress {
   /** Entries of lane and weight, two bytes each, as many as PortInfo's capacities say. */
   readonly vlArbitrationHigh = new Uint8Array(2 * vlArbitrationEntries);
   readonly vlArbitrationLow = new Uint8Array(2 * vlArbitrationEntries);
-  /** What the data path reads for every packet: copies, brought up to date by {@link addressChanged}. */
+  /**
+   * Copies of the addresses that the data path reads for every packet; {@link addressChanged} updates them.
+   */
   lid = 0;
   lmc = 0;
   readonly gids: Uint8Array;
@@ -369,7 +371,7 @@ export class HcaPort implements PortAddress {
     if (this.setup.hasEmbeddedSubnetManager) this.#managedCycle = cycle + this.setup.subnetManagerCycles;
   }
 
-  /** What a subnet manager does to a port in state Init. */
+  /** Configures a port in state Init as a subnet manager does. */
   #manage(cycle: Cycles): void {
     this.#managedCycle = NEVER;
     if (this.state !== PortState.INIT) return;

@@ -1,6 +1,6 @@
 /**
- * What a port of Ethernet has for RoCE: of each GID whether datagrams from it go by IP and UDP, and the UDP port of version 2. GIDs are
- * the port's, MACs and VLANs those of frames. Source: interface sheet 3.12, 3.19, 7.4, 7.5.
+ * State of an Ethernet port for RoCE: for each GID whether its datagrams use IP and UDP, and the UDP port of version 2.
+ * The port holds the GIDs; the frame side holds the MACs and VLANs. Source: interface sheet 3.12, 3.19, 7.4, 7.5.
  */
 import type { BlockState } from '../../../sim/index.ts';
 import { ROCE_UDP_PORT } from '../../../wire/index.ts';

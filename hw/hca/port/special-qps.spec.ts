@@ -134,7 +134,7 @@ describe('QP0 and QP1', () => {
     expect(received).toMatchObject({ isSend: false, byteCount: 296, syndrome: 0, sourceLid: 0x900 });
     expect(asked).toEqual([pattern(5, 256)]);
     expect(to.read(40, 256)).toEqual(Uint8Array.from([77, ...pattern(5, 256).subarray(1)]));
-    // What it does not answer ends with it.
+    // A MAD that the subnet manager does not answer produces no response.
     a.qp1.sendBytes(wqe());
     await bench.run(30);
     expect(a.cq.drain().map(({ isSend }) => isSend)).toEqual([true]);

@@ -103,7 +103,7 @@ describe('the embedded subnet manager', () => {
   /** RMPP of a MAD: version, type, flags, status; segment; payload length or new window. */
   const rmppOf = (mad: Uint8Array): string[] =>
     [0x18, 0x1c, 0x20].map((at) => digitsOf(mad, at, 4).replace(/^0+/, ''));
-  /** An acknowledgement as Linux' receiver makes it of a segment: its header, and nothing behind RMPP's. */
+  /** An acknowledgement of a segment as Linux' receiver builds it: nothing follows the RMPP header. */
   function acknowledgement(segment: number, newWindowLast: number, type = 2): Uint8Array {
     const mad = queryOf({ method: getTable, attribute: nodeRecord });
     const view = new DataView(mad.buffer);

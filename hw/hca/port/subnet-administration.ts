@@ -94,7 +94,7 @@ export class SubnetAdministration {
   readonly #port: HcaPort;
   readonly #portCount: number;
   readonly #members: readonly SubnetMember[];
-  /** What this port has joined, by MGID. */
+  /** Groups that this port has joined, by MGID. */
   readonly #groups = new Map<string, Uint8Array>();
   /** By transaction ID. */
   readonly #tables = new Map<bigint, Table>();
@@ -405,7 +405,7 @@ export class SubnetAdministration {
   }
 }
 
-/** A query for one record fails where there is none, or more. */
+/** Returns the status of a query; a query for one record fails unless exactly one record matches. */
 function statusOf(records: readonly Uint8Array[], isTable: boolean): number {
   const [first] = records;
   if (first === undefined) return isTable ? MadStatus.OK : SubnetStatus.NO_RECORDS;

@@ -33,7 +33,7 @@ import type { HcaPort } from './port.ts';
 
 const DESCRIPTION_BYTES = 64;
 
-/** What the node as a whole is called. */
+/** Names of the node as a whole. */
 export class NodeIdentity {
   readonly nodeGuid: bigint;
   /** SET_NODE replaces it, until the next reset. */
@@ -87,7 +87,7 @@ export class ManagementAgents {
     this.#performance.reset();
   }
 
-  /** Answers a 256-byte request: the response, or a word saying why there is none. */
+  /** Handles a 256-byte request. Returns the response, or MALFORMED or SILENT if the agent sends none. */
   handle(request: Uint8Array, handling: MadHandling): Uint8Array | typeof MALFORMED | typeof SILENT {
     const view = viewOf(request);
     const method = mad.fields.method.get(view, 0);

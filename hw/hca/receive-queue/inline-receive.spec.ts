@@ -20,7 +20,7 @@ const sizes: [string, BenchOptions][] = [
 const inlineReceive = 1;
 const asking = { b: { rqLogStride16: 2, fields: { inlineReceive } } };
 
-/** What the WQE of a counter holds in memory. */
+/** Bytes in memory of the WQE with this counter. */
 const wqe = (qp: Qp, counter: number, lengthBytes: number): Uint8Array =>
   qp.node.memory.bytes.slice(
     qp.rqAddress + (counter & 15) * STRIDE,

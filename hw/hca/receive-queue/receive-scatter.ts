@@ -155,7 +155,7 @@ export class ReceiveScatter {
     return true;
   }
 
-  /** The same into the WQE itself, behind what is there of the message. */
+  /** Places payload in the WQE itself, after the bytes of the message that are already there. */
   #placeInWqe(
     pair: QueuePair,
     left: number,

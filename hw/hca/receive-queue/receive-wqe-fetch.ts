@@ -488,7 +488,7 @@ export class ReceiveWqeFetch {
     return queue < SRQ_BASE ? stateAt(this.#ofQps, queue) : stateAt(this.#ofSrqs, queue - SRQ_BASE);
   }
 
-  /** Doorbell records come to lie behind the lines, one place for each of the reads that can be under way. */
+  /** Doorbell records are stored after the lines, one place for each read that can be in flight. */
   #recordPlace(read: number): number {
     return this.#recordsOffset + (read % RECORD_READS_MAX) * this.#format.recordBytes;
   }

@@ -84,7 +84,7 @@ export class ReceiveWqeLines {
     return row.owner === undefined ? -1 : row.queue;
   }
 
-  /** What was read into the line is valid. */
+  /** Makes the WQEs that were read into the line valid. */
   publish(line: number): void {
     const row = this.#lines[line]!;
     row.wqes = row.used;

@@ -1,4 +1,7 @@
-/** What the requester spends on a WQE and on its packets, and when a QP has its next turn: by service, operation and size. */
+/**
+ * Cycles that the requester spends on a WQE and its packets, and the delay until the QP is served again, by service,
+ * operation and size.
+ */
 import type { Cycles } from '../../../base/index.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';

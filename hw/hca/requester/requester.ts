@@ -482,7 +482,7 @@ export class Requester {
     if (pair.fenceWriteCount > this.#payload.doneCount && this.#sends.isFencedAt(this.#sramView, at))
       return this.#waitForPayload(pair);
     const opcode = this.#sends.opcodeAt(this.#sramView, at);
-    // What went before may use the key that is to be invalidated.
+    // Earlier requests may still use the key that is to be invalidated.
     if (opcode === LOCAL_INVAL && pair.recordCount > 0) return PARKED_ORDER;
     return this.#transportOf(pair).reasonToPark(pair, opcode);
   }
@@ -493,7 +493,7 @@ export class Requester {
     return PARKED_FENCE;
   }
 
-  /** What READs and atomics under way forbid the WQE at `at`. */
+  /** Returns the reason for which outstanding READs and atomics block the WQE at `at`. */
   #reasonOfReads(pair: QueuePair, at: number): number {
     if (this.#sends.isFencedAt(this.#sramView, at)) return PARKED_FENCE;
     const isAtLimit = pair.readsOutstanding >= pair.readsOutstandingMax;

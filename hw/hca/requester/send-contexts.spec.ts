@@ -92,7 +92,7 @@ describe('a requester whose contexts are not on chip', () => {
       widest = Math.max(widest, Math.max(...counts) - Math.min(...counts));
     }
     expect(counts).toEqual(new Array(QPS).fill(12));
-    // What is on chip may go first, but nobody is left behind.
+    // QPs whose context is on chip may go first, but no QP falls far back.
     expect(widest).toBeLessThanOrEqual(5);
     // A QP that has sent is looked at once more.
     await made.bench.run(5);

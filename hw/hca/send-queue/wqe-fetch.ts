@@ -1,12 +1,12 @@
 /**
- * Fetches send WQEs: for each QP that asks, translates the place of its next WQE and reads a few WQEs from there by
- * DMA into a line of the WQE cache.
+ * Fetches send WQEs: for each QP that asks, translates the place of its next WQE and reads a few WQEs from there by DMA
+ * into a line of the WQE cache.
  *
  *   requester ──ask──> fifo of QPs ──> translate ──> DMA read ──> scan owner bits ──> scheduler
  *
- * A read never passes the end of the ring. What lies behind the valid WQEs is read and thrown away, as a
- * prefetcher does: the doorbell does not say how many WQEs there are. So a read that fails may be of no WQE: the next one
- * alone is read again, and only if that fails, too, the queue is unusable.
+ * A read never passes the end of the ring. Bytes after the valid WQEs are read and discarded, as by a prefetcher,
+ * because the doorbell does not tell the number of WQEs. A failed read may therefore concern no WQE at all: the next
+ * WQE alone is read again, and the queue is unusable only if that read fails, too.
  */
 
 import { QpState } from '../../../abi/index.ts';
@@ -287,7 +287,7 @@ export class WqeFetch {
   }
 
   /**
-   * What could not be read may be no WQE at all: the next one alone is read again, unless it alone was.
+   * Handles a failed read, which may concern no WQE at all: reads the next WQE alone, unless this read was of it alone.
    * @param isPosted it alone was, and was rung for
    */
   #readFailed(pair: QueuePair, isPosted: boolean, cycle: Cycles): void {

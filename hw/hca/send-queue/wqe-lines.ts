@@ -1,8 +1,8 @@
 /**
- * The send WQE cache: lines of WQE bytes, each belonging to one QP and holding the next few of its WQEs, fetched
- * by one DMA read or copied from a BlueFlame post. A line is evicted, least recently used first, when another QP
- * needs it; its QP then fetches again. A line just fetched is kept until the requester has looked at it, or QPs that
- * outnumber the lines would take them from each other for ever.
+ * The send WQE cache: lines of WQE bytes, each belonging to one QP and holding the next few of its WQEs, fetched by one
+ * DMA read or copied from a BlueFlame post. A line is evicted, least recently used first, when another QP needs it; its
+ * QP then fetches again. A line just fetched is kept until the requester has read it; otherwise QPs that outnumber the
+ * lines would evict each other's lines indefinitely.
  */
 import { noLine, type QpSlot, type QueuePair, WQE_LINE_BYTES, WqeLine } from '../objects/index.ts';
 

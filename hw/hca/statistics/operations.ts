@@ -81,7 +81,7 @@ class StageTimes implements Record<OperationStage, number> {
   completion: Wide = 0;
 }
 
-/** What is known of the work requests of one opcode. */
+/** Counts and times of the work requests of one opcode. */
 class OperationRow {
   count = 0;
   failedCount = 0;
@@ -93,7 +93,7 @@ class OperationRow {
   /** From posting to the end on the device, measured apart from the stages. */
   lifePs = 0;
   readonly stagesPs = new StageTimes();
-  /** What comes on top of both, where numbers would not hold it: hours of waiting. */
+  /** The part of both times that exceeds what a number holds exactly: hours of waiting. */
   far: FarTimes | undefined = undefined;
 }
 

@@ -31,7 +31,7 @@ import type { HcaPort, LinkStateSource, LinkTraffic } from '../port/port.ts';
 import { DiagnosticCounters } from '../statistics/diagnostic-counters.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 
-/** What the control side asked of the data path, in order, and how it answers. */
+/** Records the control side's calls to the data path, in order, and answers them. */
 class RecordingDataPath implements DataPathControl {
   readonly calls: string[] = [];
   /** Slots that still have work in the pipelines. */
@@ -220,7 +220,7 @@ export class ControlBench {
   /** Blocks that stall while there is no room for an event: a spec adds some. */
   readonly posters: EventPoster[] = [];
   readonly cable = new Cable(() => this.lp.nowPs);
-  /** What that cable is where ports are of Ethernet; specs write what it did to frames. */
+  /** The cable's other interface, for ports of Ethernet; specs write its frame counters. */
   readonly ethernet = {
     link: this.cable,
     errors: {

@@ -132,7 +132,7 @@ export interface BenchOptions {
   readonly wire?: Partial<WireConfig>;
   /** Ports of Ethernet; left out: of InfiniBand. */
   readonly ethernet?: Partial<EthernetConfig>;
-  /** What they do for software; left out: nothing. */
+  /** Offloads of these ports; none if omitted. */
   readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes' | 'flowCounterCount'>;
   /** Ports of Ethernet with RoCE, and by which form of it packets go. */
   readonly roce?: RoceForm;
@@ -187,7 +187,7 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
   readonly view: DataView;
   /** LID of the node at the other end of the cable. */
   readonly peerLid: number;
-  /** What the contexts of QPs have on a port of Ethernet: their paths lead to the node at the other end. */
+  /** Fields of QP contexts on an Ethernet port; their paths lead to the node at the other end. */
   readonly roceFields: Initial<typeof qpc> = {};
   readonly rocePath: Initial<typeof addressPath> = {};
   readonly config: HcaConfig;
@@ -195,9 +195,9 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
   readonly events: EventLog;
   readonly address: BenchAddress;
   readonly groups = new MulticastGroups();
-  /** What the embedded subnet manager does with a MAD: specs that give it a LID replace this. */
+  /** The embedded subnet manager's handling of a MAD; specs that give it a LID replace this. */
   answers: (mad: Uint8Array) => boolean = () => false;
-  /** What follows each answer: as many datagrams as there are. */
+  /** Datagrams that follow each answer, one per entry. */
   readonly following: ((mad: Uint8Array) => void)[] = [];
   specialQpBase = 0;
   readonly reads: DmaReadEngine;
@@ -496,7 +496,7 @@ export class DataPathBench<Parts extends TransportParts = IbtaParts, Blocks exte
   }
 }
 
-/** What each QP of a node is doing: for the message of a spec that does not come to its end. */
+/** Returns the state of each QP of a node, for the error message of a spec that does not finish. */
 function progressOf({ dataPath }: AnyNode): unknown {
   const { qps } = dataPath.parts;
   return qps.liveSlots().map((qp) => ({

@@ -347,5 +347,5 @@ export function connectedPair<Node extends AnyNode = DataPathNode>(
 
 export const FIRST_PSN_A = 0xff_fffd;
 const FIRST_PSN_B = 0x00_0777;
-/** PSN `count` packets behind the first of side a. */
+/** PSN `count` packets after the first of side a. */
 export const psnA = (count: number): number => (FIRST_PSN_A + count) & 0xff_ffff;

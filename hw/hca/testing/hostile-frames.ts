@@ -18,7 +18,7 @@ import {
 } from './hostile-packets.ts';
 import { gidOfNode, type RoceForm } from './roce-ends.ts';
 
-/** What an Ethernet port is aimed at by, beside what its packets are. */
+/** Targets of hostile frames on an Ethernet port, in addition to those of packets. */
 export interface FrameTargets extends Targets {
   readonly form: RoceForm;
   /** Its MAC, that of its MAC control, a group that it takes and one that it does not, as numbers. */

@@ -1,12 +1,12 @@
 /**
- * What a stranger at the other end of the cable may send of packets, from the BTH to the payload: bytes, right and wrong, of every service,
- * with headers that are drawn around what the receiver expects, and the reason for which the standard has them dropped, where it is a
- * question of headers alone. What stands around them is the link's: hostile-link-packets.ts, hostile-frames.ts. Shares no code with the
- * encoder but the CRCs. Sources: IBTA vol 1, 9.2 to 9.6, annex A14.
+ * Draws packets that a hostile peer may send, from the BTH to the payload: valid and invalid bytes of every service,
+ * with headers near those that the receiver expects. Each comes with the reason for which the standard drops it, if its
+ * headers alone decide that. The link's files add the headers around it: hostile-link-packets.ts, hostile-frames.ts.
+ * Shares no code with the encoder but the CRCs. Sources: IBTA vol 1, 9.2 to 9.6, annex A14.
  */
 import fc from 'fast-check';
 
-/** What a packet can be aimed at. All numbers are the receiver's. */
+/** Targets of a hostile packet. All numbers are the receiver's. */
 export interface Targets {
   readonly lid: number;
   readonly gid: Uint8Array;
@@ -74,14 +74,14 @@ export const packetDraws: fc.Arbitrary<PacketDraw> = fc.record({
   pad: fc.oneof({ arbitrary: fc.constant(0), weight: 4 }, fc.nat(3)),
   flags: words,
   word: words,
-  /** What is wrong with it; mostly nothing. */
+  /** Selects the packet's defect; mostly none. */
   wrong: fc.oneof({ arbitrary: fc.constant(0), weight: 6 }, fc.nat(15)),
   bit: words,
 });
 
 /**
- * The same with addresses of 64 bits, which are right, or differ from right ones in their upper bits alone. Draws of their own, behind the
- * others: a seed's packets stay as they are.
+ * The same packets with 64-bit addresses that are right, or differ from right ones in their upper bits only. These
+ * draws follow the others, so the packets of a seed stay the same.
  */
 export const highPacketDraws: fc.Arbitrary<PacketDraw> = fc
   .tuple(
@@ -245,7 +245,10 @@ export function transportOf(draw: PacketDraw, targets: Targets, payloadDwordsMax
   return { bytes, verdict: verdictOf(draw, opcode, ownBytes, targets), isForVictim };
 }
 
-/** What the headers alone condemn it for: IBTA vol 1, 9.6.1.1 (connections) and 9.6.1.2 to 9.8.3 (datagrams), in their order. */
+/**
+ * Returns the verdict by the headers alone: IBTA vol 1, 9.6.1.1 (connections) and 9.6.1.2 to 9.8.3 (datagrams), in
+ * their order.
+ */
 function verdictOf(
   draw: PacketDraw,
   opcode: number,

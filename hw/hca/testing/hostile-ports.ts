@@ -13,12 +13,14 @@ const GRH_BYTES = 40;
 const LONGEST_PAUSE_US = 900;
 
 export interface HostilePort<Draw> {
-  /** What the bench needs for such a port. */
+  /** Options of a bench with such a port. */
   readonly options: BenchOptions;
   packetOf(draw: Draw, targets: Targets, bench: DataPathBench): HostilePacket;
   /** Puts bytes on the cable as they are. False: it takes none now. */
   inject(packet: HostilePacket, bench: DataPathBench): boolean;
-  /** What is counted where packets come in, by the names that {@link HostilePacket.verdict} has. */
+  /**
+   * Drop counters of the port, by the names that {@link HostilePacket.verdict} uses.
+   */
   counts(bench: DataPathBench): Record<string, number>;
   /** Packets that have come back to the stranger. */
   answerCount(bench: DataPathBench): number;

@@ -27,7 +27,7 @@ import { Ring, steer } from './rings.ts';
 import { GID_INDEX, MAC_INDEX, macOfNode } from './roce-ends.ts';
 
 const QKEY = 0x1111_1111;
-/** QP number at the other end: there is none. */
+/** An unused QP number at the other end. */
 const STRANGER = 0x77_7777;
 const RECEIVES = 12;
 const RECEIVE_BYTES = 700;
@@ -104,7 +104,7 @@ export class HostileScene<Draw> {
   readonly #victims = new Map<number, Victim>();
   /** On a port of Ethernet: the QPN of its ring. */
   #ringQpn = -1;
-  /** What packets may change, with what it held. */
+  /** Regions that packets may change, with their initial contents. */
   readonly #open: readonly { readonly region: Region; readonly held: Uint8Array }[];
   /** Of these, such as lie above 2^52. */
   readonly #high: readonly Region[];
@@ -139,7 +139,7 @@ export class HostileScene<Draw> {
     for (const qpn of SPECIAL_QPNS) this.#makeSpecialQp(qpn);
     if (node.ethernet !== undefined) this.#makeRing();
     const gidPlace = node.ethernet === undefined ? 0 : GID_INDEX * 16;
-    // Behind all others, so that these are where they were.
+    // Made after all others, so that these keep their addresses.
     const high = this.#makeHighRegions();
     this.targets = {
       lid: node.address.lid,
@@ -229,7 +229,7 @@ export class HostileScene<Draw> {
     this.bench.checkBalances();
   }
 
-  /** What headers alone condemn is counted once for that, and nothing else is counted. */
+  /** Checks that a packet with a verdict by headers alone is counted once under that verdict and nowhere else. */
   #judge(draw: Draw, { verdict }: HostilePacket, before: Readonly<Record<string, number>>): void {
     if (verdict === undefined) return;
     const now = this.#counts();
@@ -339,7 +339,7 @@ export class HostileScene<Draw> {
     return { ...this.#node.dataPath.parts.violations.report(), ...this.#port.counts(this.bench) };
   }
 
-  /** What a packet may leave behind: counts of reasons and answers, and where queue pairs are. */
+  /** State that a packet may change: counts of reasons and answers, and the states of queue pairs. */
   #traces(): string {
     const { transport, pageFaults, qps, states } = this.#node.dataPath.parts;
     const pairs = [...this.#qpns, ...SPECIAL_QPNS, ...(this.#ringQpn === -1 ? [] : [this.#ringQpn])];

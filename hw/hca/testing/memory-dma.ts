@@ -64,7 +64,7 @@ interface Requester extends DmaRequester {
   readonly counters: { requests: number };
 }
 
-/** Reads and writes share one order, as posted writes and the reads behind them do. */
+/** Reads and writes share one order, as posted writes and later reads do on PCIe. */
 export class MemoryDma implements DmaReads, DmaWrites {
   /** Every write in the order in which it reached memory. */
   readonly writeLog: { requester: string; address: number; bytes: Uint8Array; cycle: Cycles }[] = [];

@@ -88,7 +88,7 @@ export const UDP_CHECKSUM_PLACE = 6;
 export const ownUdp = (data: Uint8Array): Uint8Array =>
   joined(Uint8Array.of(0x27, 0x10, 0x27, 0x11), u16(8 + data.length), u16(0), data);
 
-/** The packet in a frame to b, behind a customer's tag if there is one. */
+/** Puts the packet into a frame to b, after a customer tag if given. */
 export function ownFrame(packet: Uint8Array, isIpv4: boolean, tag?: number): Uint8Array {
   const type = isIpv4 ? 0x0800 : 0x86dd;
   if (tag === undefined) return frameOf(MAC_B, packet, undefined, type);

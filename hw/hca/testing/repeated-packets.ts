@@ -13,7 +13,10 @@ const responses: ReadonlySet<number> = new Set([
   Opcode.RC_ATOMIC_ACKNOWLEDGE,
 ]);
 
-/** What the packets of one direction were, in the order in which they came: their marks beside what a set of PSNs says. */
+/**
+ * Compares the retransmission marks of one direction's packets, in order of arrival, with repeats found by a set of
+ * PSNs.
+ */
 export function repeatsIn(
   packets: readonly Packet[],
   mtuBytes: number,

@@ -35,11 +35,11 @@ export interface LsoRequest {
   readonly isLong?: boolean;
 }
 
-/** What a WQE has in front of the headers, and the bytes of it within which those are not long. */
+/** Offset of the headers in an LSO WQE, and the size of the block in which they fit if not marked long. */
 const LSO_HEADERS_PLACE = 16 + lsoHeader.sizeBytes;
 const LINE_BYTES = 64;
 
-/** A ring that sends and receives, as a driver makes it: blocks of 64 bytes, and behind each WQE one that is none. */
+/** A ring that sends and receives, as a driver creates it: 64-byte blocks, with an invalid WQE after each WQE. */
 export class Ring {
   readonly qp: Qp;
   readonly cq: Cq;
@@ -142,7 +142,7 @@ export function steer({ ethernet }: DataPathNode, macs: readonly number[], qps: 
 const MAC_A = 0x0002_c900_0001;
 export const MAC_B = 0x0002_c900_0002;
 
-/** A frame with this payload behind its header. */
+/** A frame with this payload after its header. */
 export function frameOf(to: number, payload: Uint8Array, from = MAC_A, type = 0x88b5): Uint8Array {
   const frame = new Uint8Array(14 + payload.length);
   const view = new DataView(frame.buffer);

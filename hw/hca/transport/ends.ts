@@ -17,7 +17,7 @@ export interface OutboundEnd extends PacketSink {
   spaceFreed(): void;
 }
 
-/** What receives, as other blocks reach it: the receiver of packets, that of frames, or both as one. */
+/** The receiving block as other blocks use it: the receiver of packets, that of frames, or both combined. */
 export interface InboundEnd extends Wakeable {
   /** Room for a completion became free. */
   completionSpace(cycle: Cycles): void;

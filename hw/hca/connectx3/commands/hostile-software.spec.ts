@@ -48,7 +48,10 @@ const statuses: readonly number[] = Object.values(CommandStatus);
 /** Queues whose buffers are written in a moment; a machine whose tables a hostile driver can fill. */
 const small = { logMaxCqEntries: 10, logMaxEqEntries: 10 } as const;
 
-/** What a device does for a driver that comes up on it: every answer, every access, when, from the first register on. */
+/**
+ * Records every answer and every access of the device, with their times, while a driver initialises it from the first
+ * register on.
+ */
 function lifeOf(bench: ControlBench): unknown[] {
   bench.toggle = 1;
   bench.run();
@@ -414,8 +417,8 @@ function bringUp(bench: ControlBench): void {
 }
 
 /**
- * True when no access touched the pages behind the mailboxes, or those behind a donated chunk of ICM: no random number
- * names them, so an access there is one that ran over its end.
+ * True when no access touched the pages after the mailboxes or after a donated chunk of ICM. No random number names
+ * these pages, so an access there has overrun the end of a buffer.
  */
 function isWithin(bench: ControlBench): boolean {
   const guards = [bench.outBoxAddress + mailboxBytes];

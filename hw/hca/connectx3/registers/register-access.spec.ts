@@ -34,7 +34,7 @@ const registerOf = {
   'free-running clock, high dword first': 'clock',
 } as const;
 
-/** What software does to a register by its access column, and what it must find. */
+/** Accesses that software tries on a register, by its access column, with the expected results. */
 const trial: Readonly<Record<string, (bench: ControlBench, offset: number) => void>> = {
   'r/w, 32-bit accesses only': (bench, offset) => {
     bench.write32(offset, ALL_ONES);

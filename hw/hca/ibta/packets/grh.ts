@@ -1,7 +1,7 @@
 /**
- * Global route headers: built from an address path, and matched against the GIDs of the port. Bytes as on the wire; the
- * record of a packet holds them behind the payload (wire/packet.ts). Of an Ethernet port the same 40 bytes may be zeros and an IPv4
- * header, whose addresses stand for GIDs (IBTA vol 1, annex A17). Source: IBTA vol 1, 8.3.
+ * Global route headers: built from an address path, and matched against the GIDs of the port. The bytes are as on the
+ * wire; the record of a packet holds them after the payload (wire/packet.ts). On an Ethernet port the same 40 bytes may
+ * hold zeros and an IPv4 header, whose addresses represent GIDs (IBTA vol 1, annex A17). Source: IBTA vol 1, 8.3.
  */
 import { GRH_BYTES, isIpv4Route, lrh, NEXT_HEADER_BTH, VCRC_BYTES } from '../../../../wire/index.ts';
 import type { PortAddress } from './port-address.ts';
@@ -14,7 +14,7 @@ const DESTINATION_GID_PLACE = 24;
 /** The same of an IPv4 header that ends with the 40 bytes. */
 const SOURCE_IPV4_PLACE = 32;
 const DESTINATION_IPV4_PLACE = 36;
-/** What a packet has outside its GRH and the bytes that the GRH counts. */
+/** Bytes of a packet that the payload length of its GRH does not count. */
 export const UNCOUNTED_BYTES = lrh.sizeBytes + GRH_BYTES + VCRC_BYTES;
 
 /**

@@ -1,16 +1,17 @@
 /**
- * What the data path asks of its port: the addresses by which packets are ours, and the partitions they may belong to.
+ * Addresses of a port that the data path uses: those by which it recognises its own packets, and the partitions to
+ * which they may belong.
  */
 export interface PortAddress {
   /** Base LID as the subnet manager set it; 0 before. */
   readonly lid: number;
   /** LID mask control: the low bits of a LID that are ours whatever they say. */
   readonly lmc: number;
-  /** LID of the subnet manager that stands in the HCA itself; -1, which no packet has, where there is none. */
+  /** LID of the subnet manager embedded in the HCA; -1, which no packet carries, without one. */
   readonly embeddedManagerLid: number;
   /** Only an active port passes data packets on, also to itself. */
   readonly isActive: boolean;
-  /** The GID table: 16 bytes each, as in a GRH; all zero where there is none. */
+  /** The GID table: 16 bytes per entry, as in a GRH; unused entries are zero. */
   readonly gids: Uint8Array;
   readonly pkeys: Uint16Array;
   /** Of a port of Ethernet with RoCE: what else its packets' addresses are made of. Left out: packets are of InfiniBand. */
@@ -22,7 +23,7 @@ export interface PortAddress {
 
 /** Tables of an Ethernet port, as software writes them. */
 export interface RoceTables {
-  /** MACs as numbers of 48 bits, and VIDs; -1 where there is none. */
+  /** MACs as 48-bit numbers, and VLAN IDs; unused entries are -1. */
   readonly macs: Float64Array;
   readonly vlans: Int32Array;
   /** By GID: 1 where datagrams from it go by IP and UDP. */

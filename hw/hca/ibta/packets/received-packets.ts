@@ -42,7 +42,10 @@ export class ReceivedPackets {
   /** Place of its record in the buffer, and the cycle from which on it could be looked at. */
   offset = 0;
   arrivedCycle = 0;
-  /** What its headers say, and request-traits.ts of the opcode, which the receiver changes to that of RC for XRC. All are 32-bit integers. */
+  /**
+   * Fields of its headers, all 32-bit integers. `traits` are those of the opcode (request-traits.ts). The receiver
+   * replaces an XRC opcode by the RC one.
+   */
   opcode = 0;
   traits = 0;
   destinationQpn = 0;

@@ -1,6 +1,6 @@
 /**
- * What the opcode of a packet means: whether it is a request, and of a connection's request, which kind of message it belongs to
- * and what its place in it demands.
+ * Properties of a packet's opcode: whether it is a request and, for a request of a connection, the kind of message to
+ * which it belongs and the checks that its position in the message requires.
  */
 import {
   endsMessage,

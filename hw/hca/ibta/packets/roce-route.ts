@@ -1,6 +1,6 @@
 /**
- * What stands in front of the BTH of packets of an Ethernet port, as their records have it (wire/packet.ts): made from the path of a
- * connected QP, or from the address vector of a datagram.
+ * Headers that precede the BTH in packets of an Ethernet port, in the form of their records (wire/packet.ts). They are
+ * built from the path of a connected QP or from the address vector of a datagram.
  *
  *     network header   version 1: GRH; version 2: IPv6 header, or 20 zeros and an IPv4 header if the source GID is an IPv4 address
  *     route            destination MAC, source MAC by its index in the port's table, tag; of version 2 the UDP source port
@@ -35,7 +35,10 @@ const PRIORITY_SHIFT = 13;
 /** In place of a tag's control information. */
 export const NO_TAG = -1;
 
-/** What a route is made of: bytes in which a path or vector and a destination MAC lie, and what comes from elsewhere. */
+/**
+ * Inputs of a route: the bytes that hold a path or vector and the destination MAC, and the fields that come from
+ * elsewhere.
+ */
 export interface RoceRouteParts {
   readonly from: Uint8Array;
   readonly path: number;
@@ -108,7 +111,7 @@ export function buildRoute(parts: RoceRouteParts, into: Uint8Array, place: numbe
   route.udpSourcePort.set(view, place, udpSourcePort);
 }
 
-/** A GRH between IPv4 addresses becomes the IPv4 header, behind zeros. Both end with the same address. */
+/** Turns a GRH between IPv4 addresses into zeros and an IPv4 header. Both end with the destination address. */
 function turnIntoIpv4(into: Uint8Array, at: number): void {
   const view = viewOf(into);
   const source = view.getUint32(at + grh.fields.destinationGid.field.offset - 4);

@@ -5,10 +5,11 @@
  *                     ├─> choose (see below) ─> header words and payload ─┬─> wire port
  *   request packets  ─┘                                    to this very port:   └─> loopback
  *
- * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those behind it, but
- * not the other queue. While both have a packet that can be sent, `hca.responseBurstPackets` responses go, then one request:
- * with responses always first, a side that answers enough would never ask. Responses depend on nothing that requests hold: a
- * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
+ * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those after it, but not the
+ * other queue. While both have a packet that can be sent, `hca.responseBurstPackets` responses go, then one request: if
+ * responses always went first, a side with enough responses would never send a request. Responses depend on nothing
+ * that requests hold: a request is sent only when all of its payload is on chip, and yields to a response while the
+ * loopback has no room.
  */
 
 import { BlockCopier, type Cycles } from '../../../../base/index.ts';
@@ -497,7 +498,7 @@ export class Transmitter {
     words[word + WORD_LIDS] = (datagrams.sourceLid[record]! << 16) | datagrams.destinationLid[record]!;
   }
 
-  /** The network header, behind the payload. */
+  /** Writes the network header after the payload. */
   #fillNetworkHeader(packet: IbtaPacket, bytes: Uint8Array, offset: number): void {
     const opcode = packet.opcode | packet.pair.serviceBits;
     this.#networkHeaders.fill(packet, bytes, grhPlace(offset, bytesBeforeGrh(opcode, packet.payloadBytes)));
@@ -538,7 +539,7 @@ function isFit(packet: IbtaPacket): boolean {
   return isCurrent(packet) && packet.failure === 0;
 }
 
-/** The SRQ that an XRC request is for stands behind its payload. */
+/** Writes the target SRQ number of an XRC request after its payload. */
 function fillXrceth({ opcode, payloadBytes, request }: IbtaPacket, words: Int32Array, offset: number): void {
   words[xrcethWord(offset, operandBytes(opcode) + payloadBytes)] = request.remoteSrqn;
 }

@@ -48,7 +48,7 @@ interface Member {
   readonly hasOtherKey: boolean;
   readonly isDry: boolean;
   posted: number;
-  /** What it is to get, by sender. */
+  /** Datagrams that the member must receive, by sender. */
   readonly due: Map<number, Received[]>;
 }
 
@@ -69,7 +69,7 @@ function postReceives(member: Member, places: number): void {
   }
 }
 
-/** What has come, by sender. */
+/** Returns the datagrams that the member received, by sender. */
 function taken({ cq, region }: Member, addresses: readonly string[]): Map<number, Received[]> {
   const all = new Map<number, Received[]>();
   for (let one = cq.poll(); one !== undefined; one = cq.poll()) {
@@ -102,7 +102,7 @@ async function play(seed: number): Promise<void> {
     Array.from({ length: 2 + random.below(3) }, () => memberAt(node, random)),
   );
   await bench.run(5);
-  // What stands at the end of the 40 bytes in front of the payload: the group's GID or address.
+  // Each buffer's 40 bytes before the payload end with the group's GID or IPv4 address.
   const names = groups.map((gid) => hex(gid.subarray(roce === 'v2 over IPv4' ? 12 : 0)));
   for (let round = 0; round < roundCount; round++) {
     for (const member of members)

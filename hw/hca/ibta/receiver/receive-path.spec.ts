@@ -5,7 +5,7 @@ import { scene, syndromesOf } from '../../testing/scenario.ts';
 
 const hca = { receivePacketCycles: 12, receiveHeadCycles: 4, receiveBytesPerCycle: 16 };
 
-// 128 bits a cycle, behind 4 cycles of headers; a packet without payload, an ACK among them, takes the least.
+// 4 cycles of headers, then 128 bits per cycle; a packet without payload, such as an ACK, takes the minimum.
 it.each([
   [0, 12],
   [1, 12],

@@ -413,7 +413,10 @@ export class Receiver {
     return false;
   }
 
-  /** A datagram to the embedded subnet manager comes back as its answer: same packet, ends exchanged. False: there is none. */
+  /**
+   * Passes a datagram for the embedded subnet manager to it and turns the packet into its response, with the ends
+   * exchanged. Returns false if it does not answer.
+   */
   #askManager(): boolean {
     const packet = this.#packets;
     const { rxBytes, rxWords, offset, payloadBytes, lids } = packet;

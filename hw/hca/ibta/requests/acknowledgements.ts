@@ -1,19 +1,21 @@
 /**
- * The acknowledgement side of the requester: takes ACKs, NAKs, READ responses and atomic results, has the send work
- * requests complete that they are for, and sends the requester back when packets have to be repeated.
+ * The acknowledgement side of the requester: it receives ACKs, NAKs, READ responses and atomic results, completes the
+ * send work requests to which they belong, and rewinds the requester when packets must be retransmitted.
  *
- * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN completes all before it, but
- * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.8.3).
+ * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN
+ * completes all before it, but never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1,
+ * 9.7.6, 10.8.3).
  *
- * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the missing response
- * is asked for again, once, at the cost of one retry. What else comes of the old series is dropped; when the response to the
- * repeated request is lost as well, the ACK timeout asks for it.
+ * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the
+ * missing response is requested again, once, at the cost of one retry. Further responses of the old series are dropped;
+ * if the response to the repeated request is lost as well, the ACK timeout requests it again.
  *
- * So it is where a later request is refused, be it by an RNR NAK: the answer that is missing is asked for at once, what was refused comes
- * again behind it, and is refused again if it still has to be. Neither the delay that the RNR NAK names nor an RNR retry is taken for it; Linux'
- * requesters do the same (drivers/infiniband/hw/hfi1/rc.c, do_rc_ack; drivers/infiniband/sw/rxe/rxe_comp.c, check_psn). Operations over
- * on-demand pages owe much to it: an answer to a READ or atomic that finds no page at the requester is dropped and asked for as soon as the
- * page is there, and a later request that was answered RNR NAK meanwhile, for a page at the responder, goes with it.
+ * The same holds when a later request is refused, even by an RNR NAK: the missing response is requested at once, the
+ * refused request is retransmitted after it, and is refused again if the cause persists. Neither the delay of the RNR
+ * NAK nor an RNR retry is spent on it; Linux' requesters do the same (drivers/infiniband/hw/hfi1/rc.c, do_rc_ack;
+ * drivers/infiniband/sw/rxe/rxe_comp.c, check_psn). On-demand paging relies on this: a response to a READ or atomic
+ * that finds no page at the requester is dropped and requested again as soon as the page is present. A later request
+ * that meanwhile got an RNR NAK, for a page at the responder, is retransmitted with it.
  */
 
 import { CqeSyndrome, QpState, WqeOpcode } from '../../../../abi/index.ts';
@@ -152,7 +154,8 @@ export class Acknowledgements {
     }
     // A NAK acknowledges everything before the PSN it names.
     if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    // Behind a response that is missing: the request that it refuses, or puts off, is sent again with that one's (see above).
+    // A NAK or RNR NAK after a missing response: the request that it refuses is retransmitted with the request of that
+    // response (see above).
     const head = pair.recordHead;
     const isBehind = head.isReadOrAtomic === 1 && head.packetCount > 0 && this.#isAfter(psn, head);
     const isOver = head === noRecord || pair.state === ERR || isBehind;
@@ -217,7 +220,7 @@ export class Acknowledgements {
       request.opcode === WqeOpcode.RDMA_READ
         ? request.responsesReceived
         : Math.max(0, psnDistance(psn, this.#states.firstPsnOf(request)));
-    // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
+    // The next WQE may wait for the very response that is requested again, so it is checked again afterwards.
     const reason = pair.parkedFor;
     if (reason !== PARKED_RETRY_DELAY && reason !== PARKED_PAGE_FAULT)
       this.#scheduler.unpark(pair, cycle + 1);
@@ -245,7 +248,7 @@ export class Acknowledgements {
         continue;
       }
       if (psnDistance(this.#states.lastPsnOf(head), psn) > 0) break;
-      // What came later was answered: the response of this one is lost.
+      // A later packet was acknowledged: the response of this request is lost.
       isMissing = head.isReadOrAtomic === 1;
       if (isMissing) break;
       if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);

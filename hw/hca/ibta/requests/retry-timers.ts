@@ -1,12 +1,12 @@
 /**
  * Transport timers of the send side: the local ACK timeout and the RNR wait (IBTA vol 1, 9.7.6.1.3, 9.7.5.2.8).
  *
- * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it checks
- * the last progress and, if that is younger than the timeout, is set again for the rest. So an idle QP has no timer,
- * and a busy one an event per timeout.
+ * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it checks the
+ * last progress and, if that is younger than the timeout, is set again for the rest. So an idle QP has no timer, and a
+ * busy one an event per timeout.
  *
- * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
- * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
+ * The event queue may run a timer before or after the clock edge of the same instant, so a timer changes nothing
+ * itself. The next edge checks whether it still applies, QP by QP, the ACK timer of each before its RNR wait.
  */
 import { type Cycles, type Picoseconds, psPerNs } from '../../../../base/index.ts';
 import { type BlockState, type ClockDomain, Fifo, type LogicalProcess } from '../../../../sim/index.ts';

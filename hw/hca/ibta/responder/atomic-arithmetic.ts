@@ -1,11 +1,11 @@
 /**
- * What atomics make of 64 bits, as low and high words:
+ * The 64-bit arithmetic of atomics, on low and high words:
  *
  *   add    fields of any lengths, each by itself: a set boundary bit is the highest of its field, and nothing is carried beyond it
  *   swap   the bits of one mask are compared, and if all are equal those of another are replaced
  *
- * Without boundaries all 64 bits are one field; with masks of ones all bits are compared and replaced: the atomics of the standard.
- * Source: MLNX_OFED, enhanced atomic operations; Linux, include/rdma/ib_verbs.h (ib_atomic_wr).
+ * Without boundaries all 64 bits are one field; with masks of ones all bits are compared and replaced: the atomics of
+ * the standard. Source: MLNX_OFED, enhanced atomic operations; Linux, include/rdma/ib_verbs.h (ib_atomic_wr).
  */
 export class AtomicValue {
   /** As unsigned numbers. */

@@ -15,7 +15,7 @@ import type { HcaConfig } from '../../parameters.ts';
 import { AtomicValue } from './atomic-arithmetic.ts';
 
 export const ATOMIC_BYTES = 8;
-/** Bytes of the HCA's memory: the old value, and the new one behind it. */
+/** Bytes of the HCA's memory for the old value, followed by the new one. */
 const ATOMIC_SRAM_BYTES = 64;
 
 /** The mask of all bits of a word. */

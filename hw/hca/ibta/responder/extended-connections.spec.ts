@@ -250,7 +250,7 @@ describe('an XRC connection', () => {
     inject(Opcode.XRC_SEND_LAST, psnA(1));
     await bench.until(() => target.state === QpState.ERR, 50);
     await bench.run(20);
-    // What had been taken was the old queue's: it is neither completed nor flushed.
+    // The receive WQE in use belonged to the old queue: it is neither completed nor flushed.
     expect(first.cq.drain()).toEqual([]);
   });
 

@@ -93,7 +93,7 @@ export class RequestChecks {
     this.#responses = responses;
   }
 
-  /** What becomes of the request. */
+  /** Decides whether the request is executed, is a duplicate, or is dropped. */
   check(cycle: Cycles): CheckAnswer {
     const { pair, state, psn, kind } = this.#request;
     const distance = psnDistance(psn, state.expectedPsn);
@@ -244,7 +244,7 @@ export class RequestChecks {
       return WAIT;
     }
     if (found < BAD_KEY) {
-      // What is written is counted where it is written.
+      // WRITEs count their translations when they place payload.
       if (right !== RIGHT_REMOTE_WRITE) this.#translation.used();
       return DONE;
     }

@@ -1,9 +1,9 @@
 /**
- * What each QP has accepted and not answered: READs and atomics in their order, as many as the responder's resources, and
- * one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire. The entries of all
- * QPs come from one pool, which grows with what is outstanding: a QP without a READ takes none.
+ * Requests that each QP has accepted and not answered: READs and atomics in order, up to its responder resources, and
+ * one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire. The entries of
+ * all QPs come from one pool, which grows with what is outstanding: a QP without a READ takes none.
  *
- * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
+ * A ring, linked through the rows, holds each QP that has something to answer once.
  */
 import type { Cycles, Wide } from '../../../../base/index.ts';
 import { PSN_MASK, psnDistance } from '../../../../wire/index.ts';
@@ -38,7 +38,7 @@ export class PendingResponses {
   newCount = 0;
   /** Waits for a page that the oldest answer needs. */
   isPaused = 0;
-  /** Stands in the ring of QPs, and what stands behind it there. */
+  /** 1 while the QP is in the ring; `next` is the QP after it there. */
   isInRing = 0;
   next: PendingResponses | undefined;
   hasAck = 0;
@@ -105,7 +105,7 @@ export class ResponderResources {
     while (this.rows.length < slotCount) this.rows.push(nothingPending);
   }
 
-  /** What a QP owes, made when it first owes something: most QPs of many only ask. */
+  /** Returns the row of a QP, creating it when it first owes a response: most QPs of many only send requests. */
   of(qp: QpSlot): PendingResponses {
     const pending = this.rows[qp]!;
     return pending === nothingPending ? this.#make(qp) : pending;
@@ -163,11 +163,11 @@ export class ResponderResources {
   }
 
   /**
-   * The same for a request that was repeated: before those that came after it when it was new, since its answer has to come
-   * before theirs; but not before the oldest one while that is being worked on. A READ behind it is answered from its
-   * beginning: who asks for the earlier answer again drops what has been sent of the later one, and asks for it again, too.
-   * Those behind it are held until `heldCycle`: between them and this one may be others that are about to be asked for again, and
-   * without their answers theirs are of no use.
+   * Inserts a repeated request before those that arrived after it when it was new, because its response must precede
+   * theirs; but not before the oldest request while that is being answered. A READ after it is answered from its
+   * beginning, because a requester that requests the earlier response again drops the later one and requests that
+   * again, too. Requests after it are held until `heldCycle`: others before them may be repeated as well, and without
+   * those responses theirs are useless.
    */
   insert(
     qp: QpSlot,
@@ -199,7 +199,7 @@ export class ResponderResources {
     return entry;
   }
 
-  /** Entry of the READ or atomic that is still to be answered with the packet of this PSN, -1 when there is none. */
+  /** Returns the entry of the READ or atomic whose response to this PSN is still owed; -1 if no such entry exists. */
   find(qp: QpSlot, psn: number): number {
     const { head, count, pair } = this.rows[qp]!;
     let entry = head;
@@ -278,8 +278,9 @@ export class ResponderResources {
   }
 
   /**
-   * What `entry` says of the messages that are complete: those up to itself, if it is new; else as many as before what stands behind it,
-   * where a READ has counted since it was accepted. `msn` and `takenCounter` are those of all that the QP has accepted.
+   * Sets the MSN and the count of receives that the response of `entry` reports. A new entry reports all messages up to
+   * its own; an inserted one reports those before the next entry, in which a READ is counted since it was accepted.
+   * `msn` and `takenCounter` cover everything that the QP has accepted.
    */
   countMessages(entry: number, msn: number, takenCounter: number): void {
     const next = this.#next[entry]!;

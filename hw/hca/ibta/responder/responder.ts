@@ -274,7 +274,10 @@ export class Responder {
     return this.#translation.translate(key, pd, address, top, left, RIGHT_REMOTE_WRITE, pair);
   }
 
-  /** What the packet has written so far is written again when it comes again. */
+  /**
+   * Refuses the WRITE. After a page fault, bytes that the packet has already placed are written again when it is
+   * retransmitted.
+   */
   #refuseWrite(found: number, cycle: Cycles): void {
     const { pair, placed } = this.#request;
     const { writeKey: key, writeAddress: address, writeAddressTop: addressTop } = pair;

@@ -143,14 +143,17 @@ describe('the response engine', () => {
     expect(local.read(0, 16_000)).toEqual(remote.read(0, 16_000));
     const psns = bench.a.port.packets.map(({ psn }) => psn);
     const restart = psns.lastIndexOf(psnA(2));
-    // What comes before the restart is the first answer's beginning, what comes from it on the rest of the READ, once.
+    // Packets before the restart begin the first answer; those from it on are the rest of the READ, once.
     expect(psns.slice(0, restart)).toEqual(Array.from({ length: restart }, (_, index) => psnA(index)));
     expect(psns.slice(restart)).toEqual(Array.from({ length: 14 }, (_, index) => psnA(2 + index)));
     expect(restart).toBeGreaterThan(psns.indexOf(psnA(2)));
     expect(restart).toBeLessThan(16);
   });
 
-  /** Who asks for an answer again drops all behind it: what comes after it begins anew, or it would tell of another loss (9.7.5.1). */
+  /**
+   * A requester that requests a response again drops all later ones, so these restart from their beginning; otherwise
+   * they would signal another loss (9.7.5.1).
+   */
   it('IBTA 9.7.5.1.4: answers a READ from its beginning behind an atomic that is repeated while it is answered', async () => {
     const { bench, a, b, aCq, local, remote, target } = await scene({ hca: { responseBufferPackets: 2 } });
     const word = { ...target, address: target.address + 16_000 };
@@ -206,7 +209,10 @@ describe('the response engine', () => {
     expect(psns).toEqual([0, 1, 2, 3, 0, 1, 2, 3].map(psnA));
   });
 
-  /** The answer to what was lost has to come before those behind it, which are dropped while it is missing (IBTA vol 1, 9.7.5.1). */
+  /**
+   * The response to the lost request has to precede the later ones, which are dropped while it is missing (IBTA vol 1,
+   * 9.7.5.1).
+   */
   it.each([1, 3, 5, 8, 20])(
     'IBTA 9.7.5.1: answers repeated requests in the order of their PSNs: response %i of many is lost',
     async (lost) => {
@@ -246,7 +252,10 @@ describe('the response engine', () => {
     await checkBystanders();
   });
 
-  /** The NAK stands in place of the response that cannot be, with its PSN; what would have come behind it does not leave. */
+  /**
+   * The NAK takes the place and the PSN of the response that cannot be sent; later packets of the response do not
+   * leave.
+   */
   it('IBTA 9.7.5.2: answers a READ whose memory does not answer with a NAK in place of that response, and fails the QP', async () => {
     const { bench, a, b, aCq, local, target, checkBystanders } = await scene();
     const lost = new Region(bench.b, 12_288);

@@ -334,7 +334,7 @@ export class ResponseEngine implements ResponseSide {
     return entry;
   }
 
-  /** What its answer says of messages and credits: C9-148. */
+  /** Sets the MSN and the credits that the response of `entry` reports (C9-148). */
   #countMessages(pair: QueuePair, entry: number): void {
     this.#resources.countMessages(
       entry,
@@ -343,7 +343,9 @@ export class ResponseEngine implements ResponseSide {
     );
   }
 
-  /** A repeated request takes its place; what had been begun of a READ's packet behind it is abandoned. */
+  /**
+   * Inserts a repeated request at its place and abandons a READ response packet after it that is under construction.
+   */
   #insert(pending: PendingResponses, kind: number, psn: number, cycle: Cycles): number {
     const isOldestKept = this.#active === pending && this.#atomics.isBusy;
     const { slot } = pending.pair;
@@ -471,8 +473,8 @@ export class ResponseEngine implements ResponseSide {
   }
 
   /**
-   * The answer just made acknowledges all before it: an ACK of an earlier request would be behind it (9.7.5.1). So would a NAK of the
-   * request just answered, which came again and was accepted before its NAK had left.
+   * Drops a pending acknowledgement that the response just made covers: an ACK of an earlier request would follow it
+   * (9.7.5.1). So would a NAK of the request just answered, which was repeated and accepted before its NAK had left.
    */
   #coalesce(pending: PendingResponses): void {
     const { hasAck, ackSyndrome, ackPsn } = pending;
@@ -521,7 +523,7 @@ export class ResponseEngine implements ResponseSide {
     this.#failAt(pair, psn, cycle);
   }
 
-  /** What is dropped is never complete. */
+  /** Drops the QP's pending responses, which never complete, and refuses the request with a NAK of this PSN. */
   #failAt(pair: QueuePair, psn: number, cycle: Cycles): void {
     const { slot, state } = pair;
     this.#states.rows[slot]!.msn = this.#resources.msnWithoutAtomics(slot);

@@ -1,16 +1,17 @@
 /**
- * Between the two ends of the data path of packets and the Ethernet port: the packet port of a port of Ethernet with RoCE. Neither of
- * the ends, nor what stands behind them, sees a frame.
+ * The packet port of an Ethernet port with RoCE. It connects the packet transmitter and receiver with the Ethernet
+ * port; neither of them, nor any block beyond them, sees a frame.
  *
  *   transmitter ──record──> frame ──┐                   ┌── RoCE? ──> MAC, ICRC ──record──> receiver
  *                                   ├─> wire port ══════┤
  *   frame transmitter ──────frame───┘                   └── others ─────────frame─────────> frame receiver
  *
  * Promises:
- * - While both transmitters have something, they send in turns.
- * - A received packet keeps the slot that its frame has in the wire port until it is consumed. With all slots taken the wire port drops
- *   what comes, as Ethernet does; a reliable connection sends it again.
- * - What is for another MAC, damaged or no packet is dropped, and counted with the frames that are.
+ * - While both transmitters have something to send, they alternate.
+ * - A received packet keeps the slot that its frame has in the wire port until it is consumed. While all slots are in
+ *   use the wire port drops arriving frames, as Ethernet does; a reliable connection retransmits them.
+ * - Frames for another MAC, damaged packets and malformed packets are dropped and counted with the other dropped
+ *   frames.
  *
  * Sources: IBTA vol 1, annexes A16 and A17; interface sheet 7.5.
  */
@@ -42,7 +43,7 @@ import type { EthernetAttachment, FrameDropReason } from '../../port/index.ts';
 import type { FlowCounters, ViolationCounters } from '../../statistics/index.ts';
 import type { PacketPort, PortAddress } from '../packets/index.ts';
 
-/** Header, the longest payload, and what lies behind it: XRCETH, GRH and route. */
+/** Header, the longest payload, and the XRCETH, GRH and route that follow it. */
 const RECORD_BYTES = 64 + 4096 + 128;
 /** Longest frame of a packet: with that payload and all headers. */
 const FRAME_BYTES_MAX = RECORD_BYTES + 64;
@@ -51,7 +52,7 @@ export interface RoceLinkPorts {
   readonly receiver: {
     /** A packet has come whole: its buffer must be given back ({@link RoceLink.consume}). */
     packetArrived(offset: number, payloadBytes: number): void;
-    /** Number of the QP behind QPN 0 or 1; -1 when there is none. */
+    /** Number of the QP that serves QPN 0 or 1; -1 if the port has none. */
     specialQpn(qpn: number): number;
   };
   readonly frameReceiver: {
@@ -284,7 +285,9 @@ export class RoceLink implements PacketPort {
     port.consume(slot);
   }
 
-  /** What is for no QP, or for a group, is the sink's. */
+  /**
+   * Counts a received packet for its QP's flow counter; packets for no QP or for a group count for the sink counter.
+   */
   #countFlow(counters: FlowCounters, offset: number, frameBytes: number): void {
     const qpn = this.#in.words[(offset >> 2) + WORD_DESTINATION_QPN]!;
     const number = qpn > generalServicesQpn ? qpn : this.#ports.receiver.specialQpn(qpn);

@@ -191,7 +191,7 @@ describe.each(forms)('RoCE %s', (roce) => {
     await bench.until(() => aCq.takenCount() === 1, 1000);
     expect([fired, transmitted.lostFrames]).toEqual([1, 1]);
     const psns = frames.map((frame) => packetOf(frame).bth.psn);
-    // What was lost is sent again.
+    // The lost packet is retransmitted.
     const [lost] = psns.filter((psn, at) => psns.indexOf(psn) !== at);
     // PSNs are counted from the first packet with that opcode, which is the second.
     expect((lost! - psns[0]!) & 0xff_ffff).toBe(3);

@@ -40,7 +40,7 @@ export class PlacementJob {
   /** Cycle from which on it can be worked on. */
   arrivedCycle = 0;
   readonly request = new ReadRequest();
-  /** What TCP calls the memory of the payload; NOT_HELD: it needs none. */
+  /** TCP's handle for the memory of the payload; NOT_HELD if it needs none. */
   held = NOT_HELD;
   /** Bytes of {@link PlacementQueue}'s memory, those skipped at its end among them. */
   copiedBytes = 0;

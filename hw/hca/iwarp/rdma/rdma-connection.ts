@@ -42,7 +42,7 @@ const ANY_BYTES = Number.MAX_SAFE_INTEGER;
 /** STag of a ready-to-receive message, which a receiver does not check. */
 const READY_TAG = 1;
 
-/** What the context of the QP says of its stream: see abi/tcp-connection.ts. */
+/** Fields of the QP's context that describe its stream: see abi/tcp-connection.ts. */
 export interface StreamTraits {
   readonly connection: number;
   readonly isInitiator: boolean;

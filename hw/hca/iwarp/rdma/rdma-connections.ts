@@ -19,7 +19,7 @@ export interface RdmaConnectionPorts {
   readonly streams: TcpStreams;
   readonly scheduler: SendScheduler;
   readonly ends: { endDue(connection: RdmaConnection): void };
-  /** What a stream may send again, or at last. */
+  /** Blocks to notify when a stream may send, for the first time or again. */
   readonly transmitter: { messageDue(connection: RdmaConnection, cycle: Cycles): void };
   readonly responder: { unblocked(connection: RdmaConnection, cycle: Cycles): void };
   readonly errors: { communicationEstablished(qp: QpSlot, cycle: Cycles): void };
@@ -152,7 +152,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
     this.sendingBegins(connection, cycle);
   }
 
-  /** What waited for the stream goes on. */
+  /** Resumes work that waited for the stream. */
   sendingBegins(connection: RdmaConnection, cycle: Cycles): void {
     this.#unpark(connection.pair, PARKED_TRANSPORT_WINDOW, cycle);
     this.#ports.responder.unblocked(connection, cycle);

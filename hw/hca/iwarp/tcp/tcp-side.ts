@@ -30,7 +30,7 @@ export const tcpSide = (site: TcpSideSite) => ({
   },
   accountsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => [tcpEngine.account, tcpTransmitter.account],
   streamsOf: ({ tcpStreams }: TcpBlocks): TcpStreams => tcpStreams,
-  /** What takes frames from the port, and what waits for room in it. */
+  /** The block that receives frames from the port, and the block that waits for room in it. */
   portEndsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => ({ frameSink: tcpEngine, link: tcpTransmitter }),
   /** The wires of the engine, in addition to those of the RDMA side. */
   wires<Rdma extends object>(

@@ -174,7 +174,7 @@ export class FakeStreams implements TcpStreams {
     const at = place * PLACE_BYTES;
     this.#receiveMemory.set(bytes, at);
     stream.reader.take(this.#receiveMemory, at, at + bytes.length);
-    // What is not held may be overwritten at once.
+    // Payload that is not held may be overwritten at once.
     if (this.held[place] === 0) this.#receiveMemory.fill(0xee, at, at + bytes.length);
     return true;
   }

@@ -41,7 +41,7 @@ const fakeCarrier = (iwarp: Partial<IwarpConfig>): Carrier<IwarpParts, Blocks> =
     port.connect({ receiver: { packetArrived: () => undefined }, sender: rdmaTransmitter }),
 });
 
-/** What both ends of a pair agreed. */
+/** Parameters on which both ends of a pair agreed. */
 export interface Agreement {
   readonly hasCrc: boolean;
   /** Markers in both directions. */

@@ -48,7 +48,10 @@ const sramBytes = 4 << 20;
 const psPerUs = 1_000_000;
 const connectionsMax = 64;
 
-/** What a cable does to a frame. A late one follows the next frame of its direction; of a damaged one a bit of its last byte is wrong. */
+/**
+ * The cable's treatment of a frame. A late frame follows the next one of its direction; a damaged one has one wrong bit
+ * in its last byte.
+ */
 export type Fate = 'lost' | 'doubled' | 'damaged' | 'late' | 'carried';
 
 export interface TcpBenchOptions {
