@@ -30,11 +30,11 @@ export const DROPPED = 5;
 export const NONE_POSTED = 6;
 export const UNREADABLE = 7;
 
-/** Of a stage that uses memory. */
+/** Results of a stage that uses memory. */
 export type MemoryAnswer = typeof DONE | typeof WAIT | typeof ABSENT | typeof REFUSED;
-/** Of a step of a request, for which what is refused has been refused to the requester too. */
+/** Results of a step of a request. REFUSED means that the requester has received the refusal, too. */
 export type StepAnswer = typeof DONE | typeof WAIT | typeof REFUSED;
-/** Of the checks of a request. */
+/** Results of the checks of a request. */
 export type CheckAnswer = typeof EXECUTE | typeof DUPLICATE | typeof DROPPED;
-/** Of the taking of a receive WQE. */
+/** Results of taking a receive WQE. */
 export type ReceiveAnswer = typeof DONE | typeof WAIT | typeof NONE_POSTED | typeof UNREADABLE;

@@ -38,7 +38,7 @@ export interface ControlSidePorts {
   readonly posters: readonly EventPoster[];
 }
 
-/** For the translation entry of an EQ's page, aligned. */
+/** Room for the translation entry of an EQ's page, aligned. */
 const TRANSLATION_ROOM_BYTES = 64;
 
 export class ControlSide {

@@ -24,7 +24,7 @@ import { localInvalidate } from './testing/key-verbs.ts';
 import { mixedTraffic, runMixedTraffic } from './testing/mixed-traffic.ts';
 import { scene, syndromesOf } from './testing/scenario.ts';
 
-/** Of the engines and of the transport. */
+/** Lists the wires of the engines and of the transport. */
 const wiresOf = (carries: Carried) =>
   listWires((b: Parameters<typeof dataPathWires>[0] & IbtaBlocks) => ({
     ...dataPathWires(b, ibtaRoles(b), carries),
@@ -83,7 +83,7 @@ describe('the diagrams of README.md', () => {
 });
 
 describe('the wires of the data path of an Ethernet port', () => {
-  /** By others than the blocks of RoCE, which are off. */
+  /** Lists callers other than the blocks of RoCE, which are off. */
   const calledBy = (name: string, table: typeof wires): string[] =>
     table
       .filter(({ to, block }) => to === name && !['roceLink', 'outbound', 'inbound'].includes(block))

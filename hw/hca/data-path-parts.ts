@@ -132,7 +132,7 @@ function makeEngineParts(site: Site) {
     sram: sram.bytes,
     sramView,
     allocateSram: (lengthBytes: number): number => sram.allocate(lengthBytes),
-    /** Of the two receivers where the port carries both. */
+    /** Arbitration between the two receivers if the port carries both packets and frames. */
     receiveTurns: site.carries === 'both' ? new ReceiveTurns() : undefined,
     ...tables,
     ...translation,

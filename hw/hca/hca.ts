@@ -88,9 +88,9 @@ export interface HcaSetup extends SlotSetup {
   readonly control: ControlConfig;
   readonly capabilities: CapabilityConfig;
   readonly wire: WireConfig;
-  /** Of the cable where ports are of Ethernet (`capabilities.linkLayer`); left out: the defaults. */
+  /** Configuration of the cable if ports are of Ethernet (`capabilities.linkLayer`); defaults if omitted. */
   readonly ethernet?: EthernetConfig | undefined;
-  /** Of the card's TCP where connections are of iWARP (`capabilities.transport`); left out: the defaults. */
+  /** Configuration of the card's TCP if connections are of iWARP (`capabilities.transport`); defaults if omitted. */
   readonly iwarp?: IwarpConfig | undefined;
   /** Seed of what may happen to frames; left out: 1. */
   readonly seed?: number | undefined;
@@ -193,7 +193,7 @@ export class Hca implements BarTarget {
   readonly eqcCache: ContextCache<ContextUser<'eqc'>>;
   /** On request: which operation each TLP is due to. */
   readonly costs: CostAttribution | undefined;
-  /** For the root complex of a host in the same thread. */
+  /** The device's interface to the root complex of a host in the same thread. */
   readonly shared: SharedDevice;
   /** Blocks of {@link hcaWires}. */
   readonly parts: HcaParts;

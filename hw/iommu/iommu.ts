@@ -46,7 +46,7 @@ export class Iommu implements HostMemory {
     return { ...walker.inspect(), ...faultLog.inspect(), iotlb: iotlb.inspect() };
   }
 
-  /** As after power-on: no page table, no translation, no fault. */
+  /** Restores the state after power-on: no page table, no translation, no fault. */
   reset(): void {
     const { walker, iotlb, faultLog, watches } = this.blocks;
     walker.reset();

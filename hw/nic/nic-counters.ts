@@ -28,7 +28,7 @@ export class NicCounters {
   /** Reception was off. */
   disabledDrops = 0;
   receiveDescriptors = 0;
-  /** In host memory, their last descriptor written back. */
+  /** Frames in host memory whose last descriptor was written back, and their bytes. */
   delivered = 0;
   deliveredBytes = 0;
   /** Those of them whose tag was removed: the tag's bytes are not counted. */

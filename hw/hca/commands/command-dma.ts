@@ -50,7 +50,7 @@ export class CommandDma {
   /** Operations of an older epoch were cancelled. */
   #generation = 0;
   #isReading = false;
-  /** Where a fill or write stands: next address, bytes to issue, source and writes under way. */
+  /** Progress of a fill or write: next address, bytes to issue, offset of the source, and writes under way. */
   #address: Wide = 0;
   #remainingBytes = 0;
   #sourceOffset = 0;

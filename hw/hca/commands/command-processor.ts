@@ -64,7 +64,7 @@ export const GO_ON = -1;
 /** The command is forgotten: software gets no answer to it. */
 export const NEVER_END = -2;
 
-/** Where the completions of commands by event go. */
+/** Destination of the completions of commands that complete by event. */
 interface CommandEvents {
   canPost(): boolean;
   postCommand(token: number, status: number, high: number, low: number, cycle: Cycles): void;
@@ -94,7 +94,9 @@ export class CommandProcessor {
   readonly completedByOpcode = new Map<number, number>();
   /** Cycles from latching to completing those, by opcode. */
   readonly takenCyclesByOpcode = new Map<number, number>();
-  /** Of these, those that the device does not have, by {@link operationOf}: at most 2^16. */
+  /**
+   * Commands that the device does not implement, counted by {@link operationOf}: at most 2^16 keys.
+   */
   readonly badOperations = new Map<number, number>();
   /** Faults to inject; undefined is none. */
   faults: CommandFaults | undefined;

@@ -427,7 +427,7 @@ export class CompletionWriter {
   }
 }
 
-/** Of a send it is the request that the CQE names. */
+/** Returns the owner that pays for the CQE; for a send it is the request that the CQE names. */
 function ownerOf(costs: CostAttribution, { isSend, qpn, wqeCounter, owner }: PostedCompletion): number {
   return isSend ? costs.requestOwner(qpn, wqeCounter) : owner;
 }

@@ -64,7 +64,7 @@ describe('arming', () => {
         queue.armState = 0;
         a.send(write(given));
         await bench.run(10);
-        // Of those that ask for it the CQE is none: what was solicited has been taken long ago.
+        // An arm for solicited events does not fire for this CQE: the solicited ones were consumed long ago.
         aCq.arm(command, sequence, UAR, polled);
         await bench.run(1);
         expect(bench.a.events.lines).toEqual(command === NEXT ? [event(aCq)] : []);
@@ -79,7 +79,7 @@ describe('arming', () => {
     a.send(write(given));
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq)]);
-    // As perftest does: take the event, arm with the old consumer counter, then poll.
+    // perftest does the same: it takes the event, arms with the old consumer counter, then polls.
     aCq.arm(NEXT, 2, UAR, 0);
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq)]);
@@ -221,7 +221,7 @@ describe('arming', () => {
     const qps = cqs.map((cq) => new Qp(bench.a, { sendCq: cq }));
     for (const qp of qps) qp.connect(0, 0, 0);
     await bench.run(5);
-    // As the link delivers them: at any time, for the edge that comes next.
+    // The link delivers doorbells at any time; they take effect at the next edge.
     const arrival = lp.queue.addHandler((index, sequenceNumber) => {
       const { cqn, consumer } = cqs[index]!;
       const bytes = cqArm.encode({ sequenceNumber, command: NEXT, cqn, consumerCounter: consumer });

@@ -15,7 +15,7 @@ import type { PostedCompletion } from './posted-completion.ts';
 const FIFO_DEPTH = 16;
 const SLOTS = 32;
 const NO_RECORD = -1;
-/** In place of a send record: the CQE that ends a CQ's old buffer. */
+/** Stands for a send record in the CQE that ends a CQ's old buffer. */
 export const RESIZE_RECORD = -2;
 /** The completion writer, which is notified of what happens to CQEs, and woken when there is room for one again. */
 export interface CqeWriter extends Wakeable {

@@ -65,7 +65,7 @@ interface Parts {
 
 /** Parts of the device that {@link DatagramDecoder} uses. */
 export interface DatagramDecoderSetup {
-  /** Of each port. */
+  /** The addresses of each port. */
   readonly addresses: readonly PortAddress[];
   readonly qps: QpTable;
   readonly sram: Uint8Array;

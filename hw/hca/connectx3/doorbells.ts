@@ -262,7 +262,7 @@ export class Doorbells implements DoorbellBlock {
       this.#keep(pair, pair.wqeLine, counter, base, cycle);
       return;
     }
-    // Of an Ethernet ring the WQE may take several blocks: it is read from memory, as after a doorbell.
+    // A WQE of an Ethernet ring may take several blocks: it is read from memory, as after a doorbell.
     const isRing = pair?.opcodeBase === ETHERNET_OPCODE_BASE;
     const isNext = !isRing && pair?.uarPage === page && pair.state === RTS && pair.sqCounter === counter;
     if (!isNext || pair.isFetching === 1 || pair.wqeLine.validCount > 0) {

@@ -28,7 +28,7 @@ export const icmTableNames = [
 ] as const;
 export type IcmTable = (typeof icmTableNames)[number];
 
-/** Where INIT_HCA put a table. */
+/** Position of a table as INIT_HCA set it. */
 export interface IcmTablePlace {
   readonly base: number;
   readonly entryBytes: number;
@@ -60,7 +60,7 @@ export class IcmMap implements ContextMemory {
     for (const name of icmTableNames) this.#places.set(name, places[name]);
   }
 
-  /** Where a table lies, once INIT_HCA has said so. */
+  /** Returns the position of a table; undefined before INIT_HCA sets it. */
   placeOf(table: IcmTable): IcmTablePlace | undefined {
     return this.#places.get(table);
   }
@@ -107,7 +107,7 @@ export class IcmMap implements ContextMemory {
     });
   }
 
-  /** How many of the pages from `icmAddress` on are mapped. */
+  /** Returns the number of mapped pages among `pageCount` pages from `icmAddress` on. */
   mappedCountIn(icmAddress: number, pageCount: number): number {
     let mapped = 0;
     forEachLeaf(icmAddress, pageCount, (index, first, count) => {

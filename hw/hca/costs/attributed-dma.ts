@@ -63,7 +63,7 @@ export interface TransferLimits {
   maxReadRequestBytes(): number;
 }
 
-/** For which port the context caches make their next requests. */
+/** Records the port for which the context caches make their next requests. */
 export class MissingPort implements ContextMisses {
   port = PORT_WQE_FETCH;
 

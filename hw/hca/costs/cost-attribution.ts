@@ -97,10 +97,10 @@ export class CostAttribution {
   /** Newest message last, by QPN. */
   readonly #ofQp = new Map<Qpn, MessageRow[]>();
   readonly #ofPort: Int32Array;
-  /** By CQN: owner of its last CQE, and of the event raised last. */
+  /** Owners of the last CQE and of the last event, by CQN. */
   readonly #ofCqe = new Map<Cqn, number>();
   readonly #ofEvent = new Map<Cqn, number>();
-  /** By vector: owner of the first event since the last interrupt. */
+  /** Owner of the first event since the last interrupt, by vector. */
   readonly #ofVector = new Map<number, number>();
 
   constructor(setup: CostSetup) {

@@ -16,7 +16,7 @@ import {
 import type { EqSlot } from '../objects/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
 
-/** In place of an address: the page must be looked up, or the queue has none there. */
+/** Values instead of an address: the page must be looked up, or the queue has none there. */
 export const UNKNOWN = -2;
 export const UNREACHABLE = -3;
 

@@ -62,7 +62,7 @@ export function insertTag(
   return frameBytes + TAG_BYTES;
 }
 
-/** Where the headers of a frame's packet are. */
+/** Offsets of the headers of a frame's packet. */
 export interface PacketPlaces {
   readonly isIpv4: boolean;
   readonly network: number;
@@ -104,7 +104,7 @@ function ipv4Places(bytes: Uint8Array, network: number, frameEnd: number): Packe
   return { isIpv4: true, network, transport, protocol, end };
 }
 
-/** Of IPv4: more fragments follow, or some went before. */
+/** True if an IPv4 packet is a fragment: more fragments follow, or it is not the first. */
 export const isFragment = (bytes: Uint8Array, network: number): boolean =>
   (u16At(bytes, network + 6) & FRAGMENT_MASK) !== 0;
 

@@ -35,7 +35,7 @@ import { RingChoice } from './ring-choice.ts';
 const { ERR, RTR } = QpState;
 const VLAN_ID_MASK = 0xfff;
 const NO_TAG = -1;
-/** In a completion: the frame had the tag that is in the low bits. */
+/** Bit of a completion that marks its low bits as the frame's tag. */
 const HAS_TAG = 1 << 16;
 
 /** Twice the requests of the payload writer that may wait. */

@@ -59,7 +59,7 @@ function damaged(frame: Uint8Array, place: number): Uint8Array {
   return copy;
 }
 
-/** In ones' complement 0 and ffff are one number. */
+/** Compares sums modulo ffff: in ones' complement, 0 and ffff are the same number. */
 const equalSums = (one: number, other: number): boolean => one % FULL === other % FULL;
 
 describe('the checksum in a completion', () => {
@@ -82,8 +82,8 @@ describe('the checksum in a completion', () => {
   });
 
   /**
-   * As Linux's mlx4_en takes it apart: of IPv4 less the pseudo-header, of IPv6 and the six bytes that the sum leaves out, it is the sum of the
-   * packet, of which a header of IPv4 that is right is nothing.
+   * Checks the sum as Linux's mlx4_en does: after subtracting the IPv4 pseudo-header, or adding the six IPv6 bytes that
+   * the sum leaves out, it must equal the sum of the packet. A correct IPv4 header contributes nothing.
    */
   function linuxSumIs(packet: OwnPacket, bytes: Uint8Array, checksum: number): boolean {
     if (!packet.isIpv4) {
@@ -131,7 +131,7 @@ describe('the checksum in a completion', () => {
   });
 
   it('is never ffff of TCP or UDP that is wrong, whatever the sum is', () => {
-    // Of IPv6 the sum lacks the next header: a checksum that is wrong by 6 makes ffff of it.
+    // For IPv6 the sum lacks the next header: a checksum that is wrong by 6 makes it ffff.
     const frame = frameWith(tcp(ipv6));
     const place = 14 + 40 + TCP_CHECKSUM_PLACE;
     frame.set(u16(((frame[place]! << 8) | frame[place + 1]!) + TCP_PROTOCOL), place);

@@ -41,7 +41,7 @@ interface Stream {
   readonly identification: number;
   readonly sequence: number;
   readonly flags: number;
-  /** In the headers. */
+  /** Tag in the headers. */
   readonly tag: number | undefined;
 }
 
@@ -114,7 +114,7 @@ async function receivedAt(scene: RingScene, frames: readonly Uint8Array[]): Prom
 }
 
 describe('an LSO', () => {
-  /** By hand: 14 + 20 + 20 bytes, data 01 02 03, two bytes a frame; sums are those of RFC 1071. */
+  /** Computed by hand: 14 + 20 + 20 bytes, data 01 02 03, two bytes per frame; sums are those of RFC 1071. */
   it('sheet 6.3: becomes frames with length, identification, sequence, flags and checksums of their own', async () => {
     const scene = await ringScene(lso);
     const { bench, a, from, to } = scene;

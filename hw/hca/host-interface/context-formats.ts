@@ -61,7 +61,7 @@ export interface ContextFormats {
 
 /** Traits of the device's ports, on which the meaning of a QP's context depends. */
 export interface PortTraits {
-  /** Of an Ethernet port's frames without FCS; 0 on a port of InfiniBand. */
+  /** Longest frame of an Ethernet port without FCS, in bytes; 0 on a port of InfiniBand. */
   readonly frameBytesMax: number;
   /** An Ethernet port carries more than frames. */
   readonly hasRoce: boolean;

@@ -16,7 +16,7 @@ const ofKernel = { fields: { reservedLkeyEnabled: 1, fastRegisterEnabled: 1 } };
 const BYTES = 20_000;
 const END = 1n << 64n;
 
-/** Where the region begins: below it the page offset of its memory. */
+/** Start addresses of the region, to which the page offset of its memory is added. */
 const places: readonly [string, bigint][] = [
   ['a call’s number above 2^53', 0xa1b2_c3d4_0000_0000n],
   ['across 2^52', (1n << 52n) - 0x2000n],

@@ -46,7 +46,7 @@ const {
   commands: STALL_COMMANDS,
 } = keyUnitStalls;
 
-/** How often the fence is polled. */
+/** Interval at which the fence is polled, in cycles. */
 const FENCE_POLL_CYCLES = 8;
 
 /** The operation waits for its turn or its memory. */
@@ -55,7 +55,7 @@ const READY = 1;
 const IN_DMA = 2;
 const AT_FENCE = 3;
 
-/** Of the responder's request. */
+/** States of the responder's request. */
 const NONE = 0;
 const WAITING = 1;
 const RUNNING = 2;
@@ -63,7 +63,7 @@ const ENDED = 3;
 
 export interface KeyUnitPorts {
   readonly responses: AccessFencePorts['responses'];
-  /** Where the operations of work requests end. */
+  /** Blocks to notify when an operation of a work request ends. */
   readonly requester: {
     keyOperationEnded(pair: QueuePair, request: SendRecord, syndrome: number, cycle: Cycles): void;
   };

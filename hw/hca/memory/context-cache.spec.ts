@@ -215,11 +215,11 @@ describe('ContextCache', () => {
   it('keeps lines of one user apart from those of the others: each evicts and writes back its own', () => {
     const { cache, use, settle, dma } = bench(1, 1, 3, { ownEntries: { first: 3 } });
     expect([use(0, 1, true), use(0, 2), use(0, 3), use(1, 1, true), use(1, 4)]).toEqual([1, 1, 1, 1, 1]);
-    // Of the others' only line the context has gone; of the three of the first nothing has.
+    // The others' only line has lost its context; the first part has kept all three.
     expect([use(0, 1), use(0, 2), use(0, 3), use(1, 1)]).toEqual([0, 0, 0, 1]);
     settle();
     expect([cache.evictionCount, cache.writeBackCount, dma.writeLog.length]).toEqual([2, 1, 1]);
-    // Of its own the least recently used one goes.
+    // The part evicts its own least recently used context.
     expect([use(0, 5), use(0, 1)]).toEqual([1, 1]);
     cache.forget(5);
     expect([use(0, 5), use(0, 1), use(1, 1)]).toEqual([1, 0, 0]);

@@ -20,7 +20,7 @@ import type { ContextKind, MissWaiter } from './ports.ts';
 const NONE = -1;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
-/** Who wants to know for which port the caches make their requests. */
+/** Observer of the port for which the caches make their requests. */
 export interface ContextMisses {
   /** A context is about to be read for a port, and another perhaps written back. */
   contextMissed(port: number): void;
@@ -33,7 +33,7 @@ export interface ContextCacheSetup<U extends string> {
   readonly policy: ReplacementPolicy;
   readonly missCycles: number;
   readonly portCount: number;
-  /** By a user's name the number of its port. */
+  /** Port number of each user, by its name. */
   readonly users: Readonly<Record<U, number>>;
   readonly table: ContextTable;
   readonly kind: ContextKind;
@@ -50,7 +50,7 @@ export interface ContextCacheSetup<U extends string> {
   readonly ownEntries?: Readonly<Partial<Record<string, number>>> | undefined;
   /** Users that go on with other work while contexts are read for them, and how many reads each has under way at most. */
   readonly readsInFlight?: Readonly<Partial<Record<string, number>>> | undefined;
-  /** Where TLPs are attributed to operations. */
+  /** Observer that attributes TLPs to operations, if used. */
   readonly misses?: ContextMisses | undefined;
 }
 
@@ -79,20 +79,20 @@ export class ContextPort {
   missedTag = NONE;
   /** Context that the port may use once, since it was read for it. */
   grantedTag = NONE;
-  /** Of the last access: the context, its line in the part, and whether it dirtied. */
+  /** The last access: the context, its line in the part, and whether it made the line dirty. */
   slot = NONE;
   line = NONE;
   isDirty = false;
   /** Contexts that the user has made use of, once for each of its works, and times that it had to wait for one. */
   useCount = 0;
   missCount = 0;
-  /** Of a user that continues with other work, the uses for which the context had to be read. */
+  /** Uses for which the context had to be read, for a user that continues with other work meanwhile. */
   readUseCount = 0;
   /** Contexts being read that it waits for. */
   awaitedCount = 0;
   /** Limit of these; a port that waits for each context has none. */
   readonly awaitedMax: number;
-  /** Who is woken when a miss has been served. */
+  /** The user to wake when a miss has been served. */
   user: MissWaiter | undefined;
   readonly #cache: ContextCache;
   readonly #directory: SetAssociativeDirectory;

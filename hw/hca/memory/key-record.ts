@@ -11,7 +11,7 @@ export const KeyState = {
 } as const;
 export type KeyState = (typeof KeyState)[keyof typeof KeyState];
 
-/** In place of the key of a window's region: the window is not bound. */
+/** Value instead of the key of a window's region: the window is not bound. */
 export const NO_REGION = 0;
 
 export class KeyRecord {

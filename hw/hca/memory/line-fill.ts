@@ -61,14 +61,19 @@ export class LineFill {
   readonly #kind: Uint8Array;
   readonly #tag: Float64Array;
   readonly #isFilling: Uint8Array;
-  /** By port: tag and kind of a failed read, until the port asks for it again or for another entry; or {@link NO_TAG}. */
+  /**
+   * Tag and kind of a failed read, by port, until the port requests it again or requests another entry; or {@link
+   * NO_TAG}.
+   */
   readonly #failedTag: Float64Array;
   /** Ports without room for their read, one bit each. */
   #deferred = 0;
   /** Raised when all cached entries are forgotten: a read begun before is discarded. */
   #generation = 0;
   readonly #fillGeneration: Int32Array;
-  /** By port and kind: the tag of the entry in the buffer, or {@link NO_TAG}. */
+  /**
+   * Tag of the entry in the buffer, by port and kind, or {@link NO_TAG}.
+   */
   readonly #bufferedTag: Float64Array;
 
   constructor(setup: LineFillSetup) {

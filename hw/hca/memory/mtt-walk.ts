@@ -37,7 +37,7 @@ export class MttWalk {
   readonly #memory: ContextMemory;
   readonly #fill: EntryReads;
   readonly #ports: MttWalkSetup['ports'];
-  /** By port: the line that the access under way missed. An access counts as a miss once, however often it is retried. */
+  /** Line that the current access missed, by port. An access counts as one miss, however often it is retried. */
   readonly #missed: Float64Array;
   /** Line in which the last walk found its page absent, and whether it had just been read; no line: it could not be read. */
   #absentLine = NO_LINE;

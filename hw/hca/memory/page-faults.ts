@@ -68,7 +68,7 @@ export interface PageFaultPorts {
 }
 
 export class PageFaults {
-  /** By side. */
+  /** Counts by side. */
   readonly requestCount = new Float64Array(SIDES);
   readonly refusedCount = new Float64Array(SIDES);
   /** Cycles from request to resumption. */

@@ -12,7 +12,7 @@ import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
 import { TRANSLATED, type Translation } from './translation.ts';
 import type { Translator } from './translator.ts';
 
-/** In place of a line of the MTT: the region has physical addresses. */
+/** Value instead of a line of the MTT: the region has physical addresses. */
 const NO_LINE = -1;
 
 export class TranslationPort {

@@ -16,7 +16,7 @@ export const BAD_PAGE = 6;
 /** The page of an on-demand region is not present: software is to be asked for it. */
 export const PAGE_FAULT = 7;
 
-/** Of a piece of a queue's buffer, for which the MTT alone is asked. */
+/** Results for a piece of a queue's buffer, which only the MTT translates. */
 export type BufferTranslation = typeof TRANSLATED | typeof PENDING | typeof BAD_PAGE;
 export type Translation =
   | BufferTranslation

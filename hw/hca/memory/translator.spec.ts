@@ -386,7 +386,7 @@ describe('Translator', () => {
   });
 });
 
-/** Of 64 bits: mostly about a multiple of 2^52, the largest of which is where addresses end. */
+/** 64-bit addresses, mostly near a multiple of 2^52; the largest multiple is the end of the address space. */
 const anyAddress = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
   fc
@@ -503,7 +503,7 @@ describe('an address of 64 bits', () => {
     writeMpt(9, region(0x9f3, { startAddress, lengthBytes: 64n, isPhysical: 1 }));
     ask(0, 0x9f3, 7, startAddress, 1, 1);
     settle();
-    // As a work request may leave it: the lower part has outgrown its 52 bits. 2^53 + 1 is no number of its own.
+    // A work request may leave it so: the lower part exceeds its 52 bits. No double represents 2^53 + 1.
     expect(translator.port(0).translate(0x9f3, 7, 2 ** 52 + 1, 1, 1, 1, pair)).toBe(TRANSLATED);
     expect(translator.port(0).translate(0x9f3, 7, 2 ** 52 - 3, 1, 1, 1, pair)).toBe(TRANSLATED);
     expect(translator.physicalAddress).toBe(2 ** 53 - 3);

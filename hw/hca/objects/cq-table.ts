@@ -6,7 +6,7 @@ import { ContextTable } from './context-table.ts';
 import type { CqSlot } from './numbers.ts';
 
 export class CqTable extends ContextTable<'CQ', 'notifier'> {
-  /** By slot; grows with the table. */
+  /** CQs by slot; grows with the table. */
   readonly rows: CompletionQueue[] = [];
 
   readonly #format: CompletionQueueFormat;

@@ -9,7 +9,10 @@ export class FrameOffloads {
   readonly tagType: Int32Array;
   readonly hasIpChecksum: Uint8Array;
   readonly hasL4Checksum: Uint8Array;
-  /** Of an LSO: payload of each of its frames but the last; and the bytes of their headers, with which the record's inline data begins. */
+  /**
+   * Payload bytes of each frame of an LSO but the last, and the bytes of its headers, with which the record's inline
+   * data begins.
+   */
   readonly segmentBytes: Int32Array;
   readonly headerBytes: Int32Array;
 

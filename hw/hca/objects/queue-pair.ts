@@ -25,10 +25,11 @@ export class QueuePair {
   uarPage = 0;
   mtuBytes = 0;
   messageBytesMax: Wide = 0;
-  /** Of an Ethernet ring: received frames keep their tag; it stands for a table of rings, and has no queues. */
+  /** 1 if received frames of an Ethernet ring keep their tag. */
   keepsTag = 0;
   /** Received frames are written with their FCS. */
   keepsFcs = 0;
+  /** 1 if the QP represents a table of Ethernet rings and has no queues. */
   isIndirect = 0;
   remoteQpn: Qpn = 0;
   remoteLid = 0;
@@ -50,7 +51,7 @@ export class QueuePair {
   migrationFlag = 0;
   pkeyIndex = 0;
   queueKey = 0;
-  /** Of a kernel's QP: the reserved key may be used, regions may be registered by work requests. */
+  /** Rights of a kernel's QP: it may use the reserved key, and register regions by work requests. */
   allowsReservedKey = 0;
   allowsFastRegister = 0;
   bufferMttOffset: Wide = 0;
@@ -100,7 +101,7 @@ export class QueuePair {
   hasFetchedContext = 0;
   /** It was not on chip when the QP was to be served; until it is. */
   hasMissedContext = 0;
-  /** Where its next WQEs are on chip. */
+  /** The line that holds its next WQEs on chip. */
   wqeLine: WqeLine = noLine;
   isFetching = 0;
   /** Oldest and newest record of an executed WQE, the one being sent, and its next packet. */
@@ -144,7 +145,9 @@ export class QueuePair {
   receiveWqeCounter = 0;
   /** The message is put in the WQE itself; its list is not used. */
   isInlined = 0;
-  /** Where the slot's scatter list begins, -1 before its first: see QpTable.scatterListOf. The slot keeps it. */
+  /**
+   * Index at which the slot's scatter list begins, -1 before its first: see QpTable.scatterListOf. The slot keeps it.
+   */
   firstSegment = NONE;
   segmentCount = 0;
   segmentIndex = 0;

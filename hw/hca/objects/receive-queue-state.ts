@@ -20,7 +20,7 @@ export class ReceiveQueueState {
   consumed = 0;
   /** The doorbell record as it was last read, a big-endian dword. */
   recordWord = 0;
-  /** Of a shared queue: index of the next WQE. */
+  /** Index of the next WQE of a shared queue. */
   nextIndex = 0;
   /** When the last read of the record began, and the last of those that found nothing posted. */
   pollCycle = NEVER;

@@ -24,7 +24,7 @@ export const ENDED_BY_ANSWER = 0;
 export const ENDED_BY_TIMEOUT = 1;
 export const ENDED_BY_RNR_DELAY = 2;
 
-/** In place of the edge at which an attempt ended: there was none. */
+/** Value instead of the edge at which an attempt ended: no attempt was made. */
 export const NO_ATTEMPT = Number.NEGATIVE_INFINITY;
 
 /**
@@ -95,7 +95,7 @@ export class SendRecord {
   remoteAddressTop = 0;
   remoteKey: Wide = 0;
   immediate = 0;
-  /** Of XRC: the peer's SRQ that the message is for. */
+  /** The peer's SRQ to which an XRC message goes. */
   remoteSrqn = 0;
   segmentCount = 0;
   /** The first data segment, and the others, made when first needed. */

@@ -16,7 +16,7 @@ export class SendRecords {
   readonly capacity: number;
   /** The records made so far, by their numbers. */
   readonly rows: SendRecord[] = [];
-  /** Where datagrams go, by the numbers of their records. */
+  /** Destinations of datagrams, by the numbers of their records. */
   readonly datagrams: DatagramAddresses;
   /** Offloads of frames, by the same numbers. */
   readonly frames: FrameOffloads;

@@ -40,7 +40,7 @@ export class WqeLine {
   partBlocks = 0;
   /** When it was last used. */
   stamp: Wide = 0;
-  /** By place. */
+  /** Times of the WQEs, by their place in the line. */
   #times = unused;
 
   constructor(number: number, sramOffset: number) {

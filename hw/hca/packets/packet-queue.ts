@@ -10,7 +10,7 @@
 import { noRecord, QueuePair, type SendRecord } from '../objects/index.ts';
 
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
-/** Of a response that is not to leave: no QP and no response has it. */
+/** Generation of a response that must not leave: no QP and no other response has it. */
 export const VOID_GENERATION = -1;
 
 /** One packet, without what its transport adds to it. Fields hold 32-bit integers. */

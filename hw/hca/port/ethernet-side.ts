@@ -81,7 +81,10 @@ export class EthernetSide {
     return this.mtuBytes + ETHERNET_HEADER_BYTES + 2 * TAG_BYTES + ETHERNET_FCS_BYTES;
   }
 
-  /** As SET_PORT says: whether the port sends PAUSE frames, and whether it heeds them. What is left out stays as it is. */
+  /**
+   * Applies SET_PORT: whether the port sends PAUSE frames, and whether it obeys them. Undefined leaves a setting
+   * unchanged.
+   */
   setPauses(sends: boolean | undefined, heeds: boolean | undefined): void {
     const flowControl = this.#flowControl;
     if (flowControl === undefined) return;
@@ -101,7 +104,7 @@ export class EthernetSide {
     };
   }
 
-  /** As of a fresh device. */
+  /** Restores the state of a fresh device. */
   reset(): void {
     this.steering.reset();
     this.roce?.reset();

@@ -8,7 +8,7 @@
  */
 import type { Qpn } from '../objects/index.ts';
 
-/** Where the parts of a frame begin, in its bytes; -1 for a part that it has not. */
+/** Offsets of the parts of a frame in its bytes; -1 for an absent part. */
 interface FramePlaces {
   readonly link: number;
   readonly network: number;
@@ -28,7 +28,7 @@ export interface FlowMatch {
 /** Conditions of a regular rule on a frame. */
 export interface FlowConditions {
   readonly matches: readonly FlowMatch[];
-  /** Of IPv4, or -1 for any. */
+  /** Protocol number in the IPv4 header, or -1 for any. */
   readonly protocol: number;
   readonly needsIpv4: boolean;
   /** Ethertype after a tag, or -1 for any. */
@@ -43,7 +43,7 @@ interface FlowRule {
   readonly qpn: Qpn;
   /** Undefined of a default rule. */
   readonly conditions: FlowConditions | undefined;
-  /** Of a default rule: of groups alone. */
+  /** True for a default rule that matches groups only. */
   readonly isOfGroups: boolean;
 }
 

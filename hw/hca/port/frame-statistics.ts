@@ -171,7 +171,7 @@ const silent: FrameErrors = {
   config: { preambleBytes: 0, interFrameGapBytes: 0 },
 };
 
-/** Of a port that has never paused, nor been paused. */
+/** Totals of a port that has neither paused nor been paused. */
 export const noPauses = {
   sentFrames: 0,
   sentTransitions: 0,

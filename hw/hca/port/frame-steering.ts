@@ -1,15 +1,15 @@
 /**
- * Where a received frame goes: the tables of an Ethernet port as SET_PORT, SET_VLAN_FLTR and SET_MCAST_FLTR write them, and the QP
- * that they choose ("A0" steering).
+ * Steering of received frames: the tables of an Ethernet port as SET_PORT, SET_VLAN_FLTR and SET_MCAST_FLTR write them,
+ * and the QP that they select ("A0" steering).
  *
  *     to a MAC of the table ──> base QPN + its index        to a group ──filter──> the QP of groups
  *     to another MAC        ──> dropped; with promiscuity everything that nothing else takes goes to the QP named with it
  *     with a tag            ──> dropped unless the VLAN filter has its VID, or the port is promiscuous
  *
- * Where software has asked for device-managed steering, its rules choose in place of the tables (flow-rules.ts); filters stay.
+ * With device-managed steering, its rules select the QP instead of the tables (flow-rules.ts); the filters still apply.
  *
- * The VLAN table is kept and chooses nothing: what takes part in the choice beside the MAC is in no source, and Linux makes one QP
- * of each MAC. Sources: interface sheet 3.12, 3.18, 8.3.
+ * The VLAN table is stored but selects nothing: no source tells which fields other than the MAC take part, and Linux
+ * creates one QP per MAC. Sources: interface sheet 3.12, 3.18, 8.3.
  */
 import { portTableEntries, vlanIdCount } from '../../../abi/index.ts';
 import { MAC_BYTES } from '../../../base/index.ts';
@@ -37,7 +37,7 @@ const frameDropReasons = [
 ] as const;
 export type FrameDropReason = (typeof frameDropReasons)[number];
 
-/** In place of a MAC: the entry is empty. */
+/** Value instead of a MAC: the entry is empty. */
 const NO_MAC = -1;
 const NO_QP = -1;
 const GROUP_BIT = 1;
@@ -51,7 +51,7 @@ export interface ReceiveQps {
 }
 
 export class FrameSteering {
-  /** By index; 48-bit numbers, or -1. */
+  /** MACs by index, as 48-bit numbers, or -1. */
   readonly macs = new Float64Array(portTableEntries).fill(NO_MAC);
   /** VIDs by index, or -1. */
   readonly vlans = new Int32Array(portTableEntries).fill(-1);
@@ -111,7 +111,7 @@ export class FrameSteering {
     this.drops[reason]++;
   }
 
-  /** As of a fresh device; what was counted stays. */
+  /** Restores the tables of a fresh device; counters keep their values. */
   reset(): void {
     this.macs.fill(NO_MAC);
     this.vlans.fill(-1);

@@ -38,7 +38,10 @@ interface Counter {
   readonly total: Total | undefined;
 }
 
-/** In the order of the architecture's table. What has no total never happens on this wire: the counter keeps what is set. */
+/**
+ * Counters in the order of the architecture's table. Events without a total never happen on this wire: the counter
+ * keeps the value that software sets.
+ */
 const counters = {
   symbolErrorCounter: { select: 1 << 0, bits: 16, total: undefined },
   linkErrorRecoveryCounter: { select: 1 << 1, bits: 8, total: undefined },

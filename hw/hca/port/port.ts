@@ -76,11 +76,11 @@ export interface LinkTotals {
   readonly managementDrops: number;
   /** Cycles of the HCA in which a packet waited for credits. */
   readonly transmitWaitTicks: number;
-  /** How often the link went down while the port was open. */
+  /** Number of times that the link went down while the port was open. */
   readonly linkDowned: number;
 }
 
-/** Where a port's events go. */
+/** Destination of a port's events. */
 interface PortEvents {
   canPost(): boolean;
   postPortChange(port: number, subtype: number, cycle: Cycles): void;
@@ -115,7 +115,7 @@ const PENDING_EVENTS_MAX = 64;
 const gidBytes = 16;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
-/** Of each of the two tables: enough for all data lanes of the card. */
+/** Entries of each of the two tables: enough for all data lanes of the card. */
 const vlArbitrationEntries = 8;
 const fields = portInfo.fields;
 
@@ -208,7 +208,7 @@ export class HcaPort implements PortAddress {
     return this.state === PortState.ACTIVE;
   }
 
-  /** For the performance agent. IBA 16.1.3.5 says of each what it counts. */
+  /** Totals for the performance agent; IBA 16.1.3.5 defines each counter. */
   get linkTotals(): LinkTotals {
     const { traffic, domain } = this.setup;
     const { transmitted, received } = traffic ?? silentLink;

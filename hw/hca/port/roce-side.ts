@@ -36,7 +36,7 @@ export class RoceSide implements RoceTables {
     return { routableGids: this.isRoutable.reduce((sum, is) => sum + is, 0), udpPort: this.#udpPort };
   }
 
-  /** As of a fresh device. */
+  /** Restores the state of a fresh device. */
   reset(): void {
     this.isRoutable.fill(0);
     this.#udpPort = ROCE_UDP_PORT;

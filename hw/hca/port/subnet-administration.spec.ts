@@ -211,7 +211,7 @@ describe('the embedded subnet manager', () => {
     const fields = { 0: mgid, 16: prefix + guids[0], 48: '01' };
     const joined = ask({ method: set, attribute: mcMember, mask, fields })!;
     expect(methodAndStatus(joined)).toBe('81 0000');
-    // As opensm makes the group of IP over InfiniBand: Q_Key 0xb1b, MTU 2048, 10 Gbit/s.
+    // opensm creates the group of IP over InfiniBand with these values: Q_Key 0xb1b, MTU 2048, 10 Gbit/s.
     expect(digitsOf(joined, 0x38 + 32, 4)).toBe('00000b1b');
     const mlid = Number.parseInt(digitsOf(joined, 0x38 + 36, 2), 16);
     expect(mlid).toBeGreaterThanOrEqual(0xc000);

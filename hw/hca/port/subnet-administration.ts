@@ -80,7 +80,7 @@ const classVersion = 2;
 const exactly = 2;
 /** 4.096 us times 2^18, as opensm says of every path. */
 const packetLifeTime = 18;
-/** Of groups whose creator leaves them open, as opensm makes the group of IP over InfiniBand. */
+/** Defaults of groups whose creator leaves them open; opensm uses them for the group of IP over InfiniBand. */
 const groupMtu = 4;
 const groupRate = 3;
 const groupQueueKey = 0x0b1b;
@@ -96,9 +96,9 @@ export class SubnetAdministration {
   readonly #members: readonly SubnetMember[];
   /** Groups that this port has joined, by MGID. */
   readonly #groups = new Map<string, Uint8Array>();
-  /** By transaction ID. */
+  /** Tables being sent, by transaction ID. */
   readonly #tables = new Map<bigint, Table>();
-  /** Of the MAD that has become an answer: what is to follow it. */
+  /** The segments of a table that must follow the MAD just answered. */
   #following: { readonly table: Table; segment: number; readonly last: number } | undefined;
   #answeredCount = 0;
 
@@ -325,7 +325,7 @@ export class SubnetAdministration {
       });
   }
 
-  /** Of the own port: what the other one's is, its own agent answers. */
+  /** Answers for the own port only; the other port's agent answers for it. */
   #portInfos(mask: bigint, data: Uint8Array): Answer {
     const { lid, portNumber } = portInfoRecord.fields;
     const view = viewOf(data);

@@ -52,7 +52,7 @@ export class NodeIdentity {
   }
 }
 
-/** How MAD_IFC wants a request to be handled. */
+/** Parameters of MAD_IFC that determine how a request is handled. */
 export interface MadHandling {
   /** Port the request would have arrived on, from 1. */
   readonly portNumber: number;

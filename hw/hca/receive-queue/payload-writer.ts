@@ -8,7 +8,7 @@ import { type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaWrites } from '../memory/index.ts';
 
-/** Where received packets lie, each under a name. */
+/** Buffers of received packets, each packet under a name. */
 export interface ReceiveBuffers {
   /** Most packets that can be received and not yet consumed. */
   readonly receivePacketsMax: number;

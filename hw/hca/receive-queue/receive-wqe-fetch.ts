@@ -102,8 +102,8 @@ export class ReceiveWqeFetch {
   /** Queues to examine, each once: see {@link ReceiveQueueState.isQueued}. */
   readonly #work: Fifo;
   /**
-   * By QP slot, whose number is the queue's, and by SRQ slot, to which {@link SRQ_BASE} is added. Made when first asked for: most
-   * QPs of many share a queue.
+   * Queue states by QP slot, which is the queue's number, and by SRQ slot, to which {@link SRQ_BASE} is added. Created
+   * on first use: most QPs of many share a queue.
    */
   readonly #ofQps: (ReceiveQueueState | undefined)[] = [];
   readonly #ofSrqs: (ReceiveQueueState | undefined)[] = [];

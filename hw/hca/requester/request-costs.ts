@@ -7,7 +7,7 @@ import type { QueuePair, SendRecord } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 
 const LINE_BYTES = 64;
-/** Of the longest WQE, whose control segment counts 63 units of 16 bytes. */
+/** Lines of the longest WQE, whose control segment counts 63 units of 16 bytes. */
 const LINES_MAX = 16;
 
 /** Cycles of the requester's work. */

@@ -86,7 +86,7 @@ export interface RequesterPorts {
   readonly keys: KeyUnit;
 }
 
-/** Where requests end that no answer of the peer ends. */
+/** Completes requests that no response of the peer completes. */
 export interface LocalEnds {
   /** The record at the head of its QP's list has an error found on this side, or needs no acknowledgement. */
   completeLocally(pair: QueuePair, cycle: Cycles): void;
@@ -105,7 +105,7 @@ export interface RequesterSetup extends RecordMakerSetup, RequestPacketsSetup {
   readonly lines: WqeLines;
   readonly readUnit: ReadUnit;
   readonly costs: CostAttribution | undefined;
-  /** Of connections and datagrams, and of the rings of an Ethernet port. */
+  /** Transports of connections and datagrams, and of the rings of an Ethernet port. */
   readonly requestTransport: RequestTransport;
   readonly frameRequests: RequestTransport;
 }
@@ -128,7 +128,7 @@ export class Requester {
   readonly #requestCosts: RequestCosts;
   readonly #transport: RequestTransport;
   readonly #frames: RequestTransport;
-  /** Of the configuration. */
+  /** Values of the configuration. */
   readonly #packetCycles: number;
   readonly #readRequestCycles: number;
   readonly #windowWqes: number;
@@ -406,7 +406,7 @@ export class Requester {
   /** Makes a record of the next WQE. NOTHING: the QP is parked, or no WQE is on chip. */
   #takeUp(pair: QueuePair, cycle: Cycles): typeof DONE | typeof NOTHING {
     const line = pair.wqeLine;
-    // Of a WQE half of which is there, that half is kept until the rest is.
+    // If half of a WQE is on chip, that half is kept until the rest arrives.
     if (line.partBlocks === 0 || line.validCount > 0) this.#fetch.release(pair, cycle);
     if (line.validCount === 0) {
       if (pair.hasDoorbell === 1 || line.mayHaveMore === 1) this.#fetch.ask(pair, cycle);

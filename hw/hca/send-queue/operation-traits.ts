@@ -16,7 +16,7 @@ const TAKES_CREDIT = 32;
 export const CHANGES_KEYS = 64;
 const OPERATION_COUNT = 32;
 
-/** By operation. */
+/** Traits by operation. */
 export const operationTraits = Uint8Array.from({ length: OPERATION_COUNT }, (_, opcode) => traitsOf(opcode));
 
 /**

@@ -41,7 +41,7 @@ export const PARKED_CONTEXT = 12;
 /** The transport's window has no room for the packets of its next request. */
 export const PARKED_TRANSPORT_WINDOW = 13;
 
-/** Where a QP is. */
+/** Positions of a QP in the scheduler. */
 const NOT_SCHEDULED = 0;
 const IN_RING = 1;
 const IN_DELAY_LINE = 2;

@@ -84,7 +84,7 @@ export class WqeFetch {
   readonly #asked: Fifo;
   readonly #requester: number;
   readonly #stage: number;
-  /** By line. */
+  /** Fetches by line. */
   readonly #fetches: readonly LineFetch[];
   /** QPs whose next fetch is of one WQE. */
   #isCareful = new Uint8Array(0);

@@ -25,7 +25,7 @@ const completionErrors: Readonly<Record<number, readonly [DiagnosticName, Diagno
 const names = Object.keys(diagnosticReport.fields) as readonly DiagnosticName[];
 
 export class DiagnosticCounters {
-  /** By name. */
+  /** Counters by name. */
   readonly counts = Object.fromEntries(names.map((name) => [name, 0])) as Record<DiagnosticName, number>;
 
   count(name: DiagnosticName): void {

@@ -57,7 +57,7 @@ export class FlowCounters {
     for (const totals of this.#all) totals[index] = 0;
   }
 
-  /** As of a fresh device. */
+  /** Restores the state of a fresh device. */
   reset(): void {
     for (const totals of this.#all) totals.fill(0);
   }

@@ -37,7 +37,7 @@ export const operationStages = [
 ] as const;
 export type OperationStage = (typeof operationStages)[number];
 
-/** Where posting times come from and completion times go to; both sides of the PCIe link share it. */
+/** Source of posting times and destination of completion times; both sides of the PCIe link share it. */
 export interface OperationTap {
   /** Picosecond of the epoch at which the WQE became visible, or NaN when it is not known. */
   postedPs(qpn: Qpn, wqeCounter: number): number;
@@ -104,14 +104,17 @@ export interface FarTimes {
 }
 
 export class OperationLedger {
-  /** By opcode; frames of Ethernet rings have a row of their own, whatever their opcodes. */
+  /** Rows by opcode; frames of Ethernet rings have a row of their own, whatever their opcodes. */
   readonly rows: readonly OperationRow[] = Array.from({ length: OPERATION_COUNT }, () => new OperationRow());
   /** Requests whose stages were out of order: a fault of the model. */
   disorderCount = 0;
   readonly #clock: Clock;
   readonly #tap: OperationTap | undefined;
   readonly #qps: QpTable;
-  /** Of the request being recorded: the last milestone, its picosecond, and the end of the last stage that took time. */
+  /**
+   * Progress through the request being recorded: the last milestone, its picosecond, and the end of the last stage that
+   * took time.
+   */
   #cycle = 0;
   #reachedPs = 0;
   #atPs = 0;

@@ -6,7 +6,7 @@
  */
 export type RefusalKind = 'rule' | 'lawful' | 'packet';
 
-/** By name: its place among the counters, and its kind. */
+/** Index among the counters and kind of each violation, by name. */
 const refusals = {
   /** A send doorbell or BlueFlame post for a QP that does not exist. */
   doorbellUnknownQp: [0, 'rule'],

@@ -107,7 +107,7 @@ class RecordingDataPath implements DataPathControl {
   }
 }
 
-/** Where interrupts end. */
+/** Receives and records interrupts. */
 class InterruptSink implements InterruptPort {
   msixEnabled = true;
   isPinAsserted = false;
@@ -303,7 +303,7 @@ export class ControlBench {
     return commandSet;
   }
 
-  /** As the device does. */
+  /** Counts the reset and resets the DMA, as the device does. */
   deviceReset(): void {
     this.resetCount++;
     this.dma.reset();

@@ -75,7 +75,7 @@ const BLUE_FLAME_HALF_BYTES = 256;
 const ICM_HOST_BASE = 0x10_0000;
 const ICM_PAGES = 0x400;
 const logEntries = 10;
-/** Where the tables lie in ICM. */
+/** Positions of the tables in ICM. */
 const icmPlaces = {
   qpc: { base: 0x00_0000, entryBytes: 256, logEntries },
   cqc: { base: 0x04_0000, entryBytes: 64, logEntries },

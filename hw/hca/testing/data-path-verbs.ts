@@ -49,13 +49,13 @@ export interface SendRequest {
   readonly isFenced?: boolean;
   readonly swapOrAdd?: bigint;
   readonly compare?: bigint;
-  /** Of a masked compare and swap. */
+  /** Masks of a masked compare and swap. */
   readonly masks?: { readonly swap: bigint; readonly compare: bigint };
-  /** Of a datagram QP: where it goes. */
+  /** Destination of a datagram. */
   readonly datagram?: Initial<typeof datagramSegment>;
-  /** Of an XRC initiator: the peer's SRQ. */
+  /** The peer's SRQ for a message of an XRC initiator. */
   readonly remoteSrqn?: number;
-  /** Of an LSO: its segment, padding left out. */
+  /** Segment of an LSO, without padding. */
   readonly lso?: Uint8Array;
 }
 

@@ -1,4 +1,4 @@
-/** Where the data path's events end in specs: notes each, and can say that there is no room for a while. */
+/** Records the data path's events in specs, and can refuse events for a while as if it had no room. */
 
 import type { Cycles } from '../../../base/units.ts';
 import type { CompletionEvents } from '../completion/cq-arm.ts';

@@ -106,7 +106,7 @@ export function hostileFrame(draw: FrameDraw, targets: FrameTargets): HostilePac
   return draw.kind === 'frame' ? plainFrame(draw, targets) : controlFrame(draw, targets);
 }
 
-/** Of a tag's draw; undefined: none. */
+/** Returns the tag for a draw; undefined for an untagged frame. */
 function tagOf(draw: number, { vlan }: FrameTargets): number | undefined {
   return [undefined, 0x6000 | vlan, 0xe000, 0x2000 | (vlan + 1)][draw];
 }
@@ -159,7 +159,7 @@ function packetFrame(draw: PacketDraw, tag: number | undefined, targets: FrameTa
   return { bytes, virtualLane: 0, base, verdict };
 }
 
-/** How a network header is not as it should be: not that of a packet, or of one of other addresses. */
+/** Defect of a network header: malformed, not that of a packet, or with other addresses. */
 type Oddness = 'none' | 'malformed' | 'otherFrame' | 'unknown';
 
 function packetVerdict(
@@ -241,7 +241,7 @@ function writeIpv4(bytes: Uint8Array, at: number, draw: PacketDraw, targets: Fra
 
 // ---- other frames ----
 
-/** Where a frame is for. */
+/** Returns the destination MAC for a draw. */
 function macOf(draw: number, targets: FrameTargets): number {
   const { mac, group, foreignGroup } = targets;
   return [mac, STRANGER_MAC, group, foreignGroup, 2 ** 48 - 1, mac][draw]!;
@@ -271,7 +271,7 @@ function plainFrame(
   return { bytes, virtualLane: 0, verdict: isPlain ? frameVerdict(bytes, targets) : undefined };
 }
 
-/** Where a port sends a frame that is no packet: sheet 3.12, in its order. */
+/** Returns the verdict of the port's steering on a frame that is not a packet: sheet 3.12, in its order. */
 function frameVerdict(
   bytes: Uint8Array,
   { vlan, longestBytes, foreignGroup }: FrameTargets,

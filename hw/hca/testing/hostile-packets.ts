@@ -121,9 +121,9 @@ export type Verdict =
 /** Bytes as they are put on the cable. */
 export interface HostilePacket {
   readonly bytes: Uint8Array;
-  /** Of a link of InfiniBand. */
+  /** Virtual lane on a link of InfiniBand. */
   readonly virtualLane: number;
-  /** Where the BTH begins; nowhere in frames that are no packet's. */
+  /** Offset of the BTH; absent in frames that carry no packet. */
   readonly base?: number;
   /** The one reason that there is to drop it; left out: what becomes of it is a question of more than its headers. */
   readonly verdict?: Verdict | undefined;
@@ -332,7 +332,7 @@ function writeHeader(
   }
 }
 
-/** In the region, at its edges, around it, and where addresses end. */
+/** Writes an address in the region, at its edges, around it, or at the end of the address space. */
 function writeAddress(view: DataView, at: number, draw: PacketDraw, { regions, highRegions }: Targets): void {
   if (draw.high !== undefined) return writeHighAddress(view, at, draw, highRegions[draw.high]!);
   const { address, bytes, key } = regions[draw.region % regions.length]!;
@@ -346,7 +346,7 @@ const placesIn = (bytes: number): number[] => [0, 8, 100, bytes - 8, bytes - 1, 
 
 const TOP_SHIFT = 52n;
 
-/** Of a region that packets may not name, the upper bits are never right. */
+/** Writes a 64-bit address; for a region that packets may not name, the upper bits are always wrong. */
 function writeHighAddress(view: DataView, at: number, draw: PacketDraw, region: HighRegion): void {
   const { start, bytes, key, isOpen } = region;
   const { place, top = 0 } = draw;

@@ -24,11 +24,11 @@ export interface HostilePort<Draw> {
   counts(bench: DataPathBench): Record<string, number>;
   /** Packets that have come back to the stranger. */
   answerCount(bench: DataPathBench): number;
-  /** How long to wait before the next one, in microseconds. */
+  /** Time to wait before the next packet, in microseconds. */
   restUs(draw: Draw): number;
 }
 
-/** Of InfiniBand. */
+/** A hostile port of InfiniBand. */
 export class LinkPort implements HostilePort<PacketDraw> {
   readonly options: BenchOptions = { wire: { packetForm: 'bytes' } };
 
@@ -68,7 +68,7 @@ export const VLAN = 5;
 /** With FCS: what the ring's software has said. */
 export const LONGEST_BYTES = 3000;
 
-/** Of Ethernet with RoCE in one form. */
+/** A hostile port of Ethernet with RoCE in one form. */
 export class EthernetHostilePort implements HostilePort<FrameDraw> {
   readonly options: BenchOptions;
   readonly #form: RoceForm;
@@ -137,5 +137,5 @@ export class EthernetHostilePort implements HostilePort<FrameDraw> {
   }
 }
 
-/** Of the bench's stations. */
+/** MAC control address of the bench's stations. */
 const CONTROL_MAC = 1;

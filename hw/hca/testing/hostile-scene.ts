@@ -31,14 +31,14 @@ const QKEY = 0x1111_1111;
 const STRANGER = 0x77_7777;
 const RECEIVES = 12;
 const RECEIVE_BYTES = 700;
-/** Of the ring: longer frames come than it has room for. */
+/** Receive buffers of the ring: some frames are longer. */
 const RING_RECEIVE_BYTES = 2000;
 /** QP0 and QP1 of port 1, as software has placed them. */
 const SPECIAL_BASE = 0x200;
 const SPECIAL_QPNS = [SPECIAL_BASE, SPECIAL_BASE + 2];
 /** Software marks XRC targets by it; the device does not look. */
 const TARGET_BIT = 0x80_0000;
-/** Where the bench keeps contexts, which the device writes. */
+/** Address range in which the bench keeps contexts, which the device writes. */
 const ICM = { first: 0x10_0000, end: 0x10_0000 + 0x400 * 4096 };
 
 const noRights = { remoteReadEnabled: 0, remoteWriteEnabled: 0, remoteAtomicEnabled: 0 };
@@ -99,14 +99,16 @@ export class HostileScene<Draw> {
   readonly #node: DataPathNode;
   readonly #cq: Cq;
   readonly #receives: Region;
-  /** Of the living victims, in the order of {@link services}; and every victim there has been. */
+  /**
+   * QPNs of the living victims, in the order of {@link services}, and every victim ever created.
+   */
   readonly #qpns: number[] = [];
   readonly #victims = new Map<number, Victim>();
   /** On a port of Ethernet: the QPN of its ring. */
   #ringQpn = -1;
   /** Regions that packets may change, with their initial contents. */
   readonly #open: readonly { readonly region: Region; readonly held: Uint8Array }[];
-  /** Of these, such as lie above 2^52. */
+  /** The open regions above 2^52. */
   readonly #high: readonly Region[];
   readonly #bystanders: ReturnType<typeof connectedPair>;
   #before: Uint8Array | undefined;

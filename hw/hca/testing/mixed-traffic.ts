@@ -180,8 +180,9 @@ class Direction {
   }
 
   /**
-   * Of a connection that may have used up its retries: what has ended well has done so once, in order, with its bytes in place;
-   * then one request has the error of exhausted retries, and the others are flushed. What did not end well was executed once or not.
+   * Checks a connection that may have exhausted its retries: requests that completed with success did so once, in
+   * order, with their bytes in place; then one request has the error of exhausted retries, and the others are flushed.
+   * Requests that failed were executed once or not at all.
    */
   checkEnding(): void {
     if (!this.hasFailed && this.isDone) return this.check();

@@ -27,7 +27,7 @@ export interface OwnPacket {
   readonly isIpv4: boolean;
   readonly protocol: number;
   readonly identification?: number;
-  /** Of IPv4, in words; of IPv6, an extension header, whole. */
+  /** Options of IPv4, in words, or a complete extension header of IPv6. */
   readonly options?: Uint8Array;
   /** Bits and place of a fragment of IPv4. */
   readonly fragment?: number;

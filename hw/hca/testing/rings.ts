@@ -29,7 +29,7 @@ export interface FrameRequest extends Pick<SendRequest, 'segments' | 'inline'> {
 export interface LsoRequest {
   readonly segmentBytes: number;
   readonly headers: Uint8Array;
-  /** As the segment says them; left out: those that are there. */
+  /** Length in the segment; omitted: the actual length of the headers. */
   readonly headerBytes?: number;
   /** Left out: as is right. */
   readonly isLong?: boolean;

@@ -40,7 +40,7 @@ const operations: Readonly<Record<string, number>> = {
   /** Invalidates the key in place of the remote one. */
   I: WqeOpcode.LOCAL_INVAL,
 };
-/** In place of the opcode of a WQE with another letter: no operation has it. */
+/** Opcode for a WQE with an unknown letter: no operation has it. */
 const UNKNOWN = 31;
 const operationAt = (view: DataView, at: number): number =>
   operations[String.fromCharCode(view.getUint8(at))] ?? UNKNOWN;

@@ -49,7 +49,7 @@ export interface RequestLifecycle {
   forget(slot: QpSlot): void;
 }
 
-/** Where messages end that no answer of the peer ends. */
+/** Completes messages that no response of the peer completes. */
 export interface SentMessages {
   /** A packet has left; the last one completes its message. */
   completeOnSend(request: SendRecord, pair: QueuePair, isLast: boolean, cycle: Cycles): void;

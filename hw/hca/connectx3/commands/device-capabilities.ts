@@ -157,7 +157,7 @@ const xrcDomains = { reservedXrcDomains: 2, logMaxXrcDomains: 16 };
 
 const infinibandCapabilities = { capabilityFlags: infinibandFlags, memoryManagementFlags, ...xrcDomains };
 
-/** As many as an entry of 256 bytes holds after its head of 32, four to each 16 bytes. */
+/** Number of QPs that a steering entry of 256 bytes holds after its head of 32, four in each 16 bytes. */
 const maxQpsPerSteeringEntry = 56;
 
 /** Receive-side scaling: by either hash, over as many rings as a driver makes. */

@@ -14,7 +14,7 @@ import type { CommandSetParts, CommandSetPorts } from '../../host-interface/inde
 import type { MulticastGroups } from '../../ibta/receiver/index.ts';
 import type { IcmMap } from '../icm-map.ts';
 
-/** How far the device is up; a command needs at least one of these. */
+/** Phases of initialisation; each command needs at least one of these. */
 export const SystemPhase = { OFF: 0, FIRMWARE: 1, INITIALISED: 2 } as const;
 export type SystemPhase = (typeof SystemPhase)[keyof typeof SystemPhase];
 

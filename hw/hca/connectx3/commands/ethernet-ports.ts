@@ -125,7 +125,9 @@ function* setRoceAddresses(port: HcaPort, roce: RoceSide, request: CommandReques
 /** Opcode modifiers of CONFIG_DEV. */
 const configureForm = 0;
 const queryForm = 1;
-/** Of received checksums: completions have the sum of every packet of IP, and no bit that says that TCP or UDP is right. */
+/**
+ * Checksum mode in which completions have the sum of every IP packet, and no bit that tells that TCP or UDP is right.
+ */
 const sumOfEveryPacket = 1;
 
 /** CONFIG_DEV: there to configure RoCE v2, and to query how checksums of received frames are given. */

@@ -163,14 +163,14 @@ describe('INIT_HCA', () => {
       'phvCheckEnabled',
       'hostIsBigEndian',
       'udAvPortCheck',
-      // Of cards with iWARP.
+      // Fields of cards with iWARP.
       'logTcpConnections',
       // All ones is what QUERY_DEV_CAP offers.
       'logRdmarcPerQp',
       'memoryWindowsEnabled',
       'cmptBase',
       'driverVersion',
-      // Of steering modes that are refused where they are asked for.
+      // Fields of steering modes that are refused on request.
       'flowSteeringBase',
       'logFlowSteeringEntryBytes',
       'highRateSteering',

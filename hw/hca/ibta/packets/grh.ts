@@ -56,7 +56,7 @@ const isSameGid = (left: Uint8Array, leftAt: number, right: Uint8Array, rightAt:
 };
 
 const IPV4_BYTES = 4;
-/** Of a GID that is an IPv4 address: ten zeros, then ones up to the address (RFC 4291, 2.5.5.2). */
+/** Layout of a GID that represents an IPv4 address: ten zeros, then ones up to the address (RFC 4291, 2.5.5.2). */
 const MAPPED_ZEROS = 10;
 const MAPPED_PREFIX_BYTES = GID_BYTES - IPV4_BYTES;
 

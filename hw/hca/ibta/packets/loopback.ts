@@ -58,7 +58,7 @@ export class Loopback {
   readonly #bytesPerCycle: Cycles;
   readonly #latencyCycles: number;
   readonly #free: Int32Array;
-  /** By place: the port whose packet it is, from 0. */
+  /** Port of each place's packet, from 0. */
   readonly #portIndexes: Uint8Array;
   #freeCount = 0;
   /** Cycle from which the path can take another byte. */

@@ -36,7 +36,7 @@ export type MessageGapsConfig = Pick<HcaConfig, 'writeGapCycles' | 'sendGapCycle
 export class MessageGaps {
   /** Whether there are any. */
   readonly areThere: boolean;
-  /** By opcode: whether it begins a message, and the gap after it, -1 where it ends none. */
+  /** Tables by opcode: whether it begins a message, and the gap after it; -1 if it does not end one. */
   readonly #begins: Uint8Array;
   readonly #gapCycles: Int32Array;
 

@@ -18,11 +18,11 @@ export interface NetworkHeaders {
 export interface NetworkHeadersSetup {
   readonly qps: QpTable;
   readonly datagrams: DatagramAddresses;
-  /** Of the ports. */
+  /** Addresses of the ports. */
   readonly addresses: readonly PortAddress[];
 }
 
-/** Of a port of InfiniBand. */
+/** Network headers of a port of InfiniBand. */
 export class GlobalRoutes implements NetworkHeaders {
   readonly #setup: NetworkHeadersSetup;
 
@@ -43,7 +43,7 @@ export class GlobalRoutes implements NetworkHeaders {
   }
 }
 
-/** Of a port of Ethernet. */
+/** Network headers of a port of Ethernet. */
 export class RoceRoutes implements NetworkHeaders {
   readonly #setup: NetworkHeadersSetup;
   readonly #tables: RoceTables;

@@ -14,7 +14,7 @@ export interface PortAddress {
   /** The GID table: 16 bytes per entry, as in a GRH; unused entries are zero. */
   readonly gids: Uint8Array;
   readonly pkeys: Uint16Array;
-  /** Of a port of Ethernet with RoCE: what else its packets' addresses are made of. Left out: packets are of InfiniBand. */
+  /** Further address tables of an Ethernet port with RoCE. Omitted: packets are of InfiniBand. */
   readonly roce?: RoceTables | undefined;
   /** A packet with a P_Key that the receiver does not accept; the same for Q_Keys. */
   countPkeyViolation(): void;
@@ -26,7 +26,7 @@ export interface RoceTables {
   /** MACs as 48-bit numbers, and VLAN IDs; unused entries are -1. */
   readonly macs: Float64Array;
   readonly vlans: Int32Array;
-  /** By GID: 1 where datagrams from it go by IP and UDP. */
+  /** Flags by GID: 1 if datagrams from it use IP and UDP. */
   readonly isRoutable: Uint8Array;
   /** Destination port of RoCE v2; undefined where there is version 1 only. */
   readonly udpPort: number | undefined;

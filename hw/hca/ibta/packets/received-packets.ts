@@ -1,9 +1,9 @@
 /**
- * Where received packets lie: in a wire port's buffer or in that of the loopback. The receiver selects the side whose
- * packet it works on and turns to it; its two halves then find its headers here, whichever side it came from.
+ * Gives access to received packets, which lie in a wire port's buffer or in that of the loopback. The receiver selects
+ * the side whose packet it works on; its two halves then read the headers here, independent of the side.
  *
- * A packet of the loopback is named by the complement of its offset, one of a later port by its offset from that port's first name,
- * so that one number represents both.
+ * One number names a packet: the complement of its offset in the loopback, or its offset plus the first name of its
+ * port.
  */
 import type { Cycles } from '../../../../base/index.ts';
 import {
@@ -30,7 +30,7 @@ import { traitsByOpcode } from './request-traits.ts';
 const NAMES_PER_PORT = 2 ** 29;
 
 export class ReceivedPackets {
-  /** Of the packet being worked on. */
+  /** Buffers of the packet being worked on. */
   rxBytes: Uint8Array;
   rxWords: Int32Array;
   rxFloats: Float64Array;
@@ -53,7 +53,7 @@ export class ReceivedPackets {
   flags = 0;
   payloadBytes = 0;
   lids = 0;
-  /** Of a RETH or AtomicETH, to be read as unsigned. */
+  /** Fields of a RETH or AtomicETH, to be read as unsigned. */
   key = 0;
   dmaLength = 0;
   readonly #ports: readonly PacketPort[];

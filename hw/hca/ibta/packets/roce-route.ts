@@ -26,13 +26,13 @@ const route = roceRoute.fields;
 const ipv4 = ipv4Header.fields;
 const context = qpc.fields;
 
-/** Of the bytes of a GRH. */
+/** Offset of the IPv4 header within the bytes of a GRH. */
 const IPV4_PLACE = GRH_BYTES - ipv4Header.sizeBytes;
 const IPV4_PLAIN = 0x45;
 const DO_NOT_FRAGMENT = 0x4000;
 const UDP_HEADER_BYTES = 8;
 const PRIORITY_SHIFT = 13;
-/** In place of a tag's control information. */
+/** Value instead of a tag's control information. */
 export const NO_TAG = -1;
 
 /**
@@ -70,7 +70,10 @@ export function connectedRouteOf(qps: QpTable, slot: QpSlot, tables: RoceTables)
   };
 }
 
-/** By the index that the QP's path has, also of datagrams: Linux leaves that of their vectors alone. */
+/**
+ * Returns the source MAC by the index in the QP's path, for datagrams too: Linux leaves the index in their vectors
+ * unset.
+ */
 export function sourceMacOf(qps: QpTable, slot: QpSlot, { macs }: RoceTables): number {
   return macs[path.sourcePathBits.get(qps.view, qps.pathOf(slot))] ?? 0;
 }

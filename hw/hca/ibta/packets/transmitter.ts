@@ -71,7 +71,7 @@ import { isOwnLid, type PortAddress } from './port-address.ts';
 const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
 
 const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
-/** In place of a cycle: the packet is not complete. */
+/** Value instead of a cycle: the packet is not complete. */
 const NOT_COMPLETE = -1;
 /** The port may have more of them, whose numbers follow these. */
 const stalls = stallReasons('payload', 'wire', 'formation', 'loopback');
@@ -148,7 +148,7 @@ export class Transmitter {
   readonly #records: SendRecords;
   readonly #copier = new BlockCopier();
   readonly #sram: Uint8Array;
-  /** Of the configuration: cycles that a packet takes, and bytes of payload that a cycle takes. */
+  /** Configured cycles per packet and payload bytes per cycle. */
   readonly #packetCycles: number;
   readonly #bytesPerCycle: Cycles;
   readonly #gaps: MessageGaps;

@@ -53,7 +53,7 @@ export const QPN_SUBNET_MANAGEMENT = 0;
 export const QPN_GENERAL_SERVICES = 1;
 
 const route = roceRoute.fields;
-/** In a completion: the packet had the tag that is in the low bits. */
+/** Bit of a completion that marks its low bits as the packet's tag. */
 const HAS_TAG = 1 << 16;
 
 const STEP_CHECK = 0;
@@ -219,7 +219,7 @@ export class DatagramReceiver {
     return DONE;
   }
 
-  /** Where a datagram of RoCE comes from, which has no LID. */
+  /** Fills in the source MAC and tag of a RoCE datagram, which has no LID. */
   #nameSource(completion: PostedCompletion, offset: number): void {
     const view = viewOf(this.#packets.rxBytes);
     const place = roceRoutePlace(grhPlace(offset, this.#word(offset, WORD_PAYLOAD_BYTES)));

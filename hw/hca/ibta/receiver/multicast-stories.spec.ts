@@ -27,7 +27,7 @@ const strideBytes = 1024;
 const receivesMax = 16;
 const roundCount = 6;
 const otherKey = 0x2222_2222;
-/** Of InfiniBand, and of the forms of RoCE: of IPv4 239.0.0.1 and so on. */
+/** InfiniBand and the forms of RoCE; groups of IPv4 are 239.0.0.1 and so on. */
 const networks: readonly (RoceForm | undefined)[] = [undefined, 'v1', 'v2 over IPv4', 'v2 over IPv6'];
 const ofIpv6 = (last: number) => Uint8Array.from([0xff, 0x12, 0x40, 0x1b, ...Array(11).fill(0), last]);
 const ofIpv4 = (last: number) => Uint8Array.from([...Array(10).fill(0), 0xff, 0xff, 239, 0, 0, last]);

@@ -1,4 +1,7 @@
-/** How long the receiver is occupied by a packet: 12 cycles at least in a ConnectX-3 (measurements.csv, C-063 to C-073), else its bytes. */
+/**
+ * Time for which a packet occupies the receiver: at least 12 cycles in a ConnectX-3 (measurements.csv, C-063 to C-073),
+ * else the time of its bytes.
+ */
 import { expect, it } from 'vitest';
 import { WqeOpcode } from '../../../../abi/wqe-opcodes.ts';
 import { scene, syndromesOf } from '../../testing/scenario.ts';

@@ -74,7 +74,7 @@ const QPN_MULTICAST = 0xffffff;
 /** Distance of QP1's block from QP0's in the special QPs: one place for each of two ports. */
 const PORTS = 2;
 
-/** Where the special QPs are. */
+/** Numbers of the special QPs. */
 export interface SpecialQps {
   /** QPN of port 1's QP0, or 0 while there are none. */
   readonly specialQpBase: number;
@@ -107,7 +107,7 @@ export interface ReceiverSetup {
   >;
   readonly ports: readonly PacketPort[];
   readonly specialQps: SpecialQps;
-  /** Of each port. */
+  /** The embedded managers of each port. */
   readonly managers: readonly EmbeddedManager[];
   readonly groups: MulticastGroups;
   readonly qps: QpTable;
@@ -138,7 +138,7 @@ export class Receiver {
   readonly #sources: readonly Fifo[];
   #source: Fifo;
   readonly #stage: number;
-  /** Of the configuration. */
+  /** Values of the configuration. */
   readonly #latencyCycles: number;
   readonly #bytesPerCycle: Cycles;
   readonly #packetCycles: number;

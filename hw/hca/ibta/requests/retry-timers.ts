@@ -38,7 +38,10 @@ const ackTimeoutMaxPs = 4096 * psPerNs * 2 ** 31;
 
 type AckTimeoutConfig = Pick<HcaConfig, 'ackTimeoutUnitNs' | 'ackTimeoutCodeMin'>;
 
-/** By code: unit times 2^code, and never shorter than for the least code that the card takes at its word (9.7.6.1.3). */
+/**
+ * Returns the ACK timeouts by code: unit times 2^code, but at least that of the smallest code that the card honours
+ * (9.7.6.1.3).
+ */
 const ackTimeouts = ({ ackTimeoutUnitNs, ackTimeoutCodeMin }: AckTimeoutConfig): Picoseconds[] =>
   Array.from({ length: 32 }, (_, code) =>
     Math.min(ackTimeoutUnitNs * psPerNs * 2 ** Math.max(code, ackTimeoutCodeMin), ackTimeoutMaxPs),
@@ -75,7 +78,7 @@ export class RetryTimers {
   /** Those of {@link #due} that are looked at: reused. */
   readonly #looked: number[] = [];
   readonly #stage: number;
-  /** Of the configuration: local ACK time-outs and RNR waits by their codes, as the card keeps them. */
+  /** Configured local ACK timeouts and RNR waits, by code. */
   readonly #ackTimeoutPs: readonly Picoseconds[];
   readonly #rnrWaitPs: readonly Picoseconds[];
   #ports!: RetryTimerPorts;

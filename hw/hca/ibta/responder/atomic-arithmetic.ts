@@ -8,7 +8,7 @@
  * the standard. Source: MLNX_OFED, enhanced atomic operations; Linux, include/rdma/ib_verbs.h (ib_atomic_wr).
  */
 export class AtomicValue {
-  /** As unsigned numbers. */
+  /** Unsigned 32-bit halves of the value. */
   low = 0;
   high = 0;
 

@@ -109,7 +109,7 @@ export class InboundRequest {
     return this.packet.payloadBytes;
   }
 
-  /** Of the RETH or AtomicETH. */
+  /** Address in the RETH or AtomicETH. */
   get remoteAddress(): VirtualAddress {
     return this.packet.virtualAddress;
   }

@@ -42,7 +42,7 @@ export class ReadResponses {
   readonly #account: BlockAccount;
   readonly #readRequester: number;
   readonly #translation: TranslationPort;
-  /** Of the open packet: payload bytes whose reads are under way, and all that it takes. */
+  /** Payload bytes of the open packet whose reads are under way, and its payload length. */
   #filled = 0;
   #wanted = 0;
 

@@ -213,7 +213,7 @@ export class RequestChecks {
   #hasResources(cycle: Cycles): boolean {
     const { qp, pair } = this.#request;
     if (this.#responses.newCount(qp) < pair.readResourcesMax) {
-      // Where repeated requests have taken all places, this one is dropped as if lost: it comes again.
+      // If repeated requests have taken all places, this request is dropped as if lost: the peer retransmits it.
       return this.#responses.queuedCount(qp) < responderPlaces(pair);
     }
     this.#request.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);

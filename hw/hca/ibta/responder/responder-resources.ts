@@ -27,14 +27,14 @@ const NONE = -1;
 /** Words of the operands of an atomic: four numbers of 64 bits at most. */
 export const OPERAND_WORDS = 8;
 
-/** Of one QP. Fields that are not Wide hold 32-bit integers. */
+/** Pending responses of one QP. Fields that are not Wide hold 32-bit integers. */
 export class PendingResponses {
   readonly pair: QueuePair;
   /** Entries of the oldest and newest READ or atomic, and how many there are. */
   head = NONE;
   tail = NONE;
   count = 0;
-  /** Of these, requests not seen before: what the QP's responder resources bound. */
+  /** The number of these requests that were not seen before; the QP's responder resources bound it. */
   newCount = 0;
   /** Waits for a page that the oldest answer needs. */
   isPaused = 0;
@@ -53,13 +53,16 @@ export class PendingResponses {
   }
 }
 
-/** Of a QP that has never owed an answer: all that is written to it is that nothing is owed. */
+/** Shared row of QPs that have never owed a response: writes to it only repeat that nothing is owed. */
 const nothingPending = new PendingResponses(new QueuePair());
 
 export class ResponderResources {
-  /** By QP, to look at; grows with the table of QPs. Who has more to write than that nothing is owed asks {@link of}. */
+  /**
+   * Rows by QP, for reading; grows with the table of QPs. Callers that write more than "nothing is owed" use {@link
+   * of}.
+   */
   readonly rows: PendingResponses[] = [];
-  /** By entry of the pool; other arrays once it has grown. */
+  /** Columns by entry of the pool; replaced by larger arrays when it grows. */
   kind = new Uint8Array(0);
   psn = new Int32Array(0);
   address = new Float64Array(0);

@@ -107,7 +107,7 @@ export class ResponseEngine implements ResponseSide {
   readonly #stage: number;
   readonly #resources: ResponderResources;
   readonly #atomics: AtomicResponses;
-  /** Of the configuration. */
+  /** Values of the configuration. */
   readonly #ackDelayCycles: number;
   readonly #responseCycles: number;
   readonly #readLatencyCycles: number;
