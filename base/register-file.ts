@@ -126,7 +126,7 @@ class Dword {
 
 export class RegisterFile {
   readonly sizeBytes: number;
-  /** By offset / 4. */
+  /** Registers by offset / 4. */
   readonly #dwords = new Map<number, Dword>();
   readonly #claimed: { readonly base: number; readonly end: number }[] = [];
 

@@ -23,7 +23,7 @@ export interface UserRecord {
 
 export class ContextMemory {
   readonly process: ProcessMemory;
-  /** By user address. */
+  /** Doorbell pages by user address. */
   readonly #doorbellPages = new Map<number, DoorbellPage>();
 
   constructor(process: ProcessMemory) {

@@ -71,7 +71,7 @@ export const noParameters: RdmaConnParam = {
 export interface CmEventRecord {
   readonly event: RdmaCmEventType;
   readonly id: Handle;
-  /** For a CONNECT_REQUEST: the listening ID; else -1. */
+  /** The listening ID of a CONNECT_REQUEST; -1 for other events. */
   readonly listenId: Handle;
   /** 0, a negative errno, or the reason of a REJECTED. */
   readonly status: number;

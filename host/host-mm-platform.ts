@@ -42,7 +42,7 @@ export class HostMmPlatform implements MmPlatform {
   readonly #deliveryPs: Picoseconds;
   readonly #deliverHandler: number;
   readonly #writebackHandler: number;
-  /** By core: cycles of arrived shootdowns that are not served yet. */
+  /** Cycles of arrived shootdowns that are not served yet, by core. */
   readonly #pendingCycles: number[] = [];
   #mm: MemoryManager | undefined;
   #isReclaiming = false;

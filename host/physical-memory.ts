@@ -44,7 +44,9 @@ export class PhysicalMemory implements ImagedMemory {
   readonly followingBytes: Uint8Array;
   readonly followingView: DataView;
 
-  /** For {@link empty}: shared memory is filled element by element, so 64 bits at a time. */
+  /**
+   * View for {@link empty}: shared memory is filled element by element, so 64 bits at a time.
+   */
   readonly #followingFloats: Float64Array;
   #bytes: Uint8Array;
   #view: DataView;

@@ -131,9 +131,9 @@ export interface PictureRecord {
   readonly track: number;
   readonly fromPs: number;
   readonly toPs: number;
-  /** For a message that crosses a link: when it takes effect at the other end; absent if it is lost. */
+  /** Time when a message that crosses a link takes effect at the other end; absent if it is lost. */
   readonly arrivesPs?: number;
-  /** For a write into host memory: when it is in memory. */
+  /** Time when a write into host memory is in memory. */
   readonly inMemoryPs?: number;
   readonly label: string;
   readonly values: readonly (readonly [name: string, value: string | number])[];
@@ -281,7 +281,7 @@ export interface ProgramOrder {
   readonly watchedPs?: number;
   /** Lines with a breakpoint; omitted: no breakpoints. */
   readonly breakpoints?: readonly number[];
-  /** Where the program was stopped before it continued: earlier arrivals at a breakpoint do not count. */
+  /** Place where the program was stopped before it continued: earlier arrivals at a breakpoint do not count. */
   readonly stood?: StandingPlace;
 }
 

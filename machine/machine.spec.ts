@@ -17,7 +17,7 @@ const programs = new URL('./testing-programs.ts', import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'hca-machine-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 /** Small hosts build faster. */
-/** In the spec's thread, and in four separate ones. */
+/** Partitions: in the spec's thread, and in four separate ones. */
 const bothPartitions = ['single', 'per-device'] as const;
 const small = { 'host.memory.sizeMib': 128, 'host.core.count': 2 };
 

@@ -56,7 +56,7 @@ export class PartRuns {
   #epochUs = 0;
   /** Nothing is due before this instant of the epoch, as last seen. */
   #quiescentUntilPs = 0;
-  /** As last seen, by logical process. */
+  /** Step counts as last seen, by logical process. */
   #stepCounts: ReadonlyMap<string, number> = new Map();
   /** Wall time of all runs, in milliseconds. */
   wallMs = 0;

@@ -19,7 +19,7 @@ export const stallReasons = <const N extends string>(...names: readonly N[]): St
 
 export class BlockAccount {
   readonly name: string;
-  /** By number. */
+  /** Names of the stall reasons, by number. */
   readonly stallReasons: readonly string[];
   busyCycles: Wide = 0;
   idleCycles: Wide = 0;

@@ -17,7 +17,9 @@ const STAGE_COUNT_MAX = 32;
 /** Represents an absent next edge: the greatest 32-bit integer, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
 
-/** In a set of stages the highest bit is the first stage, furthest downstream. The sets are kept narrowed (build/README.md). */
+/**
+ * Highest bit of a set of stages: the first stage, furthest downstream. The sets are kept narrowed (build/README.md).
+ */
 const FIRST_STAGE = 0x8000_0000;
 const UPSTREAM_OF_FIRST = 0x7fff_ffff;
 const NONE_RUNS = -1;

@@ -67,7 +67,7 @@ const untilQuiet = (machine: Machine): Promise<boolean> =>
   machine.runUntil(() => machine.progressOf(0).done > 0, 5e6);
 
 let quiet: Quiet;
-/** In mid-traffic: the twelve microseconds after the sender began to post. */
+/** An instant in mid-traffic, which lasts twelve microseconds from the sender's first post. */
 let busyPs: number;
 beforeAll(async () => {
   quiet = await quietOf(traffic());

@@ -112,7 +112,7 @@ function firstDifference(want: string, got: string): string {
   return `…${excerpt(want)}… and …${excerpt(got)}…`;
 }
 
-/** In the built form the modules are JavaScript. */
+/** Extension of the modules: in the built form they are JavaScript. */
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 
 /** The client and the server of a workload as `hca perf` writes it. */

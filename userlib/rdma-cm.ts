@@ -59,7 +59,7 @@ export interface RdmaCmId {
 /** An event (rdma_cm_event). */
 export interface RdmaCmEvent {
   readonly id: RdmaCmId;
-  /** For a CONNECT_REQUEST: the listener; else null. */
+  /** The listener of a CONNECT_REQUEST; null for other events. */
   readonly listenId: RdmaCmId | null;
   readonly event: RdmaCmEventType;
   /** 0, a negative errno, or the reason of a REJECTED. */

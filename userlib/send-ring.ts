@@ -137,7 +137,7 @@ export class SendRing {
   /** Free-running counters of 32 bits. */
   head = 0;
   tail = 0;
-  /** By slot; absent for a queue without any post yet. */
+  /** Send slots; absent for a queue without any post yet. */
   #slots: SendSlot[] = [];
   readonly buffer: QueueMemory;
   readonly #offset: number;

@@ -11,7 +11,7 @@ export class EthernetTransmitCounters {
   /** Frames handed over for the wire. */
   frames = 0;
   bytes = 0;
-  /** Of those: effects of the cable's faults. */
+  /** Effects of the cable's faults on these frames. */
   lostFrames = 0;
   lostBytes = 0;
   corruptedFrames = 0;
@@ -55,7 +55,10 @@ export class FlowControlCounters {
   receivedFrames = 0;
   receivedBytes = 0;
   receivedPauses = 0;
-  /** How often a pause of this end's sender ended, the time of all pauses, and the part of it in which something waited. */
+  /**
+   * Number of pauses of this end's sender that ended, the time of all pauses, and the part of it in which something
+   * waited.
+   */
   receivedTransitions = 0;
   pausedPs = 0;
   pauseWaitPs = 0;

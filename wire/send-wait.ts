@@ -5,7 +5,7 @@ import type { TransmitCounters } from './packet-counters.ts';
 export const NOT_WAITING = 0;
 export const WAITING_FOR_CREDITS = 1;
 export const WAITING_FOR_SERIALIZER = 2;
-/** By the constants above. */
+/** Names of the constants above. */
 export const waitNames = ['nothing', 'credits', 'serializer'] as const;
 
 export class SendWait {

@@ -167,7 +167,7 @@ export class AwaitedResponses {
     const gaps: string[] = [];
     for (const one of this.#requests) {
       if (one.isComplete || psnDistance(psnAdd(one.psn, (one.count ?? 1) - 1), psn) >= 0) continue;
-      // As long as the number of responses is unknown, a PSN shortly after may be one of them.
+      // While the number of responses is unknown, a PSN shortly after may be one of them.
       if (one.count === undefined && contains(one, psn)) continue;
       one.isComplete = true;
       const end = psnAdd(one.psn, one.count ?? 1);

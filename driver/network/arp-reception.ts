@@ -45,6 +45,6 @@ export function receiveArp(frame: Uint8Array, receiver: ArpReceiver): Uint8Array
     overrides: isGratuitous(packet),
   };
   if (receiver.announced(senderAddress, senderMac, flags)) return 'taken';
-  // For other stations it is not an answer.
+  // A reply to another station is not an answer.
   return operation === ArpOperation.REPLY ? 'unsolicited' : 'ignored';
 }

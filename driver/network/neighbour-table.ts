@@ -26,7 +26,7 @@ const lockPs = psPerSecond;
 /** REACHABLE_TIME, DELAY_FIRST_PROBE_TIME. */
 const reachablePs = 30 * psPerSecond;
 const delayPs = 5 * psPerSecond;
-/** Of several confirmations within this time the first counts. */
+/** Interval within which only the first of several confirmations counts. */
 const confirmationPs = psPerSecond / 10;
 /** Limit of neighbours (gc_thresh3), in addition to those of the configuration. */
 const neighboursMax = 1024;

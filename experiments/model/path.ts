@@ -35,7 +35,7 @@ type Verb = 'send' | 'write' | 'read';
 const opcodeOf = { send: IBV_WR_SEND, write: IBV_WR_RDMA_WRITE, read: IBV_WR_RDMA_READ } as const;
 const sendRows = sendRowsOf(IBV_QPT_RC);
 
-/** How a work request is posted. */
+/** Parameters with which a work request is posted. */
 export interface Post {
   readonly verb: Verb;
   readonly lengthBytes: number;

@@ -53,7 +53,7 @@ export function summaryOf(
   });
 }
 
-/** Of points with the same value, the first. */
+/** Returns the first of the points with this value. */
 const firstOf = (rising: readonly Extreme[], value: number): Extreme =>
   rising.find((extreme) => extreme.value === value)!;
 

@@ -157,7 +157,7 @@ function coresAtWork(cpu: HostShown['cpu']): string[] {
   return names.length === 0 ? ['core 0'] : names.slice(0, 3);
 }
 
-/** In the order of a WRITE, then the control blocks of the device. */
+/** Returns the blocks in the order of a WRITE, then the control blocks of the device. */
 const blocksInOrder = (blocks: Readonly<Record<string, BlockRow>>): (readonly [string, BlockRow])[] => {
   const placeOf = (name: string): number => (blockOrder.indexOf(name) + 100) % 100;
   return Object.entries(blocks).toSorted(([left], [right]) => placeOf(left) - placeOf(right));

@@ -193,7 +193,7 @@ export function servicesLost(
     ],
     vlanFilter: ['uc-wrong-vlan', 'Use GIDs of the same VLAN at both ends.'],
   };
-  // In INIT a QP has no path yet, which the device compares first.
+  // A QP in INIT has no path yet, which the device compares first.
   const state = stateAt(qp, drop.firstPs);
   const isUnready = ours !== undefined && (state === 'RESET' || state === 'INIT');
   const [cause, advice] = causes[isUnready ? 'packetQpState' : drop.reason] ?? [

@@ -45,7 +45,7 @@ export interface PeerState {
   /** Its error, in words, and the place. */
   readonly error?: string;
   readonly stack?: string;
-  /** For a running program: its present wait, in a sentence. */
+  /** Present wait of a running program, in a sentence. */
   readonly waitsIn?: string;
 }
 

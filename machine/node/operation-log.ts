@@ -11,7 +11,7 @@ import type { OperationTimes } from './operation-times.ts';
 const OPCODE_COUNT = frameOperation + 1;
 
 export class OperationLog implements OperationTap {
-  /** By WQE opcode; kernel frames have a separate index. */
+  /** Counts by WQE opcode; kernel frames have a separate index. */
   readonly postedCount = new Float64Array(OPCODE_COUNT);
   readonly completedCount = new Float64Array(OPCODE_COUNT);
   /** From the CQE's departure at the device until the program polled it. */

@@ -35,8 +35,8 @@ export interface CacheUseLedger {
 export interface CacheLedger extends CacheUseLedger {
   readonly evictions: number;
   /**
-   * By block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for each
-   * step, packet or CQE; a WQE is a hit if it needed no read of its own.
+   * Uses by block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for
+   * each step, packet or CQE; a WQE is a hit if it needed no read of its own.
    */
   readonly users: Readonly<Record<string, CacheUseLedger>>;
 }

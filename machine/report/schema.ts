@@ -24,7 +24,7 @@ export type CoreCycles = Readonly<Record<CpuCause | 'total' | 'ahead', number>>;
 
 /** A device's actions for one MSI-X vector. */
 export interface DeviceInterruptRow {
-  /** In a row of the platform, also the name of a legacy pin. */
+  /** Number of the vector; in a row of the platform, also the name of a legacy pin. */
   readonly vector: number | string;
   /** Reasons of the device to interrupt, and those that moderation merged with another. */
   readonly requested: number;
@@ -51,9 +51,9 @@ export interface ClassCount {
 }
 
 export interface LinkDirection {
-  /** As the receiver counted them; classes without TLPs are left out. */
+  /** Counts by class, as the receiver counted them; classes without TLPs are left out. */
   readonly classes: Readonly<Record<string, ClassCount>>;
-  /** As the transmitter counted them. */
+  /** Total as the transmitter counted it. */
   readonly total: ClassCount;
   /** Total link bytes: TLPs, DLLPs and padding. */
   readonly linkBytes: number;
@@ -147,7 +147,7 @@ export interface WireReport {
   readonly opcodes: Readonly<Record<string, PacketLedger>>;
   /** Packets whose PSN had been sent before, not included in `opcodes`: requests, READ responses, atomic results. */
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
-  /** Of the packets sent, those that arrived with a wrong CRC, and those that the far port dropped. */
+  /** Packets that arrived with a wrong CRC, and packets that the far port dropped, among those sent. */
   readonly corrupted: number;
   readonly dropped: number;
   /** Effects of faults on the packets sent; left out if there were none. */
@@ -163,7 +163,7 @@ export interface WireReport {
   readonly busyPs: number;
   readonly creditWaitPs: number;
   readonly serializerWaitPs: number;
-  /** For an Ethernet cable between ports with flow control: time that frames waited for the end of a pause. */
+  /** Time that frames waited for the end of a pause, on an Ethernet cable between ports with flow control. */
   readonly pauseWaitPs?: number;
 }
 

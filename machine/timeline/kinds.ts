@@ -29,7 +29,7 @@ export interface TimelineKind {
   readonly values: readonly string[];
 }
 
-/** In the order of their numbers. */
+/** Kinds in the order of their numbers. */
 export const timelineKinds = {
   blockBusy: { category: 'blocks', shape: 'interval', values: [] },
   /** `reason` is a name of the track. */

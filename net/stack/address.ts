@@ -11,7 +11,7 @@ const groupByte = 0xff;
 
 export class Ipv6Address {
   readonly bytes: Uint8Array;
-  /** In base 16: equal bytes give equal text. */
+  /** The address in base 16: equal bytes give equal text. */
   readonly key: string;
 
   /** @param bytes 16, which it keeps */

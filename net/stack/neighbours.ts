@@ -21,7 +21,7 @@ export interface NeighbourRoute {
   neighbour: Neighbour | undefined;
 }
 
-/** How neighbours of one IP version are resolved. */
+/** Resolution of the neighbours of one IP version. */
 export interface Resolution {
   /** Whether an address can be resolved. */
   isOnLink(address: IpAddress): boolean;

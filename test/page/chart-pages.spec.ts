@@ -40,7 +40,7 @@ function rowsOver(
   return places.map((place, index) => ({ index, axes: place, figures: figuresOf(place, index) }));
 }
 
-/** As `hca sweep` writes them. */
+/** Returns the results as `hca sweep` writes them. */
 function resultsText(header: object, rows: readonly Row[]): string {
   const lines = rows.map((row) => ({ hash: `${row.index}`.padStart(64, '0'), status: 'done', ...row }));
   return [header, ...lines].map((line) => `${JSON.stringify(line)}\n`).join('');

@@ -18,7 +18,7 @@ export interface IwarpArgs {
 export interface IwarpFound {
   readonly transport: number;
   readonly nodeType: number;
-  /** Of each size: whether the bytes of the READ, and those that the peer's WRITE and SEND left here, are right. */
+  /** Results by size: whether the bytes of the READ, and those that the peer's WRITE and SEND left here, are right. */
   readonly read: readonly boolean[];
   readonly written: readonly boolean[];
   readonly received: readonly boolean[];

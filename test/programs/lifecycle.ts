@@ -67,8 +67,8 @@ function postLong(pair: Pair, count: number): void {
 }
 
 /**
- * In the middle of traffic the device is reset (`how`), then its driver removed and probed again; a second life begins, and
- * data move as in the first.
+ * Resets the device in mid-traffic (`how`), then removes and probes its driver again; a second life begins, and data
+ * move as in the first.
  */
 export async function resetter(program: ProgramContext): Promise<JsonValue> {
   const { cpu, args } = program;
@@ -166,7 +166,7 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
       sendFlags: IBV_SEND_SIGNALED | inline,
     });
   side.write(pair.buffer, patternOf(9, 64));
-  // By doorbell, then by BlueFlame.
+  // The first post uses a doorbell, the second BlueFlame.
   postSend(foreign, write(1));
   postSend(foreign, write(2, IBV_SEND_INLINE));
   const undone = statusesOf(await takeAll(sendCq, 50));

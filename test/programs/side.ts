@@ -86,7 +86,7 @@ export interface Pair {
   readonly sendCq: IbvCq;
   readonly recvCq: IbvCq;
   readonly buffer: Area;
-  /** As granted. */
+  /** Limits as granted. */
   readonly cap: QpCap;
   remote: Remote;
 }

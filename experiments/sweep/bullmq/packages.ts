@@ -29,7 +29,7 @@ interface JobOptions {
   readonly jobId: string;
 }
 
-/** How long finished jobs are kept. */
+/** Time for which finished jobs are kept. */
 interface KeepOptions {
   readonly removeOnComplete: { readonly age: number };
   readonly removeOnFail: { readonly age: number };

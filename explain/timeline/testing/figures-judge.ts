@@ -213,7 +213,7 @@ function timesUntilTaken(own: readonly Followed[]): number | undefined {
   return sum;
 }
 
-/** For all reads of a device, from the lanes to the arrival of the last byte of the completion. */
+/** Sums the times of all reads of a device, from the lanes to the arrival of the last byte of the completion. */
 function readTimes(records: readonly TimelineRecord[], node: number, latencyPs: number): number {
   const [memoryRead, completionWithData] = [2, 3];
   const open = new Map<number, { fromPs: number; leftBytes: number }>();

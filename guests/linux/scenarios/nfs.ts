@@ -18,7 +18,7 @@ const server = 1;
 
 /** Exported to the client: insecure ports, asynchronous, no check of subtrees, a number instead of the file system's (linux/nfsd/export.h). */
 const exportFlags = 0x2 + 0x10 + 0x400 + 0x2000;
-/** In seconds since 1970: never. */
+/** Expiry in seconds since 1970: never. */
 const expiry = 2_147_483_647;
 const authentication = '/proc/net/rpc/auth.unix.ip/channel';
 const channelOf = (kind: 'fh' | 'export'): string => `/proc/net/rpc/nfsd.${kind}/channel`;

@@ -131,7 +131,7 @@ const olderStep: Step = {
   run: (stage) => allOf(stage, [perftests[0], perftests[3]], 'v1', 'IPv4'),
 };
 
-/** By the connection manager, which uses the configured version. */
+/** Connects by the connection manager, which uses the configured version. */
 async function connect(stage: Stage, version: Version, to: string): Promise<string> {
   const mode = `/sys/kernel/config/rdma_cm/${device}`;
   await inBoth(

@@ -35,7 +35,7 @@ export class Refusal {
     this.#sendWaitMs = config.sendWaitMs;
   }
 
-  /** For poll. */
+  /** Descriptor for poll. */
   get descriptor(): number {
     return this.#connection.descriptor;
   }
