@@ -5,9 +5,9 @@
  * Reasons that block the work are negative, so functions that count bytes or cycles can return them instead of a count.
  */
 
-/** The work waits where it is; the reason is accounted for, and the stage will be woken. */
+/** The work waits in its stage; the reason is accounted for, and the stage will be woken. */
 export const WAIT = -1;
-/** A page has been asked for: the work is resumed when it is there. */
+/** A page has been requested: the work is resumed when the page is present. */
 export const ABSENT = -2;
 /** The work may not be done. */
 export const REFUSED = -3;

@@ -26,7 +26,10 @@ const RESET = bar0.registers.reset.offset;
 const SEMAPHORE = bar0.registers.semaphore.offset;
 const blocks = [ControlRegisters, CommandProcessor, CommandDma, EventWriter, DeviceState, HcaPort];
 
-/** A device in use: queues, a port, a cable that comes and goes, events, and commands, of which the last may be under way. */
+/**
+ * A device in use: queues, a port, a cable that is plugged and unplugged, events, and commands, of which the last may
+ * be in progress.
+ */
 function busy(seed: number): ControlBench {
   const random = new Random(seed);
   const bench = broughtUp({ eventFifoDepth: 4, ...(random.chance(0.5) ? { linkInitialiseCycles: 20 } : {}) });

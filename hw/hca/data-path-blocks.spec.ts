@@ -253,7 +253,10 @@ async function longReads(): Promise<DataPathBench> {
   return bench;
 }
 
-/** A command has the MPT; then a SEND invalidates a key, and a request of the other side one, while payload is read slowly. */
+/**
+ * A command claims the MPT; then a SEND, and a request of the other side, each invalidate a key while payload is read
+ * slowly.
+ */
 async function keyOperations(): Promise<DataPathBench> {
   const s = await scene({ dma: { readIssueCycles: 1000 } });
   const { bench, a, b, aCq, bCq, local, remote } = s;

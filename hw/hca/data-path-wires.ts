@@ -19,7 +19,7 @@ interface Surroundings {
   readonly dataPath: { reset(): void };
 }
 
-/** The blocks that send and receive what the port carries. */
+/** Returns the blocks that send and receive the port's traffic. */
 function endsOf(b: Engines, roles: TransportRoles, carries: Carried) {
   if (carries === 'both') return { outbound: b.outbound, inbound: b.inbound };
   return carries === 'frames'

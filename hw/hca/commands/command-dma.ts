@@ -124,7 +124,7 @@ export class CommandDma {
     this.#startWrites(address, lengthBytes, this.#patternOffsets[pattern]!, true);
   }
 
-  /** Reset: forgets what is under way, and fills all buffers as after power-on. */
+  /** Reset: drops DMA in flight, and fills all buffers as after power-on. */
   reset(): void {
     this.cancel();
     this.#fillBuffers();
@@ -139,7 +139,7 @@ export class CommandDma {
     };
   }
 
-  /** Forgets what is under way. */
+  /** Drops DMA in flight. */
   cancel(): void {
     this.#generation++;
     this.#isReading = false;

@@ -21,7 +21,7 @@ import {
   type Steps,
 } from './command-steps.ts';
 
-/** Reasons for which the command processor stands still. */
+/** Reasons for which the command processor stalls. */
 const stalls = stallReasons('dmaRead', 'dmaWrite', 'pipelineBusy', 'eventFifoFull');
 const {
   dmaRead: STALL_DMA_READ,
@@ -85,7 +85,7 @@ export interface CommandProcessorPorts {
 /** A command with its form: opcode and opcode modifier, of 12 and 4 bits. */
 const operationOf = ({ opcode, opcodeModifier }: CommandRequest): number => opcode * 16 + opcodeModifier;
 
-/** Phase of the current command: its next event, or what it waits for. */
+/** Phase of the current command: its next event, or the condition for which it waits. */
 type Phase = 'idle' | 'decode' | 'work' | 'dma' | 'condition' | 'completing';
 
 export class CommandProcessor {
@@ -181,7 +181,7 @@ export class CommandProcessor {
     this.account.rest(Math.max(cycle, this.account.freeCycle));
   }
 
-  /** Releases what the command has claimed, in whatever step it is. */
+  /** Releases everything that the command has claimed, whatever its step. */
   #abandon(): void {
     this.#steps?.return(undefined);
     this.#steps = undefined;

@@ -64,7 +64,7 @@ describe('arming', () => {
         queue.armState = 0;
         a.send(write(given));
         await bench.run(10);
-        // An arm for solicited events does not fire for this CQE: the solicited ones were consumed long ago.
+        // This CQE fires no arm for solicited events: the solicited ones were consumed long ago.
         aCq.arm(command, sequence, UAR, polled);
         await bench.run(1);
         expect(bench.a.events.lines).toEqual(command === NEXT ? [event(aCq)] : []);
@@ -86,7 +86,7 @@ describe('arming', () => {
     a.send(write(given));
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq), event(aCq)]);
-    // No event reports the third; arming finds it, wherever the consumer is.
+    // No event reports the third CQE; arming finds it, wherever the consumer is.
     a.send(write(given));
     await bench.run(10);
     aCq.arm(NEXT, 3, UAR, 0);
@@ -200,7 +200,8 @@ describe('arming', () => {
     const qps = cqs.map((cq) => new Qp(bench.a, { sendCq: cq }));
     for (const qp of qps) qp.connect(0, 0, 0);
     await bench.run(5);
-    // The first CQ holds a CQE; the writer is busy with its second while the other CQ's waits; then the arm request comes.
+    // The first CQ holds a CQE; the writer is busy with its second while the other CQ's waits; then the arm request
+    // arrives.
     for (const qp of qps) qp.send(nop);
     await bench.run(20);
     cqs[1]!.drain();

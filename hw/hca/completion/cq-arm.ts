@@ -50,7 +50,9 @@ export function forgetConsumed(queue: CompletionQueue): void {
 
 export interface CompletionEvents {
   canPost(): boolean;
-  /** @param joinedCount CQEs beyond the first that the event stands for: moderation has held it back for them */
+  /**
+   * @param joinedCount CQEs beyond the first that the event reports, because moderation held it back
+   */
   postCompletion(eqn: number, cqn: Cqn, cycle: Cycles, joinedCount: number): void;
 }
 
@@ -79,8 +81,8 @@ export class CompletionNotifier {
   readonly #due: Fifo;
   #isDue = new Uint8Array(0);
   /**
-   * CQs whose moderation timer has come due, each at most once, by the cycle from which it is looked at, those of one cycle by
-   * their places; that cycle, and the generation that the timer belongs to.
+   * CQs whose moderation timer has expired, each at most once, ordered by the cycle from which the writer checks them,
+   * and within a cycle by slot; that cycle, and the generation to which the timer belongs.
    */
   readonly #timed: number[] = [];
   #timedCycle = new Float64Array(0);
@@ -202,7 +204,7 @@ export class CompletionNotifier {
     this.#timed.length = 0;
   }
 
-  /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
+  /** Fires the event, or holds it back until enough CQEs have arrived or the period is over. */
   #notify(cq: CqSlot, cycle: Cycles): void {
     const queue = this.#cqs.rows[cq]!;
     queue.heldCount++;
@@ -216,7 +218,7 @@ export class CompletionNotifier {
     this.#lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
   }
 
-  /** A timer has come due. */
+  /** Handles an expired moderation timer. */
   #moderationDue(cq: CqSlot, generation: number): void {
     if (generation !== this.#cqs.rows[cq]!.generation) return;
     this.#timedGeneration[cq] = generation;
@@ -230,7 +232,7 @@ export class CompletionNotifier {
     this.#writer.wake(cycle);
   }
 
-  /** The moderation period of a CQ is over, if its timer is still the one that runs. Returns whether the event fires. */
+  /** Ends the moderation period of a CQ if its timer is still current. Returns whether the event fires. */
   #firePeriodOver(cq: CqSlot): boolean {
     const queue = this.#cqs.rows[cq]!;
     if (this.#cqs.numberOf[cq] === NONE || this.#timedGeneration[cq] !== queue.generation) return false;

@@ -1,6 +1,6 @@
 /**
- * One completion that waits to be written: all that its CQE will say. One object per place of the completion writer's fifo,
- * made once; fields that are not Wide hold 32-bit integers.
+ * One completion that waits to be written: all contents of its CQE. One object per place of the completion writer's
+ * fifo, created once; fields that are not Wide hold 32-bit integers.
  */
 import type { Wide } from '../../../base/index.ts';
 
@@ -43,7 +43,10 @@ export class PostedCompletion {
   /** Owner of a received message (costs/). */
   owner = 0;
 
-  /** All that a successful receive of nothing has not: what the next completion has of it is filled in. */
+  /**
+   * Clears the fields that an empty successful receive does not use; callers then set those that the next completion
+   * uses.
+   */
   clear(): void {
     this.record = -1;
     this.isSend = false;

@@ -88,7 +88,7 @@ export class EventFifo {
     return base;
   }
 
-  /** The entries held, the oldest first: the EQ, the type of the event, and how far it has come. See Block.inspect. */
+  /** Returns the entries held, oldest first: the EQ, the type of the event, and its progress. See Block.inspect. */
   inspect(): BlockState[] {
     return Array.from({ length: this.heldCount }, (_, index) => {
       const at = this.#released + index;
@@ -121,7 +121,9 @@ export class EventFifo {
     return false;
   }
 
-  /** Whether the EQE at some offset in {@link bytes} passes the test, of those that are here. */
+  /**
+   * Returns whether the EQE of any held entry, at some offset in {@link bytes}, passes the test.
+   */
   some(test: (base: number) => boolean): boolean {
     for (let at = this.#released; at < this.#pushed; at++)
       if (test((at % this.depth) * this.#entryBytes)) return true;

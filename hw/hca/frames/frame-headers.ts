@@ -39,7 +39,10 @@ export function setU16(bytes: Uint8Array, at: number, value: number): void {
 
 const isTagType = (type: number): boolean => type === TYPE_C_VLAN || type === TYPE_S_VLAN;
 
-/** Control information of the frame's outer tag, or -1; a tag of a customer only, if so asked. */
+/**
+ * Returns the control information of the frame's outer tag, or -1. With `isCustomerOnly`, other tags than a customer's
+ * are ignored.
+ */
 export function tagOf(bytes: Uint8Array, at: number, isCustomerOnly = false): number {
   const type = u16At(bytes, at + TAG_PLACE);
   const isTag = isCustomerOnly ? type === TYPE_C_VLAN : isTagType(type);
@@ -73,7 +76,10 @@ export interface PacketPlaces {
   readonly end: number;
 }
 
-/** The places of an IP packet in the frame at `at`; undefined for what is none. IPv6 with extension headers has no transport here. */
+/**
+ * Returns the offsets of an IP packet in the frame at `at`; undefined for other frames. IPv6 with extension headers has
+ * no transport offset.
+ */
 export function packetPlacesOf(bytes: Uint8Array, at: number, frameBytes: number): PacketPlaces | undefined {
   const frameEnd = at + frameBytes;
   const { version, network } = ipVersionOf(bytes, at, frameEnd);
@@ -120,14 +126,14 @@ function ipv6Places(bytes: Uint8Array, network: number, frameEnd: number): Packe
   };
 }
 
-/** True where the packet is TCP's or UDP's, and its ports are there. */
+/** True if the packet is TCP's or UDP's, and the frame contains its ports. */
 export function hasPorts({ transport, protocol, end }: PacketPlaces): boolean {
   return transport !== -1 && transport + 4 <= end && (protocol === PROTOCOL_TCP || protocol === PROTOCOL_UDP);
 }
 
 export const isTcp = ({ protocol }: PacketPlaces): boolean => protocol === PROTOCOL_TCP;
 
-/** True where all of the header of TCP or UDP is there. */
+/** True if the frame contains the whole header of TCP or UDP. */
 export function hasWholeHeader(places: PacketPlaces): boolean {
   if (!hasPorts(places)) return false;
   return places.transport + (isTcp(places) ? TCP_HEADER_BYTES : UDP_HEADER_BYTES) <= places.end;
@@ -167,7 +173,9 @@ export function isTransportChecksumRight(bytes: Uint8Array, places: PacketPlaces
   return foldedSum(pseudoHeaderSum(bytes, places) + wordSum(bytes, transport, end)) === FULL_SUM;
 }
 
-/** The ones' complement sum of the addresses and of what lies between `from` and the packet's end, with `startSum`. */
+/**
+ * Returns the ones' complement sum of the addresses and of the bytes from `from` to the packet's end, plus `startSum`.
+ */
 export function sumWithAddresses(
   bytes: Uint8Array,
   places: PacketPlaces,
@@ -194,7 +202,7 @@ function wordSum(bytes: Uint8Array, from: number, to: number): number {
   return ((to - from) & 1) === 1 ? sum + (bytes[to - 1]! << 8) : sum;
 }
 
-/** A sum whose complement is 0: what was summed has its own checksum in it, and that is right. */
+/** A sum whose complement is 0: data that include their own, correct checksum have this sum. */
 export const FULL_SUM = 0xffff;
 
 /** The ones' complement sum (RFC 1071). */
@@ -204,6 +212,6 @@ function foldedSum(wideSum: number): number {
   return sum;
 }
 
-/** Its complement. */
+/** Returns the complement of that sum. */
 const checksumOf = (bytes: Uint8Array, from: number, to: number, startSum = 0): number =>
   ~foldedSum(startSum + wordSum(bytes, from, to)) & 0xffff;

@@ -52,7 +52,7 @@ function examined(frame: Uint8Array, form: 'verified' | 'complete'): [number, nu
 
 const frameWith = (packet: OwnPacket): Uint8Array => ownFrame(ownPacketBytes(packet), packet.isIpv4);
 
-/** With the byte at `place`, counted from the end, changed. */
+/** Returns a copy with the byte at `place`, counted from the end, changed. */
 function damaged(frame: Uint8Array, place: number): Uint8Array {
   const copy = frame.slice();
   copy[copy.length - place]! ^= 0x40;

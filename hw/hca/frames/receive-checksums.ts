@@ -35,7 +35,7 @@ const NO_TAG = -1;
 
 export class FrameChecksums {
   readonly #hasSums: boolean;
-  /** Bits of CqeIpStatus, and the sum, of the frame that was examined last; 0 for what is no packet of IP. */
+  /** Bits of CqeIpStatus, and the sum, of the frame examined last; 0 if it is not an IP packet. */
   ipStatus = 0;
   checksum = 0;
 
@@ -56,7 +56,7 @@ export class FrameChecksums {
   }
 }
 
-/** No tag, or one of a customer. */
+/** True for a frame without a tag, or with one customer tag. */
 function hasPlainTag(bytes: Uint8Array, at: number, { network }: PacketPlaces): boolean {
   const place = network - at;
   if (place === UNTAGGED_NETWORK_PLACE) return true;

@@ -58,7 +58,7 @@ const plain: Stream = {
 };
 const ipv6 = { isIpv4: false, addresses: pattern(9, 32) };
 
-/** One frame of the stream as a stack would send it. */
+/** Returns one frame of the stream as a stack would send it. */
 function frameOfStream(stream: Stream, index: number, firstByte: number, data: Uint8Array, flags: number) {
   const { isIpv4, tcpOptions, ipOptions, addresses, identification, sequence, tag } = stream;
   const packet: OwnPacket = {
@@ -95,7 +95,7 @@ function framesOf(stream: Stream, data: Uint8Array, segmentBytes: number): Uint8
   });
 }
 
-/** Posts so many buffers at b. */
+/** Posts `count` buffers at b. */
 function receive({ b, to }: RingScene, count: number): void {
   for (let index = 0; index < count; index++) b.qp.receive([to.part(index * BUFFER_BYTES, BUFFER_BYTES)]);
 }

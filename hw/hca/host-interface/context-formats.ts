@@ -1,6 +1,7 @@
 /**
- * Contexts of QPs, CQs, SRQs and EQs in the form of a card. Commands fill contexts. The engines work on the rows of the tables, which a
- * format loads from a context; what changes with every packet is in the rows alone, and is written into a context before it is read.
+ * Contexts of QPs, CQs, SRQs and EQs in the format of a card. Commands fill contexts. The engines work on the rows of
+ * the tables, which a format loads from a context; fields that change with every packet exist in the rows only, and are
+ * written into a context before it is read.
  */
 import type { EventQueueProgress, EventQueueSetting } from '../events/index.ts';
 import type {

@@ -15,7 +15,7 @@ import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/in
 import { RoceLink } from './roce/index.ts';
 import { IbtaStates } from './state/index.ts';
 
-/** The ports that the transport uses, and the managers that stand in them. */
+/** The ports that the transport uses, and their embedded managers. */
 export interface IbtaAttachment {
   /** Ports of InfiniBand; unused if ports are of Ethernet. */
   readonly ports: readonly PacketPort[];

@@ -1,6 +1,7 @@
 /**
- * Virtual addresses of 64 bits, of which a number holds 53: what Linux's NFS client registers by work request has the number of a
- * remote procedure call in bits 63 to 32 (xprtrdma, frwr_map). Reached by every kind of request, and by nothing that is another address.
+ * Virtual addresses of 64 bits, of which a number holds 53: Linux's NFS client registers memory by work request at
+ * addresses that hold the number of a remote procedure call in bits 63 to 32 (xprtrdma, frwr_map). Every kind of
+ * request reaches them, and no other address does.
  */
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
@@ -106,7 +107,7 @@ describe.each(places)('a region %s', (_name, base) => {
     const asked = bench.b.port.packets.filter(
       ({ qpn, opcode }) => qpn === b.qpn && opcode === Opcode.RC_RDMA_READ_REQUEST,
     );
-    // Seven responses of 1024 bytes were there.
+    // Seven responses of 1024 bytes had arrived.
     expect(asked.map(whole)).toEqual([at(1000).address, at(1000 + 7 * 1024).address]);
   });
 

@@ -20,7 +20,7 @@ import { type SceneOptions, scene, syndromesOf } from '../testing/scenario.ts';
 const { MW_BIND_ERR, LOCAL_PROT_ERR, LOCAL_QP_OP_ERR, REMOTE_ACCESS_ERR, WR_FLUSH_ERR } = CqeSyndrome;
 const { REMOTE_INVAL_REQ_ERR, TRANSPORT_RETRY_EXC_ERR } = CqeSyndrome;
 
-/** A QP as a kernel has it: it may use the reserved key and register fast. */
+/** A QP as a kernel creates it: it may use the reserved key and register memory by work request. */
 const ofKernel = { fields: { reservedLkeyEnabled: 1, fastRegisterEnabled: 1 } };
 
 /** A connected pair; b, whose memory is registered, is a kernel. */

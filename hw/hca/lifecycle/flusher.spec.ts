@@ -125,7 +125,7 @@ describe('taking a QP away', () => {
         // The command processor waits for this before it frees the slot.
         await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
         for (const qp of [a, b]) qp.node.dataPath.parts.qps.free(qp.slot);
-        // CQEs on their way to memory when it went are there 1 us later; none comes after that.
+        // CQEs that were on their way to memory when the QP was destroyed are there 1 us later; none follows.
         await bench.run(1);
         aCq.drain();
         bCq.drain();
@@ -138,7 +138,7 @@ describe('taking a QP away', () => {
           expect(wire.receiveBufferedBytes).toBe(0);
         }
         await checkBystanders();
-        // The slot's next generation has no state of the last one.
+        // The slot's next generation has no state of the previous one.
         const next = connectedPair(bench.a, bench.b);
         await bench.run(3);
         next.b.receive([remote.part(0, 4000)]);

@@ -61,7 +61,7 @@ function bench(
   const settle = (): void => {
     lp.advance(lp.nowPs + 1_000_000);
   };
-  /** Asks until the context is on chip, and returns how often it had to. */
+  /** Retries until the context is on chip, and returns the number of attempts. */
   const use = (port: number, slot: number, dirties = false): number => {
     for (let turn = 0; turn < 5; turn++) {
       if (cache.access(port, slot, dirties)) return turn;
@@ -184,7 +184,7 @@ describe('ContextCache', () => {
       [false, false],
       [false, true],
     ]);
-    // Asked for again while it is read, a context is no other one.
+    // A context requested again while it is being read does not count as another one.
     expect(access(1)).toEqual([false, false]);
     expect(port.awaitedCount).toBe(2);
     settle();

@@ -76,7 +76,9 @@ export class KeyCheck {
     return line;
   }
 
-  /** Requests the entry that {@link find} has not found. */
+  /**
+   * Requests the entry that {@link find} did not find.
+   */
   miss(port: number, tag: number): typeof PENDING | typeof BAD_KEY {
     if (this.#missed[port] !== tag) {
       this.#missed[port] = tag;

@@ -34,7 +34,10 @@ export class KeyRecord {
   translationOffset: Wide = 0;
   translationCount = 0;
   logPageBytes = 0;
-  /** Place of the first byte in its page where the virtual address does not tell. */
+  /**
+   * Whether {@link firstByteOffset} gives the offset of the first byte in its page, because the virtual address does
+   * not.
+   */
   hasFirstByteOffset = false;
   firstByteOffset = 0;
   /** Windows: type 2, the QP to which it is bound, and the key of the region under it. */

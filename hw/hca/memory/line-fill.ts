@@ -4,8 +4,9 @@
  *   request ─> DMA read ─> the port's buffer ─> take: into a line of a cache
  *                     └──> failed: reported to the port once
  *
- * Each port has a buffer of its own for an MPT entry and another for a line of the MTT, and a read entry stays there until the port
- * asks again. However few lines the caches have, ports that miss at the same time cannot evict each other's lines indefinitely.
+ * Each port has a buffer of its own for an MPT entry and another for a line of the MTT, and a read entry stays there
+ * until the port retries. However few lines the caches have, ports that miss at the same time cannot evict each other's
+ * lines indefinitely.
  */
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
@@ -200,7 +201,7 @@ export class LineFill {
     this.#retryDeferred(wakeCycle);
   }
 
-  /** DMA room became free: ports turned away ask again. */
+  /** Wakes the ports that were turned away: DMA room became free. */
   #retryDeferred(cycle: Cycles): void {
     const ports = this.#deferred;
     this.#deferred = 0;

@@ -91,7 +91,9 @@ export class MttWalk {
     return TRANSLATED;
   }
 
-  /** After {@link BAD_PAGE}: the entry was read and its page is absent. False when the entry could not be read. */
+  /**
+   * True after {@link BAD_PAGE} if the entry was read and its page is absent; false if the entry could not be read.
+   */
   get isPageAbsent(): boolean {
     return this.#absentLine !== NO_LINE;
   }

@@ -3,7 +3,7 @@ import type { Cycles } from '../../../base/index.ts';
 
 /** A user of the translator or of a context cache. */
 export interface MissWaiter {
-  /** The entry that it missed has been read, or can be read: it asks again at `cycle` or later. */
+  /** Wakes the user: the missed entry has been read, or can be read; it retries at `cycle` or later. */
   wake(cycle: Cycles): void;
   /** Notifies a user that continues with other work: the context that it missed is on chip from `cycle` on. */
   contextFetched?(slot: number, cycle: Cycles): void;

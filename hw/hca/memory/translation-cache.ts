@@ -30,7 +30,7 @@ export class MptCache {
   readonly rights: Uint8Array;
   readonly isPhysical: Uint8Array;
   readonly isRegion: Uint8Array;
-  /** A page that is not present is asked for, not refused. */
+  /** 1 if an absent page is requested rather than refused. */
   readonly isOnDemand: Uint8Array;
   /** Virtual address of the first byte, and its top. */
   readonly start: Float64Array;

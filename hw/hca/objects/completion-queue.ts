@@ -37,7 +37,7 @@ export class CompletionQueue {
   firedCount = 0;
   /** CQEs since the CQ was armed that moderation holds back. */
   heldCount = 0;
-  /** CQEs since the last event that asked for one. */
+  /** CQEs since the last event that qualify for an event. */
   wantedCount = 0;
   hasModerationTimer = 0;
   /** CQEs on their way to memory. */

@@ -24,7 +24,7 @@ export class CqTable extends ContextTable<'CQ', 'notifier'> {
     this.load(slot);
   }
 
-  /** Loads what a command configured. */
+  /** Loads the fields that a command configured. */
   load(slot: CqSlot): void {
     this.#format.load(this.view, this.offsetOf(slot), this.rows[slot]!);
   }

@@ -18,12 +18,12 @@ export class DatagramAddresses {
   readonly destinationLid: Int32Array;
   readonly sourceLid: Int32Array;
   readonly virtualLane: Uint8Array;
-  /** The packet goes to a multicast group: to members at this port, too. */
+  /** 1 if the packet goes to a multicast group: also to members at this port. */
   readonly isToGroup: Uint8Array;
-  /** The packet goes to this port, whatever its LID says. */
+  /** 1 if the packet goes to this port, regardless of its LID. */
   readonly isForcedBack: Uint8Array;
   readonly hasGrh: Uint8Array;
-  /** GRHs byte for byte, but for their payload length. */
+  /** GRHs byte for byte, except their payload length. */
   readonly grh: Uint8Array;
   /** The rest of their addresses on an Ethernet port, in the format of packet records (wire/packet.ts). */
   readonly routes: Uint8Array;

@@ -3,7 +3,7 @@
  * compute, the segments to cut. Read from the WQE once, when it is started (frame-decoder.ts).
  */
 export class FrameOffloads {
-  /** The tag's control information where one is to be inserted; -1 where none is. */
+  /** Control information of the tag to insert; -1 for none. */
   readonly tag: Int32Array;
   /** Ethertype of that tag. */
   readonly tagType: Int32Array;

@@ -3,7 +3,7 @@ import type { BusAddress, VirtualAddress } from '../../../base/index.ts';
 
 /** One object per record of a work request, made when first needed. */
 export class KeyRequest {
-  /** The key to invalidate; of a registration or a binding the new one, of which the low byte is the consumer's. */
+  /** The key to invalidate, or the new key of a registration or binding, whose low byte the consumer chooses. */
   key = 0;
   /** Key of the region to which a window is bound. */
   regionKey = 0;

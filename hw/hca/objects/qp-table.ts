@@ -1,6 +1,6 @@
 /**
- * Queue pair contexts. The configured fields are loaded from the context bytes once per command; what changes with
- * every packet lives only in the {@link QueuePair} of the slot and is written into the bytes by {@link QpTable.sync}.
+ * Queue pair contexts. The configured fields are loaded from the context bytes once per command; fields that change
+ * with every packet exist only in the {@link QueuePair} of the slot; {@link QpTable.sync} writes them into the bytes.
  */
 
 import { QpState } from '../../../abi/index.ts';
@@ -58,7 +58,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     this.load(slot, QpState.RST);
   }
 
-  /** Loads what a command configured. The transport's numbers start with the transitions that set them. */
+  /** Loads the fields that a command configured. The transport's numbers start with the transitions that set them. */
   load(slot: QpSlot, previousState: number): void {
     const pair = this.rows[slot]!;
     this.#format.load(this.view, this.offsetOf(slot), pair, previousState, this.#transport);

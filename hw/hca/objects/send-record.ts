@@ -1,6 +1,6 @@
 /**
- * One send WQE that has been started and is not yet complete. One object per place of {@link SendRecords}, made once.
- * Fields that are not Wide hold 32-bit integers.
+ * One send WQE that has been started and is not yet complete. One object per place of {@link SendRecords}, created
+ * once. Fields that are not Wide hold 32-bit integers.
  */
 import type { Cycles, Wide } from '../../../base/index.ts';
 import { KeyRequest } from './key-request.ts';
@@ -50,8 +50,8 @@ class EarlierAttempts {
   }
 
   /**
-   * An attempt of `request` ends at `cycle`: what it waited for since its last packet was sent, or since it began if that was
-   * not, is what has ended it.
+   * Adds an attempt of `request` that ends at `cycle`. `endedBy` gets the time since its last packet was sent, or since
+   * the attempt began if none was.
    */
   add(request: SendRecord, cycle: Cycles, endedBy: number): void {
     let waitsFrom = Math.max(this.endCycle, request.startedCycle);
@@ -70,9 +70,11 @@ class EarlierAttempts {
 }
 
 export class SendRecord {
-  /** Its place in {@link SendRecords}. */
+  /**
+   * The record's index in {@link SendRecords}.
+   */
   readonly number: number;
-  /** Raised when the request has ended: what still carries an older value belongs to an earlier request. */
+  /** Incremented when the request has ended: anything with an older value belongs to an earlier request. */
   generation = 0;
   /**
    * The next record of the QP's list; {@link noRecord} after the last.
@@ -111,11 +113,14 @@ export class SendRecord {
   responsesReceived = 0;
   /** A local error found when the WQE was started or its payload read: a CQE syndrome, or 0. */
   syndrome = 0;
-  /** Nothing more is waited for: a NOP, an operation on keys that has been carried out, or a message of an unreliable service that has been sent. */
+  /**
+   * 1 if the request waits for nothing more: a NOP, a completed operation on keys, or a sent message of an unreliable
+   * service.
+   */
   isDone = 0;
   /**
-   * Milestones of its time on chip, in core cycles: its WQE was asked for, was there, was started; all payload was there;
-   * the last packet was sent; the answer was there.
+   * Milestones of its time on chip, in core cycles: its WQE was requested, arrived, was started; all payload was on
+   * chip; the last packet was sent; the response arrived.
    */
   fetchBegunCycle = 0;
   fetchedCycle = 0;

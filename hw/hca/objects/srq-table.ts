@@ -64,7 +64,7 @@ export class SrqTable extends ContextTable<'SRQ', 'receives'> {
     this.#receives = receives;
   }
 
-  /** Loads what a command configured. */
+  /** Loads the fields that a command configured. */
   load(slot: SrqSlot): void {
     const setting = this.#format.load(this.view, this.offsetOf(slot));
     this.pd[slot] = setting.pd;

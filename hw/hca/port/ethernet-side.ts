@@ -41,7 +41,7 @@ const OTHER_SPEED = 0x0f;
 
 /** Port 1 as Ethernet, for the blocks that send and receive by it. */
 export interface EthernetAttachment {
-  /** Its end of the cable. */
+  /** The port's end of the cable. */
   readonly port: EthernetPort;
   /** The state that software has set up. */
   readonly side: EthernetSide;
@@ -58,7 +58,7 @@ export class EthernetSide {
   readonly receiveChecksums: ReceiveChecksums;
   /** Largest payload of an LSO in bytes; 0 without LSO. */
   readonly lsoBytesMax: number;
-  /** Undefined where there are none. */
+  /** Undefined without flow counters. */
   readonly flowCounters: FlowCounters | undefined;
   readonly #flowControl: PauseControl | undefined;
 

@@ -4,7 +4,8 @@
  *     frame ──> rules by priority, each all of its records ──> QP of the first that fits
  *           ──> else, to a group: the QP of groups; else, or without one: the QP of all
  *
- * Where more than one rule fits, the first takes the frame: copies for several QPs are not made. Source: interface sheet 3.18.
+ * If several rules match, the first receives the frame: no copies are made for several QPs. Source: interface sheet
+ * 3.18.
  */
 import type { Qpn } from '../objects/index.ts';
 
@@ -84,7 +85,7 @@ export class FlowRules {
     this.#rules.length = 0;
   }
 
-  /** QPN for the frame at `bytes[at]`, without FCS of so many bytes; -1: no rule takes it. */
+  /** Returns the QPN for the frame at `bytes[at]`, whose length excludes the FCS; -1 if no rule matches. */
   qpnOf(bytes: Uint8Array, at: number, frameBytes: number): Qpn {
     const places = placesOf(bytes, at, frameBytes);
     const end = at + frameBytes;

@@ -1,7 +1,7 @@
 /**
- * Frames of an Ethernet port as DUMP_ETH_STATS reports them: by length, by kind of destination, by priority of their tag. Counted
- * where they pass the wire port, before anything is dropped. What only the wire port knows (frames with a wrong check sequence,
- * those that found its buffers full) is its own, and comes from there, as what flow control has done. Source: interface sheet 3.19.
+ * Frames of an Ethernet port as DUMP_ETH_STATS reports them: by length, by kind of destination, by priority of their
+ * tag. They are counted at the wire port, before anything is dropped. The wire port itself counts frames with a wrong
+ * check sequence, frames that found its buffers full, and flow control. Source: interface sheet 3.19.
  */
 import {
   ethernetStatistics,
@@ -96,7 +96,7 @@ export class FrameStatistics {
     this.#flowControl = flowControl;
   }
 
-  /** The counters begin anew. */
+  /** Clears the counters. */
   clear(): void {
     this.received.clear();
     this.transmitted.clear();
@@ -107,7 +107,7 @@ export class FrameStatistics {
     this.#controlBefore = this.#flowControl.totals().receivedFrames;
   }
 
-  /** Those of flow control begin anew. */
+  /** Clears the counters of flow control. */
   clearFlowControl(): void {
     this.#pausesBefore = this.#flowControl.totals();
   }

@@ -29,7 +29,7 @@ const frameDropReasons = [
   'unknownQp',
   'qpState',
   'noReceiveWqe',
-  /** A page of its buffer was asked for. */
+  /** A page of its buffer was requested. */
   'pageFault',
   /** A packet of RoCE with a wrong ICRC; and one that is none. */
   'packetDamaged',
@@ -72,7 +72,10 @@ export class FrameSteering {
   /** Why {@link qpnOf} found none. */
   #reason: FrameDropReason = 'portClosed';
 
-  /** QPN for the frame whose header is at `bytes[at]`, with FCS of so many bytes, with a tag of `vlanId` or -1; -1: it is dropped. */
+  /**
+   * Returns the QPN for the frame whose header is at `bytes[at]`, with its length including FCS and its VLAN ID or -1;
+   * -1 if it is dropped.
+   */
   qpnOf(bytes: Uint8Array, at: number, frameBytes: number, vlanId: number): number {
     if (this.isManaged) return this.#qpnByRule(bytes, at, frameBytes, vlanId);
     const qps = this.receiveQps;
@@ -97,7 +100,7 @@ export class FrameSteering {
     return this.#none((bytes[at]! & GROUP_BIT) === 0 ? 'foreignMac' : 'multicastFilter');
   }
 
-  /** True for frames to a MAC of the table or to a group: of RoCE, where QPs and groups choose further. */
+  /** True for frames to a MAC of the table or to a group. With RoCE, QPs and groups then decide further. */
   isForPort(bytes: Uint8Array, at: number): boolean {
     return (bytes[at]! & GROUP_BIT) !== 0 || this.macs.includes(macAt(bytes, at));
   }
@@ -123,7 +126,7 @@ export class FrameSteering {
     this.manage(false);
   }
 
-  /** INIT_HCA: who chooses from now on. */
+  /** Selects rules or tables, as INIT_HCA configures. */
   manage(isManaged: boolean): void {
     this.isManaged = isManaged;
     this.flows.clear();

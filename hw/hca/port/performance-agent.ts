@@ -1,13 +1,13 @@
 /**
- * The performance management agent of the HCA: what the wire of each port has carried, as counters that software reads and
- * sets. It answers ClassPortInfo, PortCounters and PortCountersExtended, by MAD_IFC.
+ * The performance management agent of the HCA: counters of each port's traffic, which software reads and sets. It
+ * answers ClassPortInfo, PortCounters and PortCountersExtended, by MAD_IFC.
  *
- * Promises: the two sets of counters are apart, as the architecture has them: a Set of one does not change the other. A
- * counter of PortCounters stops at its largest value until it is set. A reset of the device sets all to zero. Nothing is
- * counted for this agent: its values are the link's own totals less what they were at the last Set.
+ * Promises: the two sets of counters are separate, as the architecture demands: a Set of one does not change the other.
+ * A counter of PortCounters stops at its largest value until it is set. A reset of the device sets all to zero. Nothing
+ * is counted for this agent: its values are the link's own totals minus their values at the last Set.
  *
- * Packets to the port's own LID do not cross the wire and are not counted.
- * Source: InfiniBand Architecture volume 1, 16.1.3.5 and 16.1.4.11.
+ * Packets to the port's own LID do not cross the wire and are not counted. Source: InfiniBand Architecture volume 1,
+ * 16.1.3.5 and 16.1.4.11.
  */
 import {
   classPortInfo,

@@ -50,7 +50,7 @@ export interface LinkTraffic {
   };
   readonly received: {
     readonly delivered: PacketTotals;
-    /** With a wrong CRC, and dropped. */
+    /** Packets with a wrong CRC, which are dropped. */
     readonly corrupted: PacketTotals;
     readonly overruns: number;
     /** Packets of lane 15 that found its buffer full. */
@@ -148,7 +148,7 @@ export class HcaPort implements PortAddress {
   readonly guids: BigUint64Array;
   readonly pkeys: Uint16Array;
   readonly slToVl = new Uint8Array(8);
-  /** Entries of lane and weight, two bytes each, as many as PortInfo's capacities say. */
+  /** Entries of lane and weight, two bytes each, as many as the capacities in PortInfo. */
   readonly vlArbitrationHigh = new Uint8Array(2 * vlArbitrationEntries);
   readonly vlArbitrationLow = new Uint8Array(2 * vlArbitrationEntries);
   /**
@@ -190,7 +190,7 @@ export class HcaPort implements PortAddress {
     this.#isLinkUp = setup.link?.isLinkUp ?? false;
   }
 
-  /** The cable has come up or gone down. */
+  /** Handles a cable that came up or went down. */
   linkChanged(isUp: boolean, nowPs: Picoseconds): void {
     this.#isLinkUp = isUp;
     this.setup.domain.wakeAfter(this.#stage, nowPs);
@@ -263,7 +263,7 @@ export class HcaPort implements PortAddress {
     this.setup.domain.wake(this.#stage, cycle + 1);
   }
 
-  /** Whether a subnet manager may ask for this state now; 0 asks for no change. */
+  /** Whether a subnet manager may request this state now; 0 requests no change. */
   canRequestState(state: number): boolean {
     return (
       state === 0 ||
@@ -274,7 +274,9 @@ export class HcaPort implements PortAddress {
     );
   }
 
-  /** A subnet manager asks for a state that {@link canRequestState} allows. */
+  /**
+   * Applies a subnet manager's request for a state that {@link canRequestState} allows.
+   */
   requestState(state: number, cycle: Cycles): void {
     if (state === 0 || state === this.state) return;
     if (state === PortState.DOWN) {
@@ -285,7 +287,7 @@ export class HcaPort implements PortAddress {
     }
   }
 
-  /** Reports to software what changed in PortInfo: bits of PortInfoChange. */
+  /** Reports changes of PortInfo to software: bits of PortInfoChange. */
   reportInfoChange(changed: number, cycle: Cycles): void {
     if (changed === 0) return;
     this.#post(cycle, { kind: 'info', changed });
@@ -487,7 +489,7 @@ export class HcaPort implements PortAddress {
   }
 }
 
-/** Every data lane in turn with the same weight, in units of 64 bytes: entries of [3:0] lane and 8 bits of weight. */
+/** Gives every data lane the same weight, in units of 64 bytes: entries of [3:0] lane and 8 bits of weight. */
 function setDefaultArbitration(table: Uint8Array, vlCount: number): void {
   table.fill(0);
   for (let lane = 0; lane < Math.min(vlCount, vlArbitrationEntries); lane++) {

@@ -11,7 +11,7 @@ export class RoceSide implements RoceTables {
   readonly macs: Float64Array;
   readonly vlans: Int32Array;
   readonly isRoutable: Uint8Array;
-  /** Whether there is version 2 beside version 1. */
+  /** Whether the port supports version 2 in addition to version 1. */
   readonly hasVersion2: boolean;
   #udpPort = ROCE_UDP_PORT;
 

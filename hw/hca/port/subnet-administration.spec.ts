@@ -1,4 +1,7 @@
-/** Queries as Linux sends them, by the offsets of IBTA volume 1, 15.2, written out here: nothing of the layouts is used. */
+/**
+ * Queries as Linux sends them. Their offsets are written out here, from IBTA volume 1, 15.2, independent of the
+ * layouts.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { broughtUp, must } from '../testing/bring-up.ts';
@@ -128,7 +131,7 @@ describe('the embedded subnet manager', () => {
     const { manager } = managed();
     const [first, ...early] = answersTo(manager, queryOf({ method: getTable, attribute: nodeRecord }));
     expect(early).toEqual([]);
-    // Two records of 112 bytes, and 20 bytes of header in each segment; the last says what is in itself.
+    // Two records of 112 bytes, and 20 bytes of header in each segment; the last gives its own length.
     expect(rmppOf(first!)).toEqual(['1010300', '1', (2 * 20 + 224).toString(16)]);
     const [second, ...more] = answersTo(manager, acknowledgement(1, 65));
     expect(more).toEqual([]);

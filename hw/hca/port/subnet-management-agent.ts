@@ -193,7 +193,7 @@ export class ManagementAgents {
     }
   }
 
-  /** The port an attribute modifier names; 0 is the one the request came in on. */
+  /** Returns the port that an attribute modifier names; 0 is the port at which the request arrived. */
   #portOf(modifier: number, arrival: HcaPort): HcaPort | undefined {
     return modifier === 0 ? arrival : this.#ports[modifier - 1];
   }

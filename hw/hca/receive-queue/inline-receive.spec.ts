@@ -1,4 +1,4 @@
-/** Small messages of QPs that ask for it, in the receive WQE itself. */
+/** Small messages of QPs configured for inline receives, in the receive WQE itself. */
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState, ServiceType } from '../../../abi/qpc.ts';

@@ -85,7 +85,7 @@ export class PayloadWriter {
     this.#dmaWrite.request(this.#requester, address, lengthBytes, source, sourceOffset, 0);
   }
 
-  /** Whether all writes have left; else the receiver is woken when they have. */
+  /** Whether all writes have left; otherwise the receiver is woken when they have. */
   awaitLeft(): boolean {
     this.#isAwaited = this.doneCount !== this.requestedCount;
     return !this.#isAwaited;

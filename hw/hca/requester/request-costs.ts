@@ -32,7 +32,7 @@ export class RequestCosts {
   readonly #bufferLines: number;
   readonly #gatherCycles: Cycles;
   readonly #gatherBytesPerCycle: number;
-  /** From one message of a QP to the next. */
+  /** Cycles from one message of a QP to its next. */
   readonly #sameQpCycles: Cycles;
   readonly #readCycles: Cycles;
   readonly #unreliableCycles: Cycles;
@@ -49,20 +49,23 @@ export class RequestCosts {
     this.#unreliableCycles = config.unreliableIntervalCycles;
   }
 
-  /** Taking up a WQE. What is left of its lines passes while its first packet is made. */
+  /** Cycles to start a WQE. The rest of its lines is transferred while its first packet is made. */
   takeUp({ wqeBytes }: SendRecord): Cycles {
     const lines = Math.ceil(wqeBytes / LINE_BYTES);
     const linesCycles = this.#passing(lines) * this.#lineCycles - this.#packetCycles;
     return linesCycles > this.#decodeCycles ? linesCycles : this.#decodeCycles;
   }
 
-  /** Lines that pass for a WQE of so many: its control segment says how many to begin with, but a buffer filled anew is filled whole. */
+  /**
+   * Lines transferred for a WQE of this many lines: its control segment gives the initial number, but a refilled buffer
+   * is filled completely.
+   */
   #passing(lines: number): number {
     const buffer = this.#bufferLines;
     return lines <= buffer ? lines : Math.ceil(lines / buffer) * buffer;
   }
 
-  /** A packet of so much payload. */
+  /** Cycles of a packet with this payload. */
   packet({ isInline }: SendRecord, payloadBytes: number): Cycles {
     if (isInline === 1 || payloadBytes === 0) return this.#packetCycles;
     const perCycle = this.#gatherBytesPerCycle;
@@ -70,7 +73,7 @@ export class RequestCosts {
     return this.#packetCycles + this.#gatherCycles + moveCycles;
   }
 
-  /** From the end of a message to the QP's next turn. */
+  /** Cycles from the end of a message to the QP's next turn. */
   interval({ opcodeBase }: QueuePair, { isReadOrAtomic }: SendRecord): Cycles {
     if (opcodeBase !== 0) return this.#unreliableCycles;
     return isReadOrAtomic === 1 ? this.#readCycles : this.#sameQpCycles;

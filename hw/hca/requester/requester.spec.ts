@@ -103,7 +103,7 @@ describe('the requester waits', () => {
   it('IBTA 9.7.7.2: for credits of the receiver, without one RNR NAK', async () => {
     const { bench, a, b, aCq, local, remote } = await scene();
     for (let index = 0; index < 4; index++) b.receive([remote.part(0, 64)]);
-    // Credits come with acknowledgements: the first is that of the first message.
+    // Acknowledgements carry credits: the first is that of the first message.
     a.send({ opcode: WqeOpcode.SEND, segments: [local.part(0, 8)] });
     await bench.run(10);
     for (let index = 0; index < 3; index++) a.post({ opcode: WqeOpcode.SEND, segments: [local.part(0, 8)] });

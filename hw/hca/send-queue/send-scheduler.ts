@@ -10,8 +10,8 @@
  * It had a place in the ring when the read began, so no QP is passed over indefinitely.
  *
  * The lists go through the QPs themselves: a QP is in one of them or in none, so none can overflow, and none costs
- * memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both, and comes
- * back by {@link SendScheduler.unpark} when what it waits for has happened.
+ * memory for QPs that have nothing to send. A QP that cannot continue is parked with a reason, outside both, and {@link
+ * SendScheduler.unpark} returns it when the reason may have gone.
  */
 import { type Cycles, NEVER } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
@@ -26,17 +26,17 @@ export const PARKED_CREDITS = 3;
 export const PARKED_RETRY_DELAY = 4;
 export const PARKED_WINDOW = 5;
 export const PARKED_DRAINING = 6;
-/** A local error was found: what follows waits to be flushed. */
+/** A local error was found: later requests wait to be flushed. */
 export const PARKED_ERROR = 7;
 /** All records are in use, perhaps by QPs whose next packets come after this QP in the ring. */
 export const PARKED_RECORDS = 8;
-/** A page of an on-demand region has been asked for. */
+/** A page of an on-demand region has been requested. */
 export const PARKED_PAGE_FAULT = 9;
-/** A local invalidate waits for all requests of its QP that went before. */
+/** A local invalidate waits for all earlier requests of its QP. */
 export const PARKED_ORDER = 10;
-/** An operation on keys is under way: what follows waits for its end. */
+/** An operation on keys is in progress: later requests wait for its end. */
 export const PARKED_KEYS = 11;
-/** Its context is being read. */
+/** The QP's context is being read. */
 export const PARKED_CONTEXT = 12;
 /** The transport's window has no room for the packets of its next request. */
 export const PARKED_TRANSPORT_WINDOW = 13;
@@ -48,7 +48,7 @@ const IN_DELAY_LINE = 2;
 const IN_FRONT = 3;
 
 export interface SchedulerPorts {
-  /** Asks for a QP from a cycle on. */
+  /** The requester, which requests a QP from a cycle on. */
   readonly requester: { wake(cycle: Cycles): void };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Fetches send WQEs: for each QP that asks, translates the place of its next WQE and reads a few WQEs from there by DMA
- * into a line of the WQE cache.
+ * Fetches send WQEs: for each requesting QP, translates the address of its next WQE and reads a few WQEs from there by
+ * DMA into a line of the WQE cache.
  *
  *   requester ──ask──> fifo of QPs ──> translate ──> DMA read ──> scan owner bits ──> scheduler
  *
@@ -36,7 +36,7 @@ const { translation: STALL_TRANSLATION, dma: STALL_DMA, lines: STALL_LINES } = s
 
 export interface WqeFetchPorts {
   readonly arrivals: {
-    /** The QP's line holds what memory held; it may hold no valid WQE. */
+    /** The QP's line holds the bytes read from memory; they may contain no valid WQE. */
     wqesFetched(pair: QueuePair, cycle: Cycles): void;
   };
   readonly errors: {
@@ -80,7 +80,10 @@ export class WqeFetch {
   readonly #costs: CostAttribution | undefined;
   readonly #lines: WqeLines;
   #ports!: WqeFetchPorts;
-  /** QPs that have asked, each once: a QP that is fetching asks no more, and leaves the fifo before it is notified of the end. */
+  /**
+   * QPs that requested a fetch, each once: a QP does not request again while fetching, and leaves the fifo before it is
+   * notified of the end.
+   */
   readonly #asked: Fifo;
   readonly #requester: number;
   readonly #stage: number;
@@ -141,7 +144,7 @@ export class WqeFetch {
     this.wake(cycle + 1);
   }
 
-  /** The requester has looked at the QP's line, which may now be evicted. */
+  /** The requester has read the QP's line, which may now be evicted. */
   release(pair: QueuePair, cycle: Cycles): void {
     const line = pair.wqeLine;
     if (line.isLocked === 0) return;
@@ -149,7 +152,7 @@ export class WqeFetch {
     this.#retry(cycle);
   }
 
-  /** Fetches asked for and under way. */
+  /** Fetches requested and in flight. */
   get heldCount(): number {
     return this.#asked.count + this.#outstanding;
   }
@@ -187,7 +190,7 @@ export class WqeFetch {
     }
   }
 
-  /** Begins the fetch of the QP that has asked first, and takes it from the fifo; false when it has to wait. */
+  /** Begins the fetch of the QP that requested first, and removes it from the fifo; returns false if it has to wait. */
   #fetch(pair: QueuePair, cycle: Cycles): boolean {
     if (pair.state === RST) {
       // Destroyed while it waited here.
@@ -233,7 +236,7 @@ export class WqeFetch {
     return true;
   }
 
-  /** WQEs that one read brings, from the one with counter `first` and place `index` of the ring on. */
+  /** Returns the WQEs that one read fetches, starting with the one with counter `first` at `index` of the ring. */
   #blocksToFetch(pair: QueuePair, first: number, index: number): number {
     const places = WQE_LINE_BYTES / pair.sqStrideBytes;
     return Math.min(
@@ -244,7 +247,7 @@ export class WqeFetch {
     );
   }
 
-  /** Reads what has just been translated into `line`. */
+  /** Reads from the address just translated into `line`. */
   #begin(pair: QueuePair, line: WqeLine, first: number, cycle: Cycles): void {
     const translator = this.#translator;
     const stride = pair.sqStrideBytes;

@@ -52,7 +52,7 @@ export class WqeLines {
     return victim;
   }
 
-  /** The first valid WQE, of so many blocks, has been started. */
+  /** Notes that the first valid WQE, of `blocks` blocks, has been started. */
   use(line: WqeLine, blocks = 1): void {
     this.useCount++;
     this.#touch(line);

@@ -1,4 +1,7 @@
-/** The other blocks of a transport as the engines reach them: what sends packets, what receives them, and what answers requests. */
+/**
+ * The other blocks of a transport as the engines reach them: senders of packets, receivers of packets, and those that
+ * answer requests.
+ */
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, Wakeable } from '../../../sim/index.ts';
 import type { QpSlot } from '../objects/index.ts';
@@ -44,7 +47,9 @@ export interface ResponseSide extends Wakeable {
   pagesAnswered(slot: QpSlot, cycle: Cycles): void;
   /** A generation of the QP begins. */
   open(slot: QpSlot): void;
-  /** Drops everything queued for the QP; {@link dropRequests} keeps what refuses a request. */
+  /**
+   * Drops everything queued for the QP; {@link dropRequests} keeps a pending refusal.
+   */
   drop(slot: QpSlot): void;
   dropRequests(slot: QpSlot): void;
   /** True while anything of the QP is queued or being answered. */

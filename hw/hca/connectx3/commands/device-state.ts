@@ -34,7 +34,7 @@ export class DeviceState {
   parts!: DeviceParts;
   readonly #setup: DeviceSetup;
   phase: SystemPhase = SystemPhase.OFF;
-  /** Auxiliary pages that SET_ICM_SIZE asked for; 0 before it. */
+  /** Auxiliary pages that SET_ICM_SIZE requested; 0 before it. */
   auxiliaryPagesWanted = 0;
   /** The mailbox of INIT_HCA, as bytes and as fields; undefined before it. */
   profileBytes = new Uint8Array(initHca.sizeBytes);

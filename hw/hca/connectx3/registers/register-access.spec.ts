@@ -1,4 +1,6 @@
-/** BAR0 by its interface sheet: what the access column of section 2.1 says is what software finds at each place. */
+/**
+ * BAR0 by its interface sheet: software finds at each place the behaviour that the access column of section 2.1 gives.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bar0 } from '../../../../abi/bar-map.ts';

@@ -11,7 +11,7 @@ const GID_BYTES = 16;
 const PAYLOAD_LENGTH_PLACE = 4;
 const SOURCE_GID_PLACE = 8;
 const DESTINATION_GID_PLACE = 24;
-/** The same of an IPv4 header that ends with the 40 bytes. */
+/** Offsets in an IPv4 header that ends with the 40 bytes. */
 const SOURCE_IPV4_PLACE = 32;
 const DESTINATION_IPV4_PLACE = 36;
 /** Bytes of a packet that the payload length of its GRH does not count. */
@@ -42,7 +42,7 @@ export function buildGrh(
   }
 }
 
-/** Fills in how much follows the GRH of a packet of so many bytes. */
+/** Fills in the payload length of the GRH of a packet of this many bytes. */
 export function setGrhLength(bytes: Uint8Array, grh: number, packetBytes: number): void {
   const length = packetBytes - UNCOUNTED_BYTES;
   bytes[grh + PAYLOAD_LENGTH_PLACE] = length >> 8;
@@ -117,7 +117,7 @@ export function isGrhForGroup(bytes: Uint8Array, grh: number): boolean {
   return isGroupIpv4(bytes[gid + MAPPED_PREFIX_BYTES]!) && isMappedGid(bytes, gid);
 }
 
-/** True when the GRH comes from the GID of this address path. */
+/** True if the source GID of the GRH is the GID of this address path. */
 export const isGrhFromPath = (bytes: Uint8Array, grh: number, from: Uint8Array, path: number): boolean =>
   isIpv4Route(bytes, grh)
     ? isMappedAddress(from, path + 0x10, bytes, grh + SOURCE_IPV4_PLACE)

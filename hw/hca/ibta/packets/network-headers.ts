@@ -1,6 +1,7 @@
 /**
- * Network headers of packets on their way out: the GRH of InfiniBand, or what RoCE has in front of the BTH. A datagram's record has
- * them, from its address vector or from software's own headers; those of a connection are built from the QP's path.
+ * Network headers of packets to send: the GRH of InfiniBand, or the headers that precede the BTH with RoCE. A
+ * datagram's record holds them, from its address vector or from software's own headers; those of a connection are built
+ * from the QP's path.
  */
 import { GRH_BYTES, packetBytesOf, roceRoute, roceRoutePlace } from '../../../../wire/index.ts';
 import { type DatagramAddresses, type QpTable, UD_OPCODE_BASE } from '../../objects/index.ts';

@@ -5,11 +5,11 @@
 export interface PortAddress {
   /** Base LID as the subnet manager set it; 0 before. */
   readonly lid: number;
-  /** LID mask control: the low bits of a LID that are ours whatever they say. */
+  /** LID mask control: number of low LID bits that are ignored when the port compares a LID with its own. */
   readonly lmc: number;
   /** LID of the subnet manager embedded in the HCA; -1, which no packet carries, without one. */
   readonly embeddedManagerLid: number;
-  /** Only an active port passes data packets on, also to itself. */
+  /** Only an active port forwards data packets, also to itself. */
   readonly isActive: boolean;
   /** The GID table: 16 bytes per entry, as in a GRH; unused entries are zero. */
   readonly gids: Uint8Array;
@@ -28,7 +28,7 @@ export interface RoceTables {
   readonly vlans: Int32Array;
   /** Flags by GID: 1 if datagrams from it use IP and UDP. */
   readonly isRoutable: Uint8Array;
-  /** Destination port of RoCE v2; undefined where there is version 1 only. */
+  /** Destination port of RoCE v2; undefined with version 1 only. */
   readonly udpPort: number | undefined;
 }
 
@@ -46,7 +46,7 @@ export function isSamePartition(left: number, right: number): boolean {
 
 /** The LID of all ports, before they have one of their own. */
 export const PERMISSIVE_LID = 0xffff;
-/** LIDs from here on, but for the permissive one, are multicast groups. */
+/** LIDs from here on, except the permissive one, are multicast groups. */
 export const FIRST_MULTICAST_LID = 0xc000;
 
 export const isGroupLid = (lid: number): boolean => lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID;

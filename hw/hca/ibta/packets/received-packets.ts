@@ -34,12 +34,12 @@ export class ReceivedPackets {
   rxBytes: Uint8Array;
   rxWords: Int32Array;
   rxFloats: Float64Array;
-  /** True when it came by the loopback. */
+  /** True if it arrived by the loopback. */
   isLoopback = false;
-  /** The port that it came to, by cable or loopback, from 0, and the addresses of that port. */
+  /** Port at which it arrived, by cable or loopback, from 0, and the addresses of that port. */
   portIndex = 0;
   address: PortAddress;
-  /** Place of its record in the buffer, and the cycle from which on it could be looked at. */
+  /** Offset of its record in the buffer, and the cycle from which it was visible. */
   offset = 0;
   arrivedCycle = 0;
   /**
@@ -99,7 +99,10 @@ export class ReceivedPackets {
     this.address = this.#addresses[index]!;
   }
 
-  /** Turns to the packet at `offset` of the selected side, which is there since `arrivedCycle`: reads its headers. */
+  /**
+   * Selects the packet at `offset` of the selected side, which has been there since `arrivedCycle`, and reads its
+   * headers.
+   */
   turnTo(offset: number, arrivedCycle: Cycles): void {
     const words = this.rxWords;
     const word = offset >> 2;

@@ -51,7 +51,7 @@ export interface RoceRouteParts {
   readonly udpSourcePort: number;
 }
 
-/** Those of a connected QP. */
+/** Returns the route parts of a connected QP. */
 export function connectedRouteOf(qps: QpTable, slot: QpSlot, tables: RoceTables): RoceRouteParts {
   const { bytes, view } = qps;
   const at = qps.offsetOf(slot);
@@ -131,7 +131,10 @@ function turnIntoIpv4(into: Uint8Array, at: number): void {
   ipv4.source.set(view, header, source);
 }
 
-/** Fills in how much follows the network header of a packet of so many bytes, as InfiniBand counts them with a GRH. */
+/**
+ * Fills in the payload length after the network header of a packet of this many bytes, counted as InfiniBand does with
+ * a GRH.
+ */
 export function setRouteLength(bytes: Uint8Array, grhAt: number, packetBytes: number): void {
   const view = viewOf(bytes);
   const transportBytes = packetBytes - UNCOUNTED_BYTES;

@@ -152,7 +152,7 @@ export class Transmitter {
   readonly #packetCycles: number;
   readonly #bytesPerCycle: Cycles;
   readonly #gaps: MessageGaps;
-  /** Responses that go in a row while a request could: of the configuration, and so far. */
+  /** Limit of responses sent in a row while a request could be sent, and their present number. */
   readonly #responseBurstPackets: number;
   #responsesInRow = 0;
   /** Both queues had a packet to send when one was chosen. */
@@ -215,7 +215,7 @@ export class Transmitter {
     this.#responsesInRow = 0;
   }
 
-  /** Packets that are to leave. */
+  /** Packets that have not left. */
   get heldCount(): number {
     return this.requests.heldCount + this.responses.heldCount;
   }
@@ -372,7 +372,10 @@ export class Transmitter {
     return isLoopbackPath(this.#addresses[portIndex]!, this.#qps.bytes, this.#qps.pathOf(slot));
   }
 
-  /** Subnet management goes on before the port is active. Packets to a multicast group go to the cable and to the loopback. */
+  /**
+   * Returns the ways that a datagram takes. Subnet management works before the port is active. Packets to a multicast
+   * group go to the cable and to the loopback.
+   */
   #waysOfDatagram(record: number, address: PortAddress): number {
     const { datagrams } = this.#records;
     const lid = datagrams.destinationLid[record]!;
@@ -418,7 +421,7 @@ export class Transmitter {
     return NOT_STALLED;
   }
 
-  /** Cycle by which the last byte of the packet just sent has left, by the cable where it goes both ways. */
+  /** Returns the cycle by which the last byte of the packet just sent has left; by the cable if it uses both ways. */
   #leftCycle(packet: IbtaPacket): Cycles {
     const isByCable = this.#isPlain(packet) || (this.#waysOf(packet) & WAY_CABLE) !== 0;
     return isByCable
@@ -477,7 +480,7 @@ export class Transmitter {
     floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
     words[word + WORD_RKEY] = packet.key;
     words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
-    // P_Key and service level take the place of what the direction has not: an AETH or an immediate.
+    // P_Key and service level occupy the word of a field that this direction lacks: an AETH or an immediate.
     words[word + WORD_AETH] = isResponse ? packet.aeth : pkey | (packet.addressTop << ADDRESS_TOP_SHIFT);
     words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
     words[word + WORD_LIDS] = ((address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
@@ -544,7 +547,7 @@ function fillXrceth({ opcode, payloadBytes, request }: IbtaPacket, words: Int32A
   words[xrcethWord(offset, operandBytes(opcode) + payloadBytes)] = request.remoteSrqn;
 }
 
-/** Operands stand where other packets have their payload. */
+/** Writes the operands to the place where other packets have their payload. */
 function fillOperands({ opcode, operands }: IbtaPacket, words: Int32Array, word: number): void {
   const count = operandBytes(opcode) >> 2;
   for (let index = 0; index < count; index++) words[word + WORD_PAYLOAD + index] = operands[index]!;

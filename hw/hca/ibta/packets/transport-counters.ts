@@ -20,7 +20,7 @@ const transportEvents = {
   unexpectedResponse: 8,
   /** Messages of unreliable services that found no receive WQE. */
   unreliableNoReceive: 9,
-  /** Responses found missing by a later one: each is an implied NAK, and asked for again. */
+  /** Responses found missing because a later one arrived: each is an implied NAK, and is requested again. */
   missingResponse: 10,
   /** READ responses whose payload could not be read from memory: a NAK takes the place of each. */
   unreadableResponse: 11,

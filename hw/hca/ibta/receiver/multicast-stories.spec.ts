@@ -1,7 +1,8 @@
 /**
- * Datagrams to groups whose members come and go, sent by members and by others at both ends of a cable, at once. Judged by sets alone: of
- * each datagram every member at either end has one copy, with the group's address and the sender's number, but for a sender that wants
- * none of its own, members with another Q_Key, and those without a receive. Those of one sender come in their order.
+ * Datagrams to groups whose members join and leave, sent by members and by others at both ends of a cable,
+ * concurrently. Judged by sets alone: every member at either end receives one copy of each datagram, with the group's
+ * address and the sender's number, except a sender that wants none of its own, members with another Q_Key, and those
+ * without a receive. Datagrams of one sender arrive in order.
  */
 import { expect, test } from 'vitest';
 import { mcgEntry } from '../../../../abi/mcg.ts';
@@ -113,7 +114,7 @@ async function play(seed: number): Promise<void> {
           .filter((member) => member.node === node && random.chance(0.6))
           .map((member) => ({ member, blockLoopback: random.chance(0.5) ? (1 as const) : (0 as const) }));
         const known = own.map(({ member, blockLoopback }) => ({ qpn: member.qp.qpn, blockLoopback }));
-        // One that is not there is passed over.
+        // An absent member is skipped.
         const entry = random.chance(0.3) ? [{ qpn: 0x7777 }, ...known] : known;
         node.groups.set(index, mcgEntry.encode({ memberCount: entry.length, mgid, members: entry }));
         return own;
@@ -148,7 +149,7 @@ async function play(seed: number): Promise<void> {
   }
 }
 
-/** Receives that are posted and have not been used: all that was due has come. */
+/** Returns the receives posted and not used, once all expected datagrams have arrived. */
 const backlogOf = ({ qp, posted }: Member): number => {
   const consumed = qp.node.dataPath.blocks.receives.consumedCounter(qp.slot);
   return posted - consumed;

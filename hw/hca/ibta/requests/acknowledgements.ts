@@ -80,7 +80,7 @@ export interface AcknowledgementPorts {
   readonly ends: {
     /** The head record completes without an answer, but there is no room for its CQE yet. */
     waits(pair: QueuePair): void;
-    /** The same when the head record has an error found on this side. */
+    /** Completes the head record, which has an error found on this side; waits if there is no room for its CQE. */
     completeLocally(pair: QueuePair, cycle: Cycles): void;
   };
 }
@@ -180,7 +180,7 @@ export class Acknowledgements {
     return (this.#states.firstPsnOf(request) + request.responsesReceived) & PSN_MASK;
   }
 
-  /** No progress for a whole timeout while packets are outstanding. */
+  /** Handles a whole timeout without progress while packets are outstanding. */
   ackTimedOut(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;
     if (pair.state === ERR || pair.recordHead === noRecord) return;
@@ -207,7 +207,10 @@ export class Acknowledgements {
     if (pair.parkedFor === PARKED_RETRY_DELAY) this.#scheduler.unpark(pair, cycle + 1);
   }
 
-  /** Sends again from `psn` on: everything queued and not yet on the wire is invalidated (9.7.6.1). For what: ENDED_BY_. */
+  /**
+   * Retransmits from `psn` on: invalidates everything queued and not yet on the wire (9.7.6.1). `endedBy` gives the
+   * reason (ENDED_BY_).
+   */
   #goBack(pair: QueuePair, psn: number, cycle: Cycles, endedBy = ENDED_BY_ANSWER): void {
     let request = pair.recordHead;
     while (request !== noRecord && (request.packetCount === 0 || this.#isAfter(psn, request)))
@@ -271,8 +274,8 @@ export class Acknowledgements {
   }
 
   /**
-   * The response for `psn`, the oldest one that the QP waits for, was lost. Once for each gap: what comes until it is
-   * there belongs to the old series. False: waits for room for a CQE.
+   * Requests the lost response for `psn`, the oldest one for which the QP waits, again; once per gap: packets that
+   * arrive before it belong to the old series. False: waits for room for a CQE.
    */
   #askAgain(pair: QueuePair, psn: number, cycle: Cycles): boolean {
     const state = this.#states.rows[pair.slot]!;
@@ -290,7 +293,7 @@ export class Acknowledgements {
     return false;
   }
 
-  /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
+  /** Updates the limit on sends from the credits of an ACK: its MSN plus the credits of the code (9.7.7.2). */
   #takeCredits(pair: QueuePair, code: number, msn: number, cycle: Cycles): void {
     this.#states.rows[pair.slot]!.ssnLimit =
       code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
@@ -380,8 +383,9 @@ export class Acknowledgements {
   }
 
   /**
-   * A response at the expected PSN is of the request's kind, else it is a bad one (9.9.2.4.1). Of a READ the first is FIRST or ONLY, all but
-   * the last fill this end's MTU, and the last one brings the rest (9.7.5.1): the other end may have another.
+   * True if a response at the expected PSN matches the request's kind; otherwise it is a bad response (9.9.2.4.1). The
+   * first packet of a READ response is FIRST or ONLY, all but the last fill this end's MTU, and the last brings the
+   * rest (9.7.5.1): the peer may use another MTU.
    */
   #isAsExpected(pair: QueuePair, request: SendRecord, opcode: number): boolean {
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
@@ -404,7 +408,8 @@ export class Acknowledgements {
   ): number {
     if (placed === WAIT) return WAIT;
     if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
-    // Dropped, with what follows it; asked for again when the page is there, and no RNR delay is to be waited for.
+    // The response is dropped with those that follow it. It is requested again when the page is present and no RNR
+    // delay is pending.
     this.#isPlacing = false;
     this.#states.rows[pair.slot]!.missingPsn = psn;
     if (pair.isWaitingRnr === 0) this.#scheduler.park(pair, PARKED_PAGE_FAULT);

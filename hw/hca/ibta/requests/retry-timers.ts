@@ -25,7 +25,7 @@ import type { IbtaState, IbtaStates } from '../state/index.ts';
 
 export interface RetryTimerPorts {
   readonly acknowledgements: {
-    /** No progress for a whole timeout while packets are outstanding. */
+    /** Handles a whole timeout without progress while packets are outstanding. */
     ackTimedOut(qp: QpSlot, cycle: Cycles): void;
     rnrWaitOver(pair: QueuePair, cycle: Cycles): void;
   };
@@ -47,7 +47,7 @@ const ackTimeouts = ({ ackTimeoutUnitNs, ackTimeoutCodeMin }: AckTimeoutConfig):
     Math.min(ackTimeoutUnitNs * psPerNs * 2 ** Math.max(code, ackTimeoutCodeMin), ackTimeoutMaxPs),
   );
 
-/** Something has had its turn and is not answered: what still waits in the packet queue will set the timer when it has its own. */
+/** True if a sent packet is not acknowledged; packets still in the packet queue start the timer when they are sent. */
 const isAnswerDue = ({ awaitedPsn, lastAckedPsn }: IbtaState): boolean =>
   psnDistance(awaitedPsn, lastAckedPsn) > 0;
 
@@ -71,11 +71,13 @@ export class RetryTimers {
   readonly #ackHandler: number;
   readonly #rnrHandler: number;
   /**
-   * Timers that have come due and wait for the next edge, by QP, those of RNR waits half above: at most one of each kind for a
-   * QP, since the next one of its kind is set not long before that edge, and takes longer than a cycle.
+   * Expired timers that wait for the next edge, by QP; those of RNR waits are offset by half. At most one of each kind
+   * per QP: the next one of its kind starts shortly before that edge, and takes longer than a cycle.
    */
   readonly #due: Fifo;
-  /** Those of {@link #due} that are looked at: reused. */
+  /**
+   * The timers of {@link #due} being checked: reused.
+   */
   readonly #looked: number[] = [];
   readonly #stage: number;
   /** Configured local ACK timeouts and RNR waits, by code. */
@@ -86,7 +88,7 @@ export class RetryTimers {
   #generation = new Int32Array(0);
   /** Incremented with each RNR wait and each generation: only the timer of the last wait ends it. */
   #rnrWait = new Int32Array(0);
-  /** The generation and the wait of the QP whose timers have come due. */
+  /** Generation and RNR wait of the QPs whose timers have expired. */
   #dueGeneration = new Int32Array(0);
   #dueRnrWait = new Int32Array(0);
 
@@ -108,7 +110,7 @@ export class RetryTimers {
     this.#stage = setup.domain.addStage(this.#run, this);
   }
 
-  /** Timers that run for a QP, and those that have come due. */
+  /** Running and expired timers of QPs. */
   get heldCount(): number {
     const { rows } = this.#qps;
     return rows.reduce((sum, { hasTimer, isWaitingRnr }) => sum + hasTimer + isWaitingRnr, this.#due.count);
@@ -144,7 +146,8 @@ export class RetryTimers {
 
   /** A packet that wants an answer was sent at `nowPs`. */
   sent(pair: QueuePair, nowPs: Picoseconds): void {
-    // With nothing else under way the timeout begins here, even if a timer of earlier packets is still in the queue.
+    // If nothing else is outstanding, the timeout begins here, even if a timer of earlier packets is still in the
+    // queue.
     if (pair.recordCount === 1) pair.lastProgressPs = nowPs;
     if (pair.hasTimer === 1 || pair.ackTimeoutCode === 0) return;
     pair.hasTimer = 1;
@@ -158,14 +161,14 @@ export class RetryTimers {
     );
   }
 
-  /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
+  /** Handles new progress: restarts the timeout and refills the retry counters. */
   progress(pair: QueuePair): void {
     pair.lastProgressPs = this.#lp.nowPs;
     pair.retriesLeft = pair.retryCountMax;
     pair.rnrRetriesLeft = pair.rnrRetryCountMax;
   }
 
-  /** An RNR NAK with this timer code has come: nothing of the QP is sent for so long. */
+  /** Handles an RNR NAK: the QP sends nothing for the time of this timer code. */
   waitRnr(pair: QueuePair, timerCode: number, cycle: Cycles): void {
     const durationPs = this.#rnrWaitPs[timerCode]!;
     pair.isWaitingRnr = 1;

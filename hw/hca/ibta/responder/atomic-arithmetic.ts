@@ -17,7 +17,7 @@ export class AtomicValue {
     this.high = high >>> 0;
   }
 
-  /** Adds field by field: the bits below the boundaries carry, those at them take what comes and pass nothing on. */
+  /** Adds field by field: bits below the boundaries propagate the carry, bits at them receive it and propagate none. */
   add(low: number, high: number, boundaryLow: number, boundaryHigh: number): void {
     const sumLow = ((this.low & ~boundaryLow) >>> 0) + ((low & ~boundaryLow) >>> 0);
     const carry = sumLow > 0xffff_ffff ? 1 : 0;

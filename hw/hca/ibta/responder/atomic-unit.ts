@@ -89,7 +89,9 @@ export class AtomicUnit {
     return this.#state === READING || this.#state === WRITING;
   }
 
-  /** The old value is there, or could not be read ({@link hasFailed}). */
+  /**
+   * True if the old value has arrived, or could not be read ({@link hasFailed}).
+   */
   get isRead(): boolean {
     return this.#state === READ;
   }
@@ -152,7 +154,9 @@ export class AtomicUnit {
     this.#state = IDLE;
   }
 
-  /** Abandons what was begun; not while {@link isWaiting}, but by a reset. */
+  /**
+   * Abandons the current atomic. While {@link isWaiting}, only a reset may call this.
+   */
   abandon(): void {
     this.#state = IDLE;
   }

@@ -216,7 +216,7 @@ describe('an XRC connection', () => {
     expect(second.cq.drain()).toEqual([]);
   });
 
-  /** The SRQ goes, as HW2SW_SRQ has it, and another gets its number at once, with a receive of its own. */
+  /** Destroys the SRQ as HW2SW_SRQ does, and gives its number to another at once, with a receive of its own. */
   function replaced({ bench }: ExtendedConnection, { srq }: Process): void {
     const { parts, control } = bench.b.dataPath;
     const context = parts.srqs.bytes.slice(parts.srqs.offsetOf(srq.slot), parts.srqs.offsetOf(srq.slot) + 64);

@@ -1,6 +1,6 @@
 /**
- * Packets of READ responses: the payload is read from host memory page by page, under the region's key and rights as they are
- * when it is answered. A page of an on-demand region that is not there is asked for (IBTA vol 1, 9.7.5.1.9).
+ * Packets of READ responses: the payload is read from host memory page by page, under the region's present key and
+ * rights. An absent page of an on-demand region is requested (IBTA vol 1, 9.7.5.1.9).
  */
 
 import type { Cycles } from '../../../../base/index.ts';

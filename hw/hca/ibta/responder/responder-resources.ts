@@ -74,13 +74,13 @@ export class ResponderResources {
   /** Operands of an atomic, {@link OPERAND_WORDS} for each entry, or the result to repeat as two. */
   operands = new Int32Array(0);
   opcode = new Uint8Array(0);
-  /** MSN that its answer says: of the messages up to it, where it is new. */
+  /** MSN that the response reports: that of the messages up to this one, if it is new. */
   msn = new Int32Array(0);
-  /** Receive WQEs that those messages had taken: what the QP's queue had given, 16 bits. */
+  /** Receive WQEs that those messages have consumed from the QP's queue, 16 bits. */
   takenCounter = new Uint16Array(0);
   /** Packets of a READ's answer already sent. */
   sent = new Int32Array(0);
-  /** Payload writes requested before the request came: it is answered when they have left. */
+  /** Payload writes requested before the request arrived: it is answered when they have left. */
   writesBefore = new Float64Array(0);
   /** Cycle from which it can be answered. */
   dueCycle = new Float64Array(0);
@@ -135,7 +135,7 @@ export class ResponderResources {
     this.waitingCount++;
   }
 
-  /** Takes the QP at the beginning of the ring out of it. The caller has checked that there is one. */
+  /** Removes and returns the QP at the beginning of the ring. The caller has checked that the ring is not empty. */
   leave(): PendingResponses {
     const pending = this.#firstWaiting!;
     pending.isInRing = 0;
@@ -215,8 +215,8 @@ export class ResponderResources {
   }
 
   /**
-   * Whether an answer that is still owed for this PSN will come before that of an earlier PSN: who asked for the earlier one again
-   * drops it, and asks for it again, too.
+   * True if a response still owed for this PSN will precede that of an earlier PSN: the peer that requested the earlier
+   * one again drops this one, and requests it again, too.
    */
   isAhead(qp: QpSlot, psn: number): boolean {
     const { head, count } = this.rows[qp]!;
@@ -233,7 +233,7 @@ export class ResponderResources {
     return isAhead;
   }
 
-  /** Gives an atomic's result to its repetitions, which came while it was executed. */
+  /** Stores an atomic's result in its repetitions, which arrived while it was executed. */
   giveResult(qp: QpSlot, psn: number, low: number, high: number): void {
     const { head, count } = this.rows[qp]!;
     let entry = head;
@@ -246,7 +246,10 @@ export class ResponderResources {
     this.operands[entry * OPERAND_WORDS + 1] = high;
   }
 
-  /** Cycle from which the QP has something to answer, Infinity when nothing. Its acknowledgement comes after its READs. */
+  /**
+   * Returns the cycle from which the QP has something to answer, Infinity if nothing. Its acknowledgement follows its
+   * READs.
+   */
   dueCycleOf({ count, head, hasAck, ackDueCycle }: PendingResponses): number {
     if (count > 0) return this.dueCycle[head]!;
     return hasAck === 1 ? ackDueCycle : Number.POSITIVE_INFINITY;

@@ -110,7 +110,7 @@ describe('the response engine', () => {
     a.post({ ...part, opcode: WqeOpcode.ATOMIC_FA, swapOrAdd: 1n });
     a.ring();
     await bench.run(40);
-    // 8 packets of the READ, in which the WRITE at 8 and the atomic at 9 come.
+    // During the 8 packets of the READ, the WRITE at 8 and the atomic at 9 arrive.
     const answered = bench.a.port.packets.map(({ psn }) => psn);
     expect(answered).toEqual([...Array.from({ length: 8 }, (_, at) => psnA(at)), psnA(9)]);
     expect(bench.b.dataPath.blocks.responses.coalescedCount).toBe(1);
@@ -178,7 +178,7 @@ describe('the response engine', () => {
     expect(psns.slice(again)).toEqual(Array.from({ length: 17 }, (_, index) => psnA(index)));
   });
 
-  /** The same, where the answer that was asked for again is too late to come before that of an atomic (9.7.5.1). */
+  /** The same, if the response requested again is too late to precede that of an atomic (9.7.5.1). */
   it('IBTA 9.7.5.1.4: answers an atomic again behind a READ that is repeated while the atomic is executed', async () => {
     const { bench, a, b, aCq, local, remote, target } = await scene();
     const word = { ...target, address: target.address + 16_000 };
@@ -246,7 +246,7 @@ describe('the response engine', () => {
       remote: { address: wrong.address, key: wrong.key },
     });
     await bench.run(60);
-    // Four packets come from the first page; the fifth is a NAK "remote operational error" for its PSN.
+    // The first page yields four packets; the fifth is a NAK "remote operational error" for its PSN.
     expect(bench.a.port.packets.at(-1)).toMatchObject({ psn: psnA(4), syndrome: 0x63 });
     expect(syndromesOf(aCq.drain())).toEqual([0x14]);
     await checkBystanders();

@@ -50,7 +50,9 @@ const FRAME_BYTES_MAX = RECORD_BYTES + 64;
 
 export interface RoceLinkPorts {
   readonly receiver: {
-    /** A packet has come whole: its buffer must be given back ({@link RoceLink.consume}). */
+    /**
+     * A whole packet has arrived: its buffer must be returned ({@link RoceLink.consume}).
+     */
     packetArrived(offset: number, payloadBytes: number): void;
     /** Number of the QP that serves QPN 0 or 1; -1 if the port has none. */
     specialQpn(qpn: number): number;
@@ -59,7 +61,7 @@ export interface RoceLinkPorts {
     frameArrived(slot: number): void;
   };
   readonly transmitter: {
-    /** It may send again. */
+    /** The port may accept a packet again. */
     spaceFreed(): void;
   };
   readonly frameTransmitter: {
@@ -87,7 +89,9 @@ export class RoceLink implements PacketPort {
   readonly outboundHeaders = { destinationQpn: 0, psn: 0 };
   readonly receivePacketsMax: number;
   readonly holdReasons = ['pause'];
-  /** Packets that went on the cable, first transmissions and retransmissions apart, and that were discarded while it was down. */
+  /**
+   * Packets sent on the cable, first transmissions and retransmissions apart, and packets discarded while it was down.
+   */
   readonly sent = {
     first: new PacketCounters(),
     retransmitted: new PacketCounters(),
@@ -95,18 +99,18 @@ export class RoceLink implements PacketPort {
   };
   /** Packets handed to the receiver. Bytes are those of frames here, from the destination to the FCS. */
   readonly received = new PacketCounters();
-  /** Undefined on ports that carry only packets, or only frames, where nothing comes here. */
+  /** Undefined on ports that carry only packets or only frames, which do not use this block. */
   readonly #ethernet: EthernetAttachment | undefined;
   readonly #address: PortAddress;
   readonly #violations: ViolationCounters;
   readonly #qps: QpTable;
-  /** The packet being sent, and those that have come: one for each slot of the wire port. */
+  /** The packet being sent, and the received packets: one for each slot of the wire port. */
   readonly #out: Records;
   readonly #in: Records;
   readonly #frame: Uint8Array;
-  /** From when on the packet that is being filled in may leave. */
+  /** Instant from which the packet being filled in may leave. */
   #formedPs: Picoseconds = 0;
-  /** A packet was the last to be sent, and a frame has not had its turn. */
+  /** True if a packet was sent last, and no frame since. */
   #wasPacket = false;
   #ports!: RoceLinkPorts;
 
@@ -296,7 +300,7 @@ export class RoceLink implements PacketPort {
     counters.countReceived(index, frameBytes + ETHERNET_FCS_BYTES);
   }
 
-  /** Makes the record of a frame's packet; or says why not. */
+  /** Makes the record of a frame's packet; returns the reason if the frame is dropped. */
   #take(slot: number, at: number, frameBytes: number): FrameDropReason | undefined {
     const { port, side } = this.#ethernet!;
     if (!this.#address.isActive) return 'portClosed';
