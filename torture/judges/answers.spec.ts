@@ -1,4 +1,4 @@
-/** Answers on a cable, falsified: each rule finds what breaks it. And those of stock Linux, which break none. */
+/** Falsified responses on a cable: each rule finds its violation. Those of stock Linux violate none. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { LinkType, readCapture } from '../../analyser/capture/index.ts';
@@ -45,7 +45,7 @@ const isAck = isAnswerOf(({ operation, syndrome }) => operation === acknowledge 
 const foundIn = (whole: Played, change: (frames: Frame[]) => Frame[]): string =>
   judgeAnswers(withFrames(whole, change)).join('\n');
 
-/** Adds to a number of so many bytes there. */
+/** Adds to a number of `size` bytes at an offset. */
 function plus(bytes: Uint8Array, at: number, size: number, amount: number): Uint8Array {
   const copy = bytes.slice();
   const view = new DataView(copy.buffer);
@@ -173,7 +173,7 @@ describe('the answers of stock Linux', () => {
         return answers.includes(packet) ? end.answered(packet) : [];
       });
     });
-    // Of which the cable made an ACK twice.
+    // In this capture the cable duplicated an ACK.
     expect(found).toEqual(
       name.startsWith('dup-ack') ? [expect.stringMatching(/acknowledges PSN 258 behind 258/)] : [],
     );

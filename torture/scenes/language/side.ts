@@ -40,7 +40,7 @@ export interface SideOptions {
   readonly beforeReady?: (side: Side) => void;
   /** The device may die as soon as its last QP is ready to send: EIO of that command is no failure. */
   readonly mayDieWhenReady?: true;
-  /** Tells several pairs of programs at the same hosts apart. */
+  /** Distinguishes several pairs of programs at the same hosts. */
   readonly label?: string;
 }
 
@@ -207,7 +207,7 @@ export async function connect(stage: Stage<unknown>, options: SideOptions): Prom
   return new Side({ ...early, peer: { address: there.address, rkey: there.rkey }, path });
 }
 
-/** A program that is connected and owns its area, until the other one is over. */
+/** A program that is connected and owns its area, until the other one has ended. */
 export const present =
   <Args>(optionsOf: (args: Args) => SideOptions) =>
   async (stage: Stage<Args>): Promise<void> => {
