@@ -16,7 +16,7 @@ interface DoorbellPage {
 
 /** A doorbell record that an object of the device uses. */
 export interface UserRecord {
-  /** User address of its page. */
+  /** User address of the record's page. */
   readonly page: number;
   readonly physicalAddress: number;
 }

@@ -21,7 +21,7 @@ const connection = (hasVersion2: boolean) => ({
   },
 });
 
-/** The neighbour has requested this port by ARP, and thereby told its own address. */
+/** Lets a neighbour request this port by ARP, which also announces the neighbour's address. */
 function meetPeer({ driver, machine }: TestContext): void {
   const request = 'ffffffffffff0002c96543210806000108000604';
   const rest = '00010002c96543210a0000020000000000000a000001';
@@ -118,7 +118,7 @@ describe.each([false, true])('an Ethernet port on a device with version 2: %s', 
     machine.script = (command) => (command.name === 'QUERY_QP' ? { output: queried } : others(command));
     await context.modifyQp(machine.cpu, handle, toRts, rtsMask);
     const { roceEntropy } = qpMailbox.decode(machine.last('RTR2RTS_QP').input).context;
-    // Its highest byte XOR its lowest: 56 and 12 are 44, after 34; and 0208, all above 0xc000.
+    // The QPN's highest byte XOR its lowest: 56 and 12 are 44, after 34; and 0208, all above 0xc000.
     expect(qpn).toBe(0x208);
     expect(roceEntropy).toBe(hasVersion2 ? 0xf64c : 0);
   });

@@ -52,7 +52,7 @@ export interface SimulatedLatency {
   readonly meanPs: number;
   /** Latency of the first message. */
   readonly firstPs: number;
-  /** From the post to the departure of the completion: mean of each stage, by cause. */
+  /** Stages from the post to the departure of the completion: mean of each, by cause. */
   readonly stages: readonly LabTerm[];
   readonly configHash: string;
   readonly isBalanced: boolean;
@@ -174,7 +174,7 @@ export interface OperationPicture {
   /** Host that posted it. */
   readonly node: number;
   readonly payloadBytes: number;
-  /** From the post until the program has the completion. */
+  /** Latency from the post until the program has the completion. */
   readonly latencyPs: number;
   readonly fromPs: number;
   readonly toPs: number;
@@ -324,8 +324,8 @@ export interface PostedOperation extends OperationName {
   readonly payloadBytes: number;
   readonly postedPs: number;
   /**
-   * From the post until the program has the completion (of an unsignalled request: until the acknowledgement);
-   * undefined while under way.
+   * Latency from the post until the program has the completion (of an unsignalled request: until the acknowledgement);
+   * undefined while it is in flight.
    */
   readonly latencyPs: number | undefined;
   readonly hasFailed: boolean;
@@ -335,7 +335,7 @@ export interface PostedOperation extends OperationName {
 
 /** A remark about a line of the program. */
 export interface ProgramRemark {
-  /** From 1; undefined if the line is unknown. */
+  /** Line number from 1; undefined if the line is unknown. */
   readonly line: number | undefined;
   readonly severity: 'error' | 'warning';
   readonly text: string;

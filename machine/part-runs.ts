@@ -175,7 +175,7 @@ export class PartRuns {
     throw new StepLimitError(stepCount, busiest![0], this.instantPs, programsOf(activities));
   }
 
-  /** The runners know which hosts have not ended; the parts know what their programs wait for. */
+  /** The runners know which hosts have not ended; the parts know the waits of their programs. */
   async #explain(failure: unknown): Promise<never> {
     if (!(failure instanceof DeadlockError)) throw failure;
     const activities = await Promise.all(this.#ports.map((port) => port.activity()));

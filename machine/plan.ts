@@ -60,7 +60,7 @@ export type HcaPlan = Pick<
   MachinePlan,
   'config' | 'topology' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'
 > & {
-  /** Left out if no host notes the times of posts. */
+  /** Memory of operation times; left out if no host notes the times of posts. */
   readonly operationTimes?: readonly OperationTimesMemory[];
   /** If left out: false. */
   readonly attributesCosts?: boolean;
@@ -205,7 +205,7 @@ const cableBytes = (config: MachineConfig): number =>
 export const nicEthernetOf = ({ ethernet, net }: MachineConfig): EthernetConfig =>
   net.stack.vlanId === 0 ? ethernet : withTag(ethernet);
 
-/** The same for the cable of an HCA, according to its ports. */
+/** Returns the bytes of an HCA's cable, according to its ports. */
 export const hcaCableBytes = ({ hca, wire, ethernet }: MachineConfig): number =>
   hca.capability.linkLayer === 'infiniband'
     ? wireChannelBytes(wire)

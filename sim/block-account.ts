@@ -61,14 +61,14 @@ export class BlockAccount {
     this.serve(cycle, serviceCycles);
   }
 
-  /** From `cycle` on the block has work that cannot proceed, for the reason of this index. */
+  /** Notes that from `cycle` on the block has work that cannot proceed, for the reason of this index. */
   stall(cycle: Cycles, reason: number): void {
     if (this.#waitingFor === reason) return;
     if (cycle > this.freeCycle) this.#close(cycle);
     this.#waitingFor = reason;
   }
 
-  /** From `cycle` on the block has no work. */
+  /** Notes that from `cycle` on the block has no work. */
   rest(cycle: Cycles): void {
     this.stall(cycle, IDLE);
   }

@@ -27,7 +27,7 @@ export type BlockState = { readonly [name: string]: StateValue };
 /** One block. Methods that it does not need are absent: a block without state has nothing to reset. */
 export interface Block {
   readonly account?: BlockAccount;
-  /** Receives its neighbours. */
+  /** Connects the block to its neighbours. */
   connect?(ports: never): void;
   /** Forgets all work in progress, as after power-on. Statistics stay. */
   reset?(): void;

@@ -117,7 +117,7 @@ export class ClockDomain {
   /** The running stage has run at `edgeCount` more edges by itself, the last of them `cycle`: see RunAhead. */
   standAt(cycle: Cycles, edgeCount: number): void {
     this.activeEdgeCount += edgeCount;
-    // Narrowed where it fits (build/README.md).
+    // The cycle is narrowed where it fits (build/README.md).
     if ((cycle | 0) === cycle) {
       this.cycle = cycle | 0;
       this.#nextCycle = cycle | 0;
@@ -191,7 +191,7 @@ export class ClockDomain {
   }
 
   #setNext(cycle: Cycles, stages: number): void {
-    // Narrowed where it fits (build/README.md): the stages receive it in the stored form.
+    // The cycle is narrowed where it fits (build/README.md): the stages receive it in the stored form.
     if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
     else this.#nextCycle = cycle;
     this.#dueStages = stages;

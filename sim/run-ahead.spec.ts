@@ -95,7 +95,7 @@ const happeningsOf = fc.record({
   limitsPs: instants.map((limits) => [...limits, 100_000]),
 });
 
-/** Also when cycles exceed 31 bits: the domain then keeps them in another kind of array. */
+/** First cycles, also beyond 31 bits: the domain then keeps them in another kind of array. */
 const firstCycles = fc.constantFrom(0, 2 ** 31 - 12, 2 ** 31 + 1000);
 
 describe('a stage that continues to its next edge by itself', () => {

@@ -58,7 +58,9 @@ export class DeadlockError extends RunError {
   /** Sentences, one for each program that has not ended, that name its call and the object for which it waits. */
   readonly programs: readonly string[];
 
-  /** @param what the problem, in words */
+  /**
+   * @param what the problem, in words
+   */
   constructor(
     waiting: readonly ProcessInstant[],
     what = 'nothing is left to do',

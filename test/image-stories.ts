@@ -142,7 +142,7 @@ export const workloads = [
   'send-lat,size=64,iters=50',
 ] as const;
 
-/** More than any of them needs. */
+/** A limit that none of the stories reaches. */
 const limitPs = 10n ** 12n;
 
 /** Random hardware, and three random workloads on it, the first and second once more at the end. */

@@ -29,11 +29,11 @@ const durations = new Set([
     'followedPs',
     'stagesPs',
   ],
-  // Kept together with their epoch.
+  // Times kept together with their epoch.
   ...['raisedPs'],
   // Times in observers, which receive instants, and in memory management without a host.
   ...['instantPs', 'nowPs'],
-  // Used up within one call, or set at the beginning of a run.
+  // Times used up within one call, or set at the beginning of a run.
   ...[
     'reachedPs',
     'atPs',

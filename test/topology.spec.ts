@@ -33,7 +33,10 @@ const mixtures = (hosts: readonly number[]): ProgramOptions[] =>
     }),
   );
 
-/** On each cable one host whose requests are refused by its peer, and a pair of processes whose requests are not. */
+/**
+ * Programs: on each cable one host whose requests are refused by its peer, and a pair of processes whose requests are
+ * not.
+ */
 const refusals = (cables: readonly (readonly [requester: number, responder: number])[]): ProgramOptions[] =>
   cables.flatMap(([requester, responder]) => [
     programOf('protection', 'requester', requester, { name: 'requester' }),

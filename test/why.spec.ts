@@ -1,4 +1,4 @@
-/** From a completion with an error, or a hanging run, back to the check that refused and the line that posted. */
+/** Explains completions with errors, and hanging runs, by the check that refused and the line that posted. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   createBuffer,

@@ -78,9 +78,9 @@ const rnrNaksMax = 500_000;
 const longRnrNaksMax = 4000;
 
 /**
- * Where packets come twice or operations are refused, a receive may be missing for good, and a peer whose RNR retries have no
- * end then asks for it until the programs lose patience; where packets get lost it asks for as long as a time-out of the program that
- * is to post the receive. In stories of long time-outs it asks less often.
+ * Limits RNR NAKs. If packets arrive twice or operations are refused, a receive may be missing permanently, and a peer
+ * with unlimited RNR retries then retransmits until the programs lose patience; if packets get lost it retransmits for
+ * a timeout of the program that must post the receive. In stories with long timeouts it retransmits less often.
  */
 export function withBearableRnr(story: Story): Story {
   const { climate, programs, set } = story;

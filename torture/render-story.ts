@@ -122,7 +122,7 @@ const buffers = (sges: readonly SgePlan[]): string =>
   `[${sges.map(({ area, offset, length }) => `${area}+${offset}:${length}`).join(' ')}]`;
 
 /**
- * Describes the second play of a story. @param epochPs the length of its epochs, where it is not the one asked for
+ * Describes the second play of a story. @param epochPs the length of its epochs, if it is not the requested one
  */
 export function againText(again: Again, epochPs = again.epochPs): string {
   const { partition, shuffleSeed, isPlain, isObserved, isUnwatched } = again;

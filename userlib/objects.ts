@@ -287,7 +287,7 @@ export interface IbvRecvWr {
 /** Position of a failed post: the caller's own object, filled on error. Earlier work requests are posted. */
 export interface BadWr<T> {
   wr: T | null;
-  /** Its index in the list. */
+  /** The segment's index in the list. */
   index: number;
 }
 

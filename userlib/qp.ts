@@ -172,7 +172,7 @@ export async function destroyQp(qp: IbvQp | IbvTargetQp): Promise<void> {
       context.qps.delete(qp.handle);
       return;
     }
-    // At once: the number may be reused.
+    // The tap is notified at once: the number may be reused.
     context.platform.tap?.closed(qp.qpNum);
     calls?.unmade('QP', qp.qpNum, place);
     await qp.cpu.settle();

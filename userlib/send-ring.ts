@@ -119,7 +119,7 @@ export class NextWqe {
   /** Offset in the store buffer. */
   base = 0;
   ownerIsSet = false;
-  /** Its completion is reported even if the request is unsignalled. */
+  /** True if the request's completion is reported even if it is unsignalled. */
   isSignalled = false;
   wqeBytes = 0;
   /** -1 if the data are not inline. */

@@ -38,7 +38,7 @@ export class EthernetReceiveCounters {
   /** Wrong frame check sequence. */
   corruptedFrames = 0;
   corruptedBytes = 0;
-  /** Dropped because the MAC was full, or because this end was down. */
+  /** Frames dropped because the MAC was full, or because this end was down. */
   fifoDrops = 0;
   linkDownDrops = 0;
   droppedBytes = 0;
@@ -62,7 +62,7 @@ export class FlowControlCounters {
   receivedTransitions = 0;
   pausedPs = 0;
   pauseWaitPs = 0;
-  /** Dropped: of another opcode than PAUSE; of another length, or for another station. */
+  /** Dropped control frames: with another opcode than PAUSE; of another length, or for another station. */
   unknownOpcodes = 0;
   malformedFrames = 0;
 }

@@ -17,7 +17,7 @@ const CONNECTIONS_MAX = 65_536;
 /** Headers of a packet about to leave. */
 export interface OutboundHeaders {
   readonly opcode: number;
-  /** From the BTH. */
+  /** Fields of the BTH. */
   readonly destinationQpn: number;
   readonly psn: number;
 }

@@ -148,9 +148,12 @@ export const FLAG_SOLICITED = request.isSolicited.mask;
 export const FLAG_GRH = request.hasGrh.mask;
 /** A retransmission: counted separately. Not a bit of the packet. */
 export const FLAG_RETRANSMISSION = request.isRetransmission.mask;
-/** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
+/** Flag set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
 export const FLAG_CORRUPTED = request.isCorrupted.mask;
-/** With FLAG_CORRUPTED: a switch has damaged the packet and sent a right VCRC over it; the receiver finds a wrong ICRC. */
+/**
+ * Flag next to FLAG_CORRUPTED: a switch has damaged the packet and sent a right VCRC over it; the receiver finds a
+ * wrong ICRC.
+ */
 export const FLAG_DAMAGED_INSIDE = request.isDamagedInside.mask;
 /** BTH MigReq: the sender's path is migrated, as is that of a QP that never had another. */
 export const FLAG_MIGRATED = request.isMigrated.mask;

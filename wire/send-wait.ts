@@ -19,7 +19,7 @@ export class SendWait {
     this.#counters = counters;
   }
 
-  /** From `nowPs` on a packet waits for `reason`; ends a wait for another reason. */
+  /** Notes that from `nowPs` on a packet waits for `reason`; ends a wait for another reason. */
   begin(reason: number, nowPs: Picoseconds): void {
     if (this.reason === reason) return;
     this.end(nowPs);

@@ -33,7 +33,7 @@ export interface ReadRange {
 
 interface Awaited extends ReadRange {
   readonly psn: number;
-  /** Number of its frame. */
+  /** Number of the request's frame. */
   readonly number: number;
   readonly isRead: boolean;
   /** Packets of its response, once the path's MTU is known. */
@@ -47,7 +47,7 @@ interface Awaited extends ReadRange {
 
 /** Verdict on a response packet. */
 export interface ResponseVerdict {
-  /** Whether the capture has its request. */
+  /** Whether the capture contains the request. */
   readonly isAsked: boolean;
   /** Lines on the responses that this packet shows to be missing. */
   readonly gaps: readonly string[];

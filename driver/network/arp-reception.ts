@@ -17,7 +17,7 @@ export interface ArpReceiver {
   readonly mac: Uint8Array;
   isOwn(address: number): boolean;
   isOnLink(address: number): boolean;
-  /** A neighbour has requested an own address, and thereby told its own. */
+  /** A neighbour has requested an own address, and thereby announced its own. */
   asked(address: number, mac: Uint8Array): void;
   /** A MAC was announced for a neighbour. @returns false if the neighbour was not requested, or keeps another MAC for now */
   announced(address: number, mac: Uint8Array, flags: AnswerFlags): boolean;

@@ -1,5 +1,5 @@
 /**
- * From rows to verdicts: the requested rows, the points that they need, and their results.
+ * Turns rows into verdicts: the requested rows, the points that they need, and their results.
  *
  *     measurements ─► Case (row, family) ─► points, each once ─► figures ─► RowResult ─► GroupResult
  */

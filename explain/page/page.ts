@@ -62,7 +62,9 @@ ${scripts.map(scriptOf)}
   return page.text;
 }
 
-/** Not in a template, because a build tool rewrites templates that contain the end of a script. */
+/**
+ * Returns the script, outside of a template because a build tool rewrites templates that contain the end of a script.
+ */
 const scriptOf = (text: string): Html =>
   pieceOf(`<script>${text.replaceAll('</script', '<\\/script')}</script>`);
 

@@ -267,7 +267,7 @@ function cachesOf({ nodes }: ReportShown): Html {
 ${table('Look-ups that found what they needed, in all and by the block that asked', ['cache', 'hits', 'misses', 'hit rate', 'evictions'], rows)}`;
 }
 
-/** From the device's reason to the handler; steps that a report lacks are left out. */
+/** Steps from the device's reason to the handler; steps that a report lacks are left out. */
 const interruptSteps = [
   'requested',
   'moderated',

@@ -164,7 +164,7 @@ function elsewhere(scene: Scene, node: number, qps: readonly QpEvidence[]): Expl
   };
 }
 
-/** The same for messages of unreliable connections. */
+/** Finds lost messages of unreliable connections. */
 export function servicesLost(
   scene: Scene,
   node: number,

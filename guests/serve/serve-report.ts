@@ -69,7 +69,7 @@ export const meaning = {
     'this computer ran guest and emulator, not how fast a card is. run is wall-clock time of the emulator.',
 } as const;
 
-/** The same, with a simulated host next to the guest. */
+/** Meaning of the figures with a simulated host next to the guest. */
 export const peerMeaning =
   'Under peer, times and cycles of host 1 and its adapter are simulated time too. But what it waited for of the guest came at the ' +
   "guest's pace, which is host time: latencies and rates between the two, its idle and polling cycles and endedPs measure no card.";
@@ -135,7 +135,7 @@ export interface ServeRun {
 
 export interface ServeReport {
   readonly schema: typeof serveReportSchema;
-  /** With `peer` if a simulated host exists. */
+  /** Meaning of the figures; with `peer` if a simulated host exists. */
   readonly meaning: typeof meaning & { readonly peer?: typeof peerMeaning };
   readonly configHash: string;
   readonly config: MachineConfig;
@@ -441,7 +441,7 @@ function peerFailures({ host, hca, nic }: PeerParts, peers: readonly HcaLedger[]
   return nicHostFailures(host, nic!);
 }
 
-/** From the device's messages to the guest's descriptors. A missing descriptor is a guest's choice. */
+/** Compares the device's messages with the guest's descriptors. A missing descriptor is a guest's choice. */
 function interruptFailures({ node, hca, pcie, messages, vectors }: SlotLedger): string[] {
   const isQuiet = pcie.isQuiet && hca.pcie.isQuiet;
   const what = `node ${node}`;

@@ -22,7 +22,7 @@ export const flagHuge = 16;
 export const flagAccessed = 32;
 /** Set by the walk of a write. */
 export const flagDirty = 64;
-/** Not present: the page is in the swap slot whose number replaces its address. */
+/** Flag of an entry that is not present: the page is in the swap slot whose number replaces its address. */
 export const flagSwap = 128;
 
 class LeafTable {

@@ -16,9 +16,9 @@ export const FULL = -4;
 
 /** An atomic has been answered: no more cycles. */
 export const ANSWERED = 0;
-/** All of it is done. */
+/** The whole work is done. */
 export const DONE = 1;
-/** The same, and nothing of the message or answer is left. */
+/** The whole work is done, and with it the message or response. */
 export const DONE_LAST = 2;
 
 /** Outcomes of checking a request: it is executed, it is a duplicate of an executed one, or it is dropped. */

@@ -14,7 +14,7 @@ export class OperationLog implements OperationTap {
   /** Counts by WQE opcode; kernel frames have a separate index. */
   readonly postedCount = new Float64Array(OPCODE_COUNT);
   readonly completedCount = new Float64Array(OPCODE_COUNT);
-  /** From the CQE's departure at the device until the program polled it. */
+  /** Time from the CQE's departure at the device until the program polled it. */
   readonly takenPs = new Float64Array(OPCODE_COUNT);
   /** The part above it, for requests that lasted more than an hour. */
   readonly farTakenPs: bigint[] = new Array(OPCODE_COUNT).fill(0n);

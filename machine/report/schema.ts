@@ -46,7 +46,7 @@ export interface InterruptRow extends DeviceInterruptRow {
 
 export interface ClassCount {
   readonly tlps: number;
-  /** On the link: header, payload and framing. */
+  /** Bytes on the link: header, payload and framing. */
   readonly bytes: number;
 }
 
@@ -102,7 +102,7 @@ export interface NodeReport {
   readonly neighbours?: Readonly<Partial<NetworkCounts>>;
   /** The conventional NIC and the software above it; left out with an HCA. */
   readonly nic?: NicReport;
-  /** With a NIC, all parts of it are empty. */
+  /** Parts of the HCA; all are empty with a NIC. */
   readonly hca: {
     readonly blocks: Readonly<Record<string, BlockRow>>;
     readonly caches: Readonly<Record<string, CacheLedger>>;
@@ -173,7 +173,9 @@ export interface OperationReport {
   readonly failed: number;
   readonly silent: number;
   readonly payloadBytes: number;
-  /** From posting until the program polled the completion; for operations with a CQE. Quantiles to within 0.4 %. */
+  /**
+   * Latency from posting until the program polled the completion; for operations with a CQE. Quantiles to within 0.4 %.
+   */
   readonly latencyPs: {
     readonly min: number;
     readonly p50: number;

@@ -34,7 +34,7 @@ export class Ipv6Address {
     return this.key === unspecifiedKey;
   }
 
-  /** `::1`. */
+  /** True for `::1`. */
   get isLoopback(): boolean {
     return this.key === loopbackKey;
   }

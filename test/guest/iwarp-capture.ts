@@ -64,7 +64,9 @@ async function verdictsOf(tree: string, file: string): Promise<{ good: number; b
   return { good: countOf('Good'), bad: countOf('Bad') };
 }
 
-/** Fails if the two readers differ, or if a frame is wrong. @returns what was found */
+/**
+ * Fails if the two readers differ, or if a frame is wrong. @returns the findings
+ */
 export async function checkIwarp(file: string): Promise<string> {
   const tree = await tsharkTree();
   const told = countsToldOf(file);

@@ -296,7 +296,7 @@ describe('a point of a chart shows its values and opens its report', () => {
           await isShown(page, index);
           expect(await openReports(page)).toEqual([index]);
         }
-        // Between points nothing opens.
+        // A click between points opens nothing.
         const beside = await placeOf(page, Number(kneed[0]!.axes[x] ?? kneed[0]!.figures[x]! / divisor), 40);
         await page.mouse.click(beside.x, beside.y);
         expect(await openReports(page)).toEqual([]);

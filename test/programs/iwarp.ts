@@ -1,4 +1,7 @@
-/** Every verb of iWARP between two hosts over one connection, by sizes around the borders of segments; each host says what it read. */
+/**
+ * Every verb of iWARP between two hosts over one connection, by sizes around the borders of segments; each host reports
+ * the data that it read.
+ */
 import {
   barrier,
   connectRc,

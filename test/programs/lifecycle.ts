@@ -205,7 +205,10 @@ export async function intruder(program: ProgramContext): Promise<JsonValue> {
   return rings;
 }
 
-/** Forks a child that opens the device, and kills it `killNs` later; after its end, the driver holds nothing of it. */
+/**
+ * Forks a child that opens the device, and kills it `killNs` later; after its end, the driver holds none of its
+ * objects.
+ */
 export async function killer(program: ProgramContext): Promise<JsonValue> {
   const { cpu, args } = program;
   const { killNs } = args as { readonly killNs: readonly number[] };

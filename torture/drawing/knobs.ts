@@ -59,8 +59,9 @@ export const groups: readonly KnobGroup[] = [
   // Headers that pass the receive datapath ahead of their payload.
   { share: 0.05, when: ofPlayers, knobs: [{ path: 'hca.receiveHeadCycles', values: from(1, 64) }] },
   /*
-   * Time-outs and RNR delays of other cards (ConnectX-3's are rows H-195 to H-225 of reference/measurements.csv). Shorter ones than the
-   * standard's run out by themselves on slow hardware: only where that is no contradiction.
+   * Timeouts and RNR delays of other cards (ConnectX-3's are rows H-195 to H-225 of reference/measurements.csv). Those
+   * shorter than the standard's expire by themselves on slow hardware, so they are drawn only if that is no
+   * contradiction.
    */
   {
     share: 0.2,

@@ -11,7 +11,7 @@ import { verbsOf } from './draft.ts';
 interface FeatureRow {
   /** Share among the stories in whose climates it occurs. */
   readonly share: number;
-  /** Left out: in all. */
+  /** Climates in which it occurs; omitted: all. */
   readonly climates?: readonly Climate[];
 }
 

@@ -205,7 +205,7 @@ class Episode {
     const length = random.chance(0.4) ? 0 : random.below(65);
     const send: SendPlan = {
       ...request(ibv.IBV_WR_SEND_WITH_INV, 'remoteInvalidKey'),
-      // READs and atomics in front of it use the key that it invalidates (10.8.3.3, table 79).
+      // READs and atomics before it use the key that it invalidates (10.8.3.3, table 79).
       isFenced: !this.#isTroubled || random.chance(0.5),
       through,
       sges: length === 0 ? [] : [this.#local(areaIndex.source, length)],

@@ -429,7 +429,10 @@ function judgeCoverage(story: CountedStory, flow: Flow, back: Flow): string[] {
   return found;
 }
 
-/** Without a time-out, a requester waits indefinitely for an answer that was lost, or that a destroyed responder never sends. */
+/**
+ * Without a timeout, a requester waits indefinitely for a response that was lost, or that a destroyed responder never
+ * sends.
+ */
 const mayHang = (story: CountedStory, flow: Flow, back: Flow): boolean =>
   flow.from.plan.transport === 'RC' &&
   (mayLackRecords(story, flow) ||

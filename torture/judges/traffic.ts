@@ -31,7 +31,7 @@ export interface Flow {
   readonly link: number;
   readonly from: End;
   readonly to: End;
-  /** In order of posting. */
+  /** Sends in the order of posting. */
   readonly sends: readonly SendHistory[];
   /** Receives of the other end that completed on this connection, in order of completion; flushed ones are separate. */
   readonly arrivals: readonly ReceiveHistory[];

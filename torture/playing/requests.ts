@@ -1,4 +1,4 @@
-/** Requests to send: made from their plans, posted as far as there is room. */
+/** Send requests: made from their plans, posted as far as there is room. */
 import { qkey } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { lengthOf, peerOfQp, type SendPlan } from '../story.ts';
@@ -82,7 +82,9 @@ export class Requests {
     return plans.slice(postedCount + 1);
   }
 
-  /** @param sinceSignal requests in front of it that complete without a completion: a queue full of such never has room again */
+  /**
+   * @param sinceSignal unsignalled requests before it: a queue full of unsignalled requests never has room again
+   */
   #sendWr(index: number, open: OpenQp, plan: SendPlan, sinceSignal: number): ibv.IbvSendWr {
     const mustSignal = open.lastIds.has(plan.id) || sinceSignal + 1 >= Math.max(1, open.plan.maxSendWr >> 1);
     const wr: ibv.IbvSendWr = {

@@ -38,7 +38,7 @@ export interface OpenQp {
   /** The peer's areas before the last turn. */
   formerPeer: PeerNews | undefined;
   ah: ibv.IbvAh | undefined;
-  /** Posted and not known to have ended, in order. */
+  /** Posted sends that are not known to have ended, in order. */
   outstanding: SendPlan[];
   /** ID of the last signalled request: the program does not wait for later ones. */
   lastSignalled: number;

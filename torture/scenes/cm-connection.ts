@@ -12,7 +12,7 @@ export const reasonStale = 10;
 /** Longest message of a {@link CmParty}. */
 export const cmBytesMax = 4096;
 const resolveMs = 2000;
-/** For one message or answer: a REQ that got no answer is repeated after more than four seconds. */
+/** Patience for one message or answer: an unanswered REQ is repeated after more than four seconds. */
 export const cmPatiencePs = 2000 * psPerMs;
 const resetPatiencePs = 10_000 * psPerMs;
 

@@ -144,7 +144,7 @@ class Talk {
       await this.#stage.sleepUs(20);
   }
 
-  /** Gives everything of it back. */
+  /** Releases everything of the connection. */
   async end(): Promise<void> {
     if (this.#connection === undefined) await ibv.rdmaDestroyId(this.id);
     else await this.#connection.end();

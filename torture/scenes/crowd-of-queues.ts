@@ -37,7 +37,7 @@ async function player(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
   const cq = await device.cq(cqEntries);
   const qps = await device.rcQps(qpCount, cq, { maxSendWr: 4, maxRecvWr: receivesPerQp + 1 });
   const { address, region } = await device.buffer(2 * qpCount + 1);
-  // A byte for the receives of each QP, and then one for its sends.
+  // Each QP has a byte for its receives, and then one for its sends.
   const byteAt = (wrId: number) => {
     const sgList = [{ addr: address + wrId, length: 1, lkey: region.lkey }];
     return { wrId, sgList, numSge: 1 };

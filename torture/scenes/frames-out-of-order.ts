@@ -76,7 +76,7 @@ async function place(side: Side, plan: Plan, number: number, random: Random): Pr
   const inner = Math.ceil((offset + 3 * thirdBytes) / pageBytes);
   const mappedBytes = isHuge ? 2 * hugePageBytes : (inner + 2 * marginPages) * pageBytes;
   const mapped = memory.map(mappedBytes, isHuge ? { pageSize: hugePageBytes } : {});
-  // In huge pages the region lies over their border.
+  // With huge pages the region crosses their border.
   const first = isHuge ? hugePageBytes - pageBytes * Math.ceil(inner / 2) : marginPages * pageBytes;
   if (!isHuge) touchInBlocks(stage, mapped, mappedBytes / pageBytes, blockPages, random);
   const address = mapped + first + offset;

@@ -40,7 +40,7 @@ function draw(random: Draws) {
     })),
     // The state from which the QP goes to ERR.
     last: random.chance(0.6) ? ('RTS again' as const) : random.oneOf(['INIT', 'RTR', 'RTS', 'SQD'] as const),
-    // Posted some time after the QP has failed, perhaps after another 2ERR.
+    // Requests posted some time after the QP has failed, perhaps after another 2ERR.
     late: times(1 + random.below(3), () => ({
       sends: some(),
       receives: some(),

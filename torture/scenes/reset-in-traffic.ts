@@ -27,7 +27,7 @@ interface Args {
   readonly how: 'closing' | 'catastrophic' | 'gone';
   /** Node whose device dies. */
   readonly victim: number;
-  /** Times that it dies. */
+  /** Number of resets of the device. */
   readonly deaths: number;
   readonly qpCount: number;
   /** Requests under way of each QP. */

@@ -23,7 +23,7 @@ describe.each(played)('the scene $name', ({ seed, scene }) => {
   });
 });
 
-/** Found something once: in the model, or in a judge, which has been mended since. */
+/** Seeds that once found a defect in the model or in a judge, mended since. */
 const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['full-completion-queue', 910_000_218],
   ['failed-reads', 910_000_173],

@@ -37,7 +37,7 @@ function draw(random: Draws) {
     const how = random.chance(0.5) ? 'error' : 'destroy';
     return {
       receives,
-      // Armed then; 0: it is not.
+      // Limit armed then; 0: none.
       limit: random.chance(0.5) ? 1 + random.below(receives) : 0,
       datagrams: times(random.below(2 * maxWr + 1), () => ({
         from: random.below(senders),

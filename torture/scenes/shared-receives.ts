@@ -204,7 +204,10 @@ class SharedQueue {
     return failed;
   }
 
-  /** All that the QP received, the receive it had begun, and the event that it takes no other. */
+  /**
+   * Handles a QP in error: everything that it received, the receive that it had begun, and the event that it consumes
+   * no other.
+   */
   async #endInError(qp: number): Promise<void> {
     const { stage, device, cqs, qps } = this.#parts;
     for (const cq of cqs) await this.#poll(cq, 255);

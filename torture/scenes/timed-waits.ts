@@ -16,7 +16,7 @@ export interface Waits {
 }
 
 function draw(random: Draws): Draft<Waits> {
-  // In half of the stories most waits are cut short, and the next ones last longer than they would have.
+  // In half of the stories most waits are cut short, and the following ones last longer.
   const isBusy = random.chance(0.5);
   const lengthNs = (): number => Math.floor(2 ** (isBusy ? 18 + 4 * random.unit() : 22 * random.unit()));
   const pauseNs = (): number => Math.floor(2 ** (isBusy ? 13 + 6 * random.unit() : 22 * random.unit()));

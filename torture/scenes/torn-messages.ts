@@ -113,7 +113,7 @@ async function sender(stage: Stage<Args>): Promise<Sent> {
 
 interface Came {
   readonly ended: readonly Ended[];
-  /** In order: the receive, and the message that its bytes are of; -1: of none. */
+  /** Receives in order, each with the message to which its bytes belong; -1: none. */
   readonly came: readonly (readonly [receive: number, message: number])[];
 }
 

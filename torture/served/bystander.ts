@@ -26,7 +26,7 @@ const memoryBytes = 16 * pageBytes;
 /** Address at which the device finds its CQ. */
 export const bystandersCq = farAddress + pageBytes;
 
-/** Pages of it. */
+/** Pages of the bystander's memory. */
 const page = { mailbox: 0, cq: 1, queues: 2, records: 4, source: 5, target: 6, icm: 7 } as const;
 /** Pages that only the guest writes. */
 const ownPages = [page.mailbox, page.queues, page.queues + 1, page.records, page.source] as const;
@@ -73,7 +73,7 @@ export class Bystander {
   readonly #random: Random;
   /** True if its CQ was created, and has changed since only by completions. */
   #hasCq = false;
-  /** All of it was. */
+  /** True if all its objects were created. */
   #isThere = false;
   #qps: readonly Pair[] = [noPair(), noPair()];
   /** Entries of the CQ that were taken. */

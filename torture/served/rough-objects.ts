@@ -69,7 +69,7 @@ export class RoughObjects {
     this.sendLog.fill(5, 0, 2);
   }
 
-  /** Draws a number of the pool: mostly of an existing object, or of an absent one. */
+  /** Draws a number of the pool: mostly of an existing object if `isLive`, else of an absent one. */
   number(kind: ObjectKind, isLive: boolean): number {
     const { random } = this.#draw;
     const all = Array.from({ length: objectCount }, (_, at) => firstNumber[kind] + at);

@@ -10,7 +10,7 @@ import { ConfigurationError } from '../../../base/index.ts';
 export interface QueueJob {
   readonly id: string;
   readonly data: unknown;
-  /** Time of its completion or failure. */
+  /** Time of the job's completion or failure. */
   readonly finishedOn?: number;
   readonly returnvalue?: unknown;
   readonly failedReason?: string;

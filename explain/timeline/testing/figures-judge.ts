@@ -199,7 +199,7 @@ const areaOf = (levels: readonly TimelineRecord[], endPs: number): number =>
     ),
   );
 
-/** From the post to the first completion of the request or of a later one; undefined if a request has none. */
+/** Times from the post to the first completion of the request or of a later one; undefined if a request has none. */
 function timesUntilTaken(own: readonly Followed[]): number | undefined {
   let sum = 0;
   let takenPs: number | undefined;

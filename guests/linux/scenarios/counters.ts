@@ -31,7 +31,7 @@ function demandEqual(what: string, found: number, expected: number): void {
   if (found !== expected) throw new ScenarioFailure(`${what}: ${found}, expected ${expected}`);
 }
 
-/** Between two adapters of a guest, `mlx4_1` to `mlx4_0`. */
+/** Counters between two adapters of a guest, `mlx4_1` to `mlx4_0`. */
 export const countersStep: Step = {
   title: `perfquery and sysfs count ${count} writes of 64 KiB to the dword`,
   async run(stage) {

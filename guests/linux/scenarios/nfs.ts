@@ -77,7 +77,7 @@ function mount(version: Version): string {
     : `mount -i -t nfs4 -o vers=${version},${over},clientaddr=${address(0)} ${address(server)}:/ /mnt`;
 }
 
-/** From data inside the message to data of many requests; less and more than pages. */
+/** Sizes from data inside the message to data of many requests; less and more than pages. */
 const sizesBytes = [1, 1000, 4096, 5000, 65_536, 1_000_001, 8_388_608] as const;
 
 /** Files of all sizes, and their contents as seen through `folder`. */

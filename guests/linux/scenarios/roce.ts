@@ -167,7 +167,7 @@ async function ping(stage: Stage, to: string, server: Guest = 1): Promise<string
 const closeInterfaces = (stage: Stage): Promise<string[]> =>
   inBoth(stage, () => `ip link set ${name} down; sleep 1`);
 
-/** Next to it and within it. */
+/** Steps in which traffic is shared: within one guest, and of TCP and verbs on the cable. */
 const sharedSteps: readonly Step[] = [
   {
     title: 'a program reaches another of its own guest by the same address',

@@ -106,7 +106,10 @@ export class EventFifo {
     this.#taken++;
   }
 
-  /** Gives entries back in order: a dropped one waits for those in front of it that are being written. True: it was full. */
+  /**
+   * Releases entries in order: a dropped one waits for entries in front of it that are being written. Returns true if
+   * the fifo was full.
+   */
   release(entry: number): boolean {
     const wasFull = this.isFull;
     this.#isDone[entry] = 1;

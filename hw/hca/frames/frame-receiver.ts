@@ -237,7 +237,7 @@ export class FrameReceiver {
     else if (!this.#arrived.isEmpty) this.wake(this.#arrived.headCycle);
   }
 
-  /** The oldest frame is worked off: its buffer is freed when all of it has left. */
+  /** Finishes the oldest frame: its buffer is freed when all of it has left. */
   #finish(): void {
     const slot = this.#arrived.pop();
     this.#ports.writer.finish(this.#names === undefined ? slot : this.#names.frameName(slot));

@@ -11,9 +11,9 @@ export interface DataPathControl {
   qpCreated(slot: QpSlot): void;
   /** A transition changed the context bytes of a live QP (any state but RST and ERR). */
   qpModified(slot: QpSlot, previousState: number): void;
-  /** The QP goes to error: both queues are flushed. */
+  /** Moves the QP to error: both queues are flushed. */
   qpToError(slot: QpSlot): void;
-  /** The QP goes to reset: work in flight is dropped without completions; the caller frees the slot afterwards. */
+  /** Moves the QP to reset: work in flight is dropped without completions; the caller frees the slot afterwards. */
   qpDestroyed(slot: QpSlot): void;
   /** Writes the live fields (state, packet numbers, counters) into the context bytes, for a query. */
   qpSync(slot: QpSlot): void;

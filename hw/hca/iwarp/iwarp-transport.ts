@@ -27,7 +27,7 @@ import type { TcpStreams } from './streams.ts';
 
 /** The TCP engine, as the device hands it to the transport. */
 export interface TcpSide<Blocks extends object> {
-  /** Its blocks, whose stages come before those of the RDMA side. */
+  /** Makes its blocks, whose stages come before those of the RDMA side. */
   makeBlocks(parts: EngineParts): Blocks;
   streamsOf(blocks: Blocks): TcpStreams;
   accountsOf(blocks: Blocks): readonly BlockAccount[];

@@ -60,7 +60,7 @@ export interface ContextCacheSetup<U extends string> {
   readonly misses?: ContextMisses | undefined;
 }
 
-/** Contexts being read at once: one for each port, or as many as it may have under way. */
+/** Returns how many contexts may be read at once: one for each port, or as many as the port may have in flight. */
 export function contextReadDepth({
   portCount,
   readsInFlight = {},
@@ -283,7 +283,7 @@ export class ContextCache<U extends string = string> {
     return ((this.#deferred >> port) & 1) === 1;
   }
 
-  /** A context was created on chip or destroyed: no line of it is worth anything. */
+  /** Forgets a context that was created on chip or destroyed: all its lines become invalid. */
   forget(slot: number): void {
     for (const user of this.#ports) if (user.grantedTag === slot) user.grantedTag = NONE;
     for (const { directory, firstLine } of this.#parts) {

@@ -1,4 +1,4 @@
-/** A memory key: a region or a window of it, whatever form the card's entry has. */
+/** A memory key: a region or a window of it, independent of the format of the card's entry. */
 import { placeInPage, type VirtualAddress, type Wide } from '../../../base/index.ts';
 
 export const KeyState = {
@@ -44,7 +44,7 @@ export class KeyRecord {
   isOfQp = false;
   boundQpn = 0;
   regionKey: Wide = NO_REGION;
-  /** Regions: windows bound to it. */
+  /** Number of windows bound to a region. */
   boundWindows = 0;
   allowsBinding = false;
   allowsFastRegister = false;

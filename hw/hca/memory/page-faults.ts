@@ -46,7 +46,7 @@ export interface WantedPages {
 /** The request for them that software gets. */
 export interface PageRequest extends WantedPages {
   readonly qpn: Qpn;
-  /** Software answers by it. */
+  /** Token by which software answers. */
   readonly token: number;
 }
 

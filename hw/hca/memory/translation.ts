@@ -4,7 +4,7 @@
 export const RESERVED_LKEY = 0xff00;
 
 export const TRANSLATED = 0;
-/** Not on chip: the port will be woken. */
+/** The entry is not on chip: the port will be woken. */
 export const PENDING = 1;
 /**
  * The region does not exist, is not valid, or has another key variant. This and the following results end the access.

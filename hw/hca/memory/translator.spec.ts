@@ -488,7 +488,7 @@ describe('an address of 64 bits', () => {
             const isInside = address >= start && address + BigInt(place.bytes) <= start + lengthBytes;
             expect(askAt(made, place, address)).toBe(isInside ? TRANSLATED : OUT_OF_BOUNDS);
             if (!isInside) continue;
-            // Beyond 2^53, where nothing answers, numbers are not all there.
+            // Beyond 2^53, where no memory answers, numbers are not exact.
             const distance = BigInt(translator.physicalAddress) - address;
             expect(Math.abs(Number(distance))).toBeLessThanOrEqual(address < 2n ** 53n ? 0 : 2048);
           }

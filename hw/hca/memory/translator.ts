@@ -161,7 +161,7 @@ export class Translator {
     last.addressTop = addressTop;
     last.rights = rights;
     last.mttLine = isPhysical ? NO_LINE : this.#walk.line;
-    // Beyond 2^53 a bus address is rounded: the difference of the two would be, too.
+    // Beyond 2^53 a bus address is rounded, and so would be the difference of the two.
     last.distance = isPhysical ? addressTop * ADDRESS_TOP_UNIT : this.physicalAddress - address;
     last.regionEnd = start + cache.length[line]!;
     const pageStart = address - this.#walk.inPage;

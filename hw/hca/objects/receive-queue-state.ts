@@ -1,4 +1,4 @@
-/** State that the receive-WQE fetch keeps per receive queue, and its progress in finding more WQEs of it. */
+/** State of the receive-WQE fetch per receive queue, and its progress in finding the queue's WQEs. */
 
 /** Phases of a poll of host memory: requested, reading the doorbell record, reading the WQEs. */
 export const IDLE = 0;
@@ -41,7 +41,7 @@ export class ReceiveQueueState {
     return (this.posted - this.consumed) & 0xffff;
   }
 
-  /** The queue is new: nothing of it is known. A read under way is still counted, and its place in the fifo is its own. */
+  /** Begins a new queue without known state. A read in flight is still counted, and keeps its place in the fifo. */
   begin(): void {
     this.phase = IDLE;
     this.posted = 0;

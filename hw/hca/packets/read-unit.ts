@@ -5,7 +5,7 @@
 import type { Cycles } from '../../../base/index.ts';
 
 export class ReadUnit {
-  /** Cycle from which it is free. */
+  /** Cycle from which the unit is free. */
   #freeCycle = 0;
 
   /**

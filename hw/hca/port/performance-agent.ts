@@ -31,7 +31,7 @@ export interface CountedPort {
 
 type Total = keyof LinkTotals;
 
-/** A counter of PortCounters: the bit of CounterSelect that a Set names it by, its width, and what it counts. */
+/** A counter of PortCounters: the bit of CounterSelect by which a Set names it, its width, and its total. */
 interface Counter {
   readonly select: number;
   readonly bits: number;

@@ -231,7 +231,7 @@ export class HcaPort implements PortAddress {
   addressChanged(): void {
     this.lid = fields.lid.get(this.view, 0);
     this.lmc = fields.lmc.get(this.view, 0);
-    // Software writes those of RoCE.
+    // Software writes the GIDs of RoCE.
     if (this.roce !== undefined) return;
     const view = viewOf(this.gids);
     const prefix = fields.gidPrefix.get(this.view, 0);

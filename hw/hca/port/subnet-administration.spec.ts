@@ -144,7 +144,7 @@ describe('the embedded subnet manager', () => {
     expect(new TextDecoder().decode(table.subarray(112 + 44, 112 + 62))).toBe('hca-emulator node ');
     expect(table.subarray(224)).toEqual(new Uint8Array(176));
     expect(answersTo(manager, acknowledgement(2, 65))).toEqual([]);
-    // Nothing is left of it.
+    // The table no longer exists.
     expect(answersTo(manager, acknowledgement(1, 65))).toEqual([]);
   });
 
@@ -172,7 +172,7 @@ describe('the embedded subnet manager', () => {
       expect(answersTo(manager, acknowledgement(1, 0, type))).toEqual([]);
       expect(answersTo(manager, acknowledgement(1, 64))).toEqual([]);
     }
-    // Beyond the end, and a window that closes: nothing that a sender could do.
+    // An acknowledgement beyond the end, and a window that closes: the sender can do nothing.
     answersTo(manager, query.slice());
     expect(answersTo(manager, acknowledgement(10, 64))).toEqual([]);
     answersTo(manager, query.slice());

@@ -223,7 +223,7 @@ export const nodeInfoOf = (
 const dataOf = (response: DataView): Uint8Array =>
   new Uint8Array(response.buffer, response.byteOffset + smpDataOffset, attributeBytes);
 
-/** Set(PortInfo): addresses, limits and the state a subnet manager wants. IBA 14.2.5.6. */
+/** Executes Set(PortInfo): addresses, limits and the state that a subnet manager requests. IBA 14.2.5.6. */
 function setPortInfo(port: HcaPort, wanted: DataView, cycle: Cycles): number {
   const { view } = port;
   const lid = fields.lid.get(wanted, 0);
@@ -266,7 +266,7 @@ const writableFields = [
 ] as const;
 /** Numbers in which 0 means no change. */
 const zeroKeeps = ['operationalVls', 'linkDownDefault'] as const;
-/** The same, with another value for all that the port supports. */
+/** Fields of enabled values, with another value for everything that the port supports. */
 const enabledFields = [
   ['linkWidthEnabled', 'linkWidthSupported', 255],
   ['linkSpeedEnabled', 'linkSpeedSupported', 15],

@@ -1,6 +1,6 @@
 /**
- * Writes received payload into host memory by DMA, straight from the buffer they were received in, and keeps each packet
- * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
+ * Writes received payload into host memory by DMA, straight from its receive buffer, and keeps each packet in that
+ * buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
 
 import type { BusAddress, Cycles } from '../../../base/index.ts';

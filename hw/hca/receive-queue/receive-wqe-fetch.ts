@@ -189,7 +189,7 @@ export class ReceiveWqeFetch {
     return this.#lines.heldCount + this.#work.count + this.#recordsBegun - this.#recordsDone;
   }
 
-  /** The queue is new: nothing of it is known. */
+  /** Opens a new queue without known state. */
   open(queue: number): void {
     const state = this.#stateOf(queue);
     this.#lines.close(state);

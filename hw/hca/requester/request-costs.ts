@@ -28,7 +28,7 @@ export class RequestCosts {
   readonly #decodeCycles: Cycles;
   readonly #packetCycles: Cycles;
   readonly #lineCycles: Cycles;
-  /** Lines of a WQE that pass at once. */
+  /** Lines of a WQE that are transferred at once. */
   readonly #bufferLines: number;
   readonly #gatherCycles: Cycles;
   readonly #gatherBytesPerCycle: number;

@@ -193,7 +193,7 @@ export class WqeFetch {
   /** Begins the fetch of the QP that requested first, and removes it from the fifo; returns false if it has to wait. */
   #fetch(pair: QueuePair, cycle: Cycles): boolean {
     if (pair.state === RST) {
-      // Destroyed while it waited here.
+      // The QP was destroyed while it waited here.
       this.#asked.pop();
       this.#finish(pair);
       return true;

@@ -16,7 +16,9 @@ export class WqeLines {
   readonly #pairs: readonly QueuePair[];
   #clock = 0;
 
-  /** @param pairs by slot: a QP that loses its line learns of it */
+  /**
+   * @param pairs by slot: a QP that loses its line is notified
+   */
   constructor(count: number, sramOffset: number, pairs: readonly QueuePair[]) {
     this.#pairs = pairs;
     this.rows = Array.from(

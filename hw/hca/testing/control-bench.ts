@@ -130,7 +130,10 @@ class InterruptSink implements InterruptPort {
   }
 }
 
-/** A cable that trains at once: the link is up while it is plugged in and the port is enabled; specs write what it carried. */
+/**
+ * A cable that trains at once: the link is up while it is plugged in and the port is enabled; specs write its traffic
+ * counters.
+ */
 class Cable implements LinkStateSource, LinkTraffic {
   config: LinkTraffic['config'] = { speed: 'QDR', lanes: '4' };
   readonly transmitted = { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 };
@@ -309,7 +312,7 @@ export class ControlBench {
     this.dma.reset();
   }
 
-  /** Runs until nothing is due, or for so many cycles. */
+  /** Runs until nothing is due, or for this many cycles. */
   run(cycles = Number.POSITIVE_INFINITY): void {
     const limit = this.lp.nowPs + this.domain.clock.durationPs(Math.min(cycles, 1e9));
     this.lp.advance(limit);

@@ -134,7 +134,7 @@ export interface BenchOptions {
   readonly ethernet?: Partial<EthernetConfig>;
   /** Offloads of these ports; none if omitted. */
   readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes' | 'flowCounterCount'>;
-  /** Ports of Ethernet with RoCE, and by which form of it packets go. */
+  /** Form of RoCE of Ethernet ports; omitted: no RoCE. */
   readonly roce?: RoceForm;
   /** Both ends of an Ethernet cable send PAUSE frames and heed them. */
   readonly hasFlowControl?: boolean;
@@ -162,11 +162,11 @@ function roceVersions({ roce }: BenchOptions): 'none' | 'v1' | 'v2' {
 const ethernetConfigOf = ({ ethernet }: BenchOptions): EthernetConfig =>
   withTag({ ...defaultsOf(ethernetParameters), trainingUs: 0, ...ethernet });
 
-/** A transport for the nodes of a bench: how it is made, and what it connects to the port of the cable. */
+/** A transport for the nodes of a bench: its construction, and the blocks that it connects to the port of the cable. */
 export interface Carrier<Parts extends TransportParts, Blocks extends object> {
   transportOf(attachment: IbtaAttachment): Transport<Parts, Blocks>;
   connect(port: TappedPort, blocks: Blocks): void;
-  /** Its packets share a port of Ethernet with the frames of rings, whatever the options say of RoCE. */
+  /** Whether its packets share an Ethernet port with the frames of rings, regardless of the options for RoCE. */
   readonly isForFrames?: boolean;
 }
 
@@ -461,7 +461,7 @@ export class DataPathBench<Parts extends TransportParts = IbtaParts, Blocks exte
     return [this.a, this.b];
   }
 
-  /** Runs on for so many microseconds. */
+  /** Runs for this many microseconds. */
   async run(durationUs: number): Promise<void> {
     await this.#runner.runTo(this.#runner.nowPs + durationUs * 1_000_000);
   }
@@ -515,7 +515,7 @@ function progressOf({ dataPath }: AnyNode): unknown {
 export const dataPathBench = (options: BenchOptions = {}): Promise<DataPathBench> =>
   benchWith(ibtaCarrier, options);
 
-/** The same with another transport. */
+/** Creates a bench with another transport. */
 export async function benchWith<Parts extends TransportParts, Blocks extends object>(
   carrier: Carrier<Parts, Blocks>,
   options: BenchOptions = {},

@@ -186,7 +186,7 @@ export class Srq {
     return index;
   }
 
-  /** Gives a completed index back: it goes to the tail of the list. */
+  /** Returns a completed index to the tail of the list. */
   release(index: number): void {
     this.#link(this.#tail, index);
     this.#tail = index;

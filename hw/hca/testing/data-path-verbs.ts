@@ -179,7 +179,7 @@ export class Qp<Node extends AnyNode = DataPathNode> {
     });
   }
 
-  /** 2ERR. */
+  /** Moves the QP to error (2ERR). */
   toError(): void {
     this.node.act(() => this.node.dataPath.control.qpToError(this.slot));
   }
@@ -194,7 +194,7 @@ export class Qp<Node extends AnyNode = DataPathNode> {
     return counter;
   }
 
-  /** Posts the bytes of a WQE as they are, but for the owner bit; and rings. */
+  /** Posts the bytes of a WQE unchanged, except the owner bit, and rings the doorbell. */
   sendBytes(wqe: Uint8Array): void {
     const slots = (1 << this.#sqLogCount) - 1;
     const at = this.sqAddress + (this.sendCounter & slots) * this.#sqStride;

@@ -21,7 +21,7 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
     this.#posters = posters;
   }
 
-  /** There is room again; to be called at an edge. */
+  /** Makes room again; must be called at an edge. */
   makeRoom(cycle: Cycles): void {
     this.hasRoom = true;
     for (const poster of this.#posters) poster.eventSpace(cycle + 1);

@@ -21,7 +21,7 @@ import { gidOfNode, type RoceForm } from './roce-ends.ts';
 /** Targets of hostile frames on an Ethernet port, in addition to those of packets. */
 export interface FrameTargets extends Targets {
   readonly form: RoceForm;
-  /** Its MAC, that of its MAC control, a group that it takes and one that it does not, as numbers. */
+  /** The port's MAC, that of its MAC control, a group that it accepts and one that it does not, as numbers. */
   readonly mac: number;
   readonly controlMac: number | undefined;
   readonly group: number;
@@ -51,7 +51,7 @@ export type FrameDraw =
       readonly bytes: number;
     };
 
-/** Quanta of a pause that is over before anybody waits for it: 6 us at 40 Gb/s. */
+/** Quanta of a pause that ends before any frame waits for it: 6 us at 40 Gb/s. */
 export const QUANTA_UNWAITED = 500;
 const words = fc.integer({ min: 0, max: 0xffff_ffff });
 /** Tags: none, the right VLAN, priority alone, another one. */
@@ -194,7 +194,7 @@ function writeNetwork(bytes: Uint8Array, at: number, draw: PacketDraw, targets: 
   return isOddLength ? 'malformed' : ip;
 }
 
-/** A GRH, or an IPv6 header, which is one but for its next header. */
+/** Writes a GRH, or an IPv6 header, which differs only in its next header. */
 function writeGrh(bytes: Uint8Array, at: number, draw: PacketDraw, targets: FrameTargets): Oddness {
   const { wrong, word } = draw;
   const isIp = targets.form !== 'v1';

@@ -99,7 +99,7 @@ export const highPacketDraws: fc.Arbitrary<PacketDraw> = fc
     ...(right === null ? {} : { ...right, psn: 0, length: 0, wrong: 0 }),
   }));
 
-/** Counts by which a dropped packet may be told: those of the port, and the device's by their names. */
+/** Counters that tell why a packet was dropped: those of the port, and the device's by their names. */
 export type Verdict =
   | 'damaged'
   | 'malformed'
@@ -125,7 +125,7 @@ export interface HostilePacket {
   readonly virtualLane: number;
   /** Offset of the BTH; absent in frames that carry no packet. */
   readonly base?: number;
-  /** The one reason that there is to drop it; left out: what becomes of it is a question of more than its headers. */
+  /** The single reason to drop it; omitted: its fate does not depend on its headers alone. */
   readonly verdict?: Verdict | undefined;
 }
 
@@ -240,7 +240,7 @@ export function transportOf(draw: PacketDraw, targets: Targets, payloadDwordsMax
   }
   for (let place = at; place < bytes.length; place++) bytes[place] = place + draw.word;
   const isForVictim = targets.serviceOf(qpnOf(draw, targets)) !== undefined;
-  // Nobody knows what an unknown opcode has in front of its payload.
+  // The headers that precede the payload of an unknown opcode are unknown.
   const ownBytes = payload + (isKnown(opcode) ? 0 : extended);
   return { bytes, verdict: verdictOf(draw, opcode, ownBytes, targets), isForVictim };
 }
@@ -291,7 +291,7 @@ function opcodeOf(draw: PacketDraw, targets: Targets): number {
   return (service << 5) | opcode;
 }
 
-/** From here on QP numbers that are nobody's, or special. */
+/** QP numbers from here on belong to no victim, or are special. */
 const FIRST_STRANGE = 20;
 
 function qpnOf({ qpn, word }: PacketDraw, { qpns }: Targets): number {

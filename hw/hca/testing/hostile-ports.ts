@@ -1,4 +1,7 @@
-/** Ports that a stranger sends to: what it makes of a draw, how that gets on the cable, and what the port at its end counts. */
+/**
+ * Ports to which a hostile peer sends: they build its packets from draws, put them on the cable, and read the counters
+ * of the port at its end.
+ */
 import { Opcode } from '../../../wire/opcodes.ts';
 import { FLAG_GRH, PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
 import type { BenchOptions, DataPathBench } from './data-path-bench.ts';
@@ -22,7 +25,7 @@ export interface HostilePort<Draw> {
    * Drop counters of the port, by the names that {@link HostilePacket.verdict} uses.
    */
   counts(bench: DataPathBench): Record<string, number>;
-  /** Packets that have come back to the stranger. */
+  /** Packets that have returned to the hostile peer. */
   answerCount(bench: DataPathBench): number;
   /** Time to wait before the next packet, in microseconds. */
   restUs(draw: Draw): number;
@@ -65,7 +68,7 @@ export class LinkPort implements HostilePort<PacketDraw> {
 export const GROUP = 0x0100_5e00_0005;
 const FOREIGN_GROUP = 0x3333_0000_0007;
 export const VLAN = 5;
-/** With FCS: what the ring's software has said. */
+/** Longest frame with FCS, as the ring's software has set it. */
 export const LONGEST_BYTES = 3000;
 
 /** A hostile port of Ethernet with RoCE in one form. */

@@ -71,17 +71,18 @@ interface Victim {
 }
 
 /**
- * A positive acknowledgement of what has been acknowledged, or was never sent: lawful, and without effect (IBTA vol 1, 9.7.5.1.2).
+ * True for a positive acknowledgement of packets that were acknowledged before, or never sent: lawful, and without
+ * effect (IBTA vol 1, 9.7.5.1.2).
  */
 function isGhost({ bytes, base }: HostilePacket): boolean {
   if (base === undefined) return false;
-  // A flipped bit of the LRH may have put a GRH in front of it, or taken one away.
+  // A flipped bit of the LRH may have added or removed a GRH before it.
   return [base, 8, 48].some(
     (place) => (bytes[place]! & 0x5f) === 0x11 && ((bytes[place + 12]! >> 5) & 3) === 0,
   );
 }
 
-/** A packet for a group: where the group has no member it is nobody's, and nothing counts it. */
+/** True for a packet to a group: if the group has no member the packet belongs to no QP, and nothing counts it. */
 function isForGroup({ bytes, base }: HostilePacket): boolean {
   if (base === undefined) return false;
   const isToMembers = bytes[base + 5] === 0xff && bytes[base + 6] === 0xff && bytes[base + 7] === 0xff;
@@ -104,7 +105,7 @@ export class HostileScene<Draw> {
    */
   readonly #qpns: number[] = [];
   readonly #victims = new Map<number, Victim>();
-  /** On a port of Ethernet: the QPN of its ring. */
+  /** QPN of the ring on a port of Ethernet. */
   #ringQpn = -1;
   /** Regions that packets may change, with their initial contents. */
   readonly #open: readonly { readonly region: Region; readonly held: Uint8Array }[];
@@ -169,7 +170,7 @@ export class HostileScene<Draw> {
     }));
   }
 
-  /** With all rights: high, high but out of reach, across a multiple of 2^52, and low but out of reach. */
+  /** Makes regions with all rights: high, high but unreachable, across a multiple of 2^52, and low but unreachable. */
   #makeHighRegions(): { readonly region: Region; readonly start: bigint; readonly isOpen: boolean }[] {
     const of = (start: bigint, isOpen: boolean) => {
       const pageOffset = Number(start % 4096n);
@@ -266,7 +267,7 @@ export class HostileScene<Draw> {
     });
   }
 
-  /** QP0 or QP1: it has receives once. */
+  /** Makes QP0 or QP1, with receives for once. */
   #makeSpecialQp(qpn: number): void {
     const node = this.#node;
     node.specialQpBase = SPECIAL_BASE;
@@ -301,7 +302,7 @@ export class HostileScene<Draw> {
     });
   }
 
-  /** Software writes its queues, and knows what it has written. */
+  /** Lets software write its queues, and records what it has written. */
   #write(make: () => void): void {
     const { bytes } = this.#node.memory;
     const from = this.#node.allocate(0);

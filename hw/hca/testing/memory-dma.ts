@@ -12,7 +12,7 @@ import type {
   WriteRequesterPort,
 } from '../memory/dma-ports.ts';
 
-/** Host memory at any address, zero where it was never written. */
+/** Host memory at any address; unwritten bytes are zero. */
 export class SparseMemory {
   readonly #pages = new Map<number, Uint8Array>();
   /** Addresses at or above this do not answer: reads end with an unsupported request. */

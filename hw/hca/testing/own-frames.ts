@@ -22,7 +22,7 @@ const ownChecksum = (...parts: readonly Uint8Array[]): number => 0xffff - ownSum
 export const u16 = (value: number): Uint8Array => Uint8Array.of((value >>> 8) & 0xff, value & 0xff);
 export const joined = (...parts: readonly Uint8Array[]): Uint8Array => Uint8Array.from(Buffer.concat(parts));
 
-/** A packet as its sender means it. */
+/** A packet as its sender builds it. */
 export interface OwnPacket {
   readonly isIpv4: boolean;
   readonly protocol: number;
@@ -32,7 +32,7 @@ export interface OwnPacket {
   /** Bits and place of a fragment of IPv4. */
   readonly fragment?: number;
   readonly addresses: Uint8Array;
-  /** Header of the transport with 0 in its checksum's place, and what follows it. */
+  /** Header of the transport with 0 in its checksum field, and the bytes that follow it. */
   readonly transport: Uint8Array;
   /** Place of that checksum in it; left out: none. */
   readonly checksumPlace?: number;

@@ -1,4 +1,4 @@
-/** A second count of what is sent again: by the PSNs that a tap at the far end of a lossless cable has seen. */
+/** A second count of retransmissions: by the PSNs that a tap at the far end of a lossless cable has seen. */
 import { Opcode } from '../../../wire/index.ts';
 import type { Packet } from './tapped-port.ts';
 

@@ -22,7 +22,7 @@ export interface FrameRequest extends Pick<SendRequest, 'segments' | 'inline'> {
   readonly tag?: number;
   readonly isServiceTag?: boolean;
   readonly hasChecksums?: boolean;
-  /** Makes an LSO of it. */
+  /** LSO parameters, if the frame is an LSO. */
   readonly lso?: LsoRequest;
 }
 
@@ -31,7 +31,7 @@ export interface LsoRequest {
   readonly headers: Uint8Array;
   /** Length in the segment; omitted: the actual length of the headers. */
   readonly headerBytes?: number;
-  /** Left out: as is right. */
+  /** Value of the flag for long headers; omitted: the right one. */
   readonly isLong?: boolean;
 }
 
@@ -131,7 +131,7 @@ export function frameCompletions(node: DataPathNode, cq: Cq) {
   });
 }
 
-/** Names QPs for what is received; macs by index. */
+/** Sets the QPs that receive frames, by the index of their MACs. */
 export function steer({ ethernet }: DataPathNode, macs: readonly number[], qps: Partial<ReceiveQps>): void {
   const { steering } = ethernet!.side;
   steering.macs.fill(-1);
@@ -163,7 +163,7 @@ export interface RingScene {
   readonly to: Region;
 }
 
-/** A ring and a region at either end; the ring of b takes what is for its MAC, and groups. */
+/** Makes a ring and a region at either end; b's ring receives frames for its MAC and for groups. */
 export async function ringScene(
   options: BenchOptions = {},
   ringOptions: Partial<QpOptions> = {},

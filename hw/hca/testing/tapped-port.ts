@@ -28,7 +28,7 @@ export interface Packet {
   readonly opcode: number;
   readonly qpn: number;
   readonly psn: number;
-  /** The flags a spec looks at: acknowledge request, solicited, GRH, retransmission. */
+  /** The flags that specs check: acknowledge request, solicited, GRH, retransmission. */
   readonly flags: number;
   readonly address: number;
   readonly addressTop: number;

@@ -46,7 +46,7 @@ export interface RequestTransport<Packet extends PacketSlot = PacketSlot> {
 export interface RequestLifecycle {
   /** See SlotUser. */
   slotsGrown(slotCount: number): void;
-  /** A generation of the QP begins or ends, or its send queue stops: no timer of it runs any more. */
+  /** Stops the timers of a QP: a generation of it begins or ends, or its send queue stops. */
   forget(slot: QpSlot): void;
 }
 

@@ -206,7 +206,7 @@ export class Msix {
     return -1;
   }
 
-  /** Zero if a read continues after them. */
+  /** Returns a byte of the table or the pending bits; zero beyond their end. */
   #byteAt(offset: number): number {
     const place = this.#placeOf(offset);
     return place < 0 ? 0 : this.#view.getUint8(place);

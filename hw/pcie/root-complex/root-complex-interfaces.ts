@@ -49,7 +49,7 @@ export interface EarlyPlaces {
 
 /** Resources that a device in the same thread shares with the root complex; no result depends on them. */
 export interface SharedDevice {
-  /** Destinations of its reads. */
+  /** Destinations of the device's reads. */
   readonly earlyPlaces: EarlyPlaces | undefined;
   /** The references by which its writes carry payload. */
   readonly references: PayloadReferences | undefined;

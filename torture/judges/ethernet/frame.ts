@@ -16,11 +16,11 @@ export interface RocePacket {
   readonly form: PacketForm;
   readonly sourceGid: string;
   readonly destinationGid: string;
-  /** Or time to live. */
+  /** Hop limit, or time to live. */
   readonly hopLimit: number;
   /** Name as reports have it; undefined: no such opcode. */
   readonly opcode: string | undefined;
-  /** Place of its BTH in the frame. */
+  /** Offset of the BTH in the frame. */
   readonly base: number;
   readonly destinationQpn: number;
   readonly psn: number;

@@ -30,7 +30,7 @@ export interface Draft<Args = unknown> {
   /** Whether the rest of the hardware is drawn as for other stories; left out: it is the default machine's. */
   readonly hasDrawnHardware?: boolean;
   readonly faults?: readonly FaultEntry[];
-  /** Left out: calm. Judges accept more of a `broken` one. */
+  /** Climate of the scene; omitted: calm. Judges tolerate more in a `broken` one. */
   readonly climate?: Climate;
   /** Simulated time that its programs sleep, if it is minutes or more. */
   readonly sleepsSeconds?: number;

@@ -65,7 +65,7 @@ export interface Span {
 /** A span, and the QP that is posted to, by number: 0 when left out. */
 export interface Posting extends Span {
   readonly qp?: number;
-  /** In addition to IBV_SEND_SIGNALED. */
+  /** Flags in addition to IBV_SEND_SIGNALED. */
   readonly flags?: number;
   /** Addend of an atomic; 1 when left out. */
   readonly addend?: bigint;
@@ -111,7 +111,7 @@ export class Side {
     return this.qps[0]!;
   }
 
-  /** The same side with another area, here or at the peer. */
+  /** Returns the side with another area, here or at the peer. */
   with(parts: Partial<Pick<Side, 'area' | 'peer'>>): Side {
     const { stage, device, cq, qps, area, peer, path } = this;
     return new Side({ stage, device, cq, qps, area, peer, path, ...parts });

@@ -1,4 +1,4 @@
-/** Whatever software posts, the device answers: no command throws, hangs, or is forgotten. */
+/** The device answers every posted command: none throws, hangs, or is forgotten. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../../abi/command-status.ts';

@@ -227,7 +227,7 @@ function checkSteering(device: DeviceState, profile: HcaProfile): void {
   demand(entryBytesLog <= mcgLogEntryBytesMax, CommandStatus.BAD_PARAM);
 }
 
-/** The table of groups, or that of rules: either is the device's own, and takes no more than its place. */
+/** The table of groups, or of rules: the device owns either, and it fits in its place. */
 const steeringTableOf = (profile: HcaProfile) =>
   profile.deviceManagedSteering === 1
     ? {

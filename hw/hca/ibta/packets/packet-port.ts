@@ -33,8 +33,8 @@ export interface PacketPort {
   readonly holdReason: number;
   /**
    * Announces a packet to send from `fromPs` on, which takes `formingPs` to form. Returns the instant from which the
-   * cable is free enough (0 with the link down). If that is later, the packet waits from `fromPs` on, and the caller tries
-   * then: `spaceFreed` is called for it only if the link goes down.
+   * cable is free enough (0 with the link down). If that is later, the packet waits from `fromPs` on, and the caller
+   * retries at the returned instant: `spaceFreed` is called for it only if the link goes down.
    */
   expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number;
   /** Instant by which all that has been handed to the port has left. */

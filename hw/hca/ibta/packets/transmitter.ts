@@ -324,8 +324,8 @@ export class Transmitter {
   }
 
   /**
-   * Cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not. Complete ones in
-   * front of it that are invalidated or could not be read are dropped.
+   * Returns the cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not complete. Drops
+   * complete packets in front of it that are invalidated or could not be read.
    */
   #headReadyCycle(queue: PacketQueue<IbtaPacket>, cycle: Cycles): number {
     for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {

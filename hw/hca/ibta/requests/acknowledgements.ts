@@ -362,7 +362,7 @@ export class Acknowledgements {
     const bytes = isAtomic ? 8 : this.#packet.payloadBytes;
     const placed = this.#placement.place(this.#packet.offset, pair, request, bytes, cycle);
     if (placed !== DONE) return this.#notPlaced(placed, pair, psn, cycle);
-    // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
+    // Other QPs may have taken the room while the payload waited: it is checked before anything changes.
     if (this.#completion.isFull) {
       this.#account.stall(cycle, STALL_COMPLETION);
       return WAIT;

@@ -91,7 +91,7 @@ describe('the arithmetic of atomics', () => {
         words,
         fc.boolean(),
         (value, other, swap, compareMask, swapMask, isSame) => {
-          // Equal under the mask, and anything outside of it: by chance that hardly happens.
+          // Bits equal under the mask, and arbitrary bits outside of it: by chance that hardly happens.
           const compare = isSame ? (value & compareMask) | (other & ~compareMask & (2n ** 64n - 1n)) : other;
           const isEqual = (value & compareMask) === (compare & compareMask);
           const wanted = isEqual ? value - (value & swapMask) + (swap & swapMask) : value;

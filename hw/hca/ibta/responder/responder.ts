@@ -207,7 +207,7 @@ export class Responder {
   #takeReceiveWqe(cycle: Cycles): StepAnswer {
     const { qp, pair, packet } = this.#request;
     if (pair.hasReceiveWqe === 1) {
-      // Left by a message of an unreliable connection that was abandoned.
+      // The receive WQE was left by an abandoned message of an unreliable connection.
       this.#scatter.rewind(qp);
       this.#takeInline();
       return DONE;
@@ -232,7 +232,10 @@ export class Responder {
     if (kind === MESSAGE_SEND && (traits & ENDS_MESSAGE) !== 0) this.#scatter.takeInline(pair, payloadBytes);
   }
 
-  /** Writes the packet's payload to memory, piece by piece. DONE: all of it, or the receive has failed. */
+  /**
+   * Writes the packet's payload to memory, piece by piece. Returns DONE if all of it is written, or the receive has
+   * failed.
+   */
   #place(cycle: Cycles): StepAnswer {
     const request = this.#request;
     const bytes = request.payloadBytes;
@@ -380,8 +383,8 @@ export class Responder {
   }
 
   /**
-   * The receive WQE completes in error, the sender learns of it, and the QP fails (9.9.3, class B and C). Of a key that could not be
-   * invalidated the sender learns nothing (class J).
+   * Completes the receive WQE in error, notifies the sender, and fails the QP (9.9.3, class B and C). The sender is not
+   * notified of a key that could not be invalidated (class J).
    */
   #failReceive(cycle: Cycles): void {
     const { qp, pair, state, receiveSyndrome: syndrome } = this.#request;

@@ -15,7 +15,10 @@ import type { RdmaPacket } from './rdma-packet.ts';
 
 const { BIND_MW, FMR, LOCAL_INVAL, NOP, RDMA_READ, RDMA_WRITE, SEND, SEND_INVAL } = WqeOpcode;
 
-/** Messages of RFC 5040, and what is carried out on this side. Immediate data and atomics need RFC 7306. */
+/**
+ * Opcodes of the messages of RFC 5040, and of operations executed on this side. Immediate data and atomics need RFC
+ * 7306.
+ */
 const executable: ReadonlySet<number> = new Set<number>([
   ...[RDMA_WRITE, RDMA_READ, SEND, SEND_INVAL],
   ...[NOP, LOCAL_INVAL, FMR, BIND_MW],
@@ -41,7 +44,7 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
   readonly windowStall = 'sendBuffer';
   readonly #connections: RdmaConnections;
   readonly #costs: CostAttribution | undefined;
-  /** By record: number of its first segment. */
+  /** Number of the first segment, by record. */
   readonly #firstNumber: Int32Array;
   #ends!: SentMessages;
 

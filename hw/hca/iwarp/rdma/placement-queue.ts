@@ -33,7 +33,7 @@ export class PlacementJob {
   /** Place of the payload, and its length. */
   at = 0;
   lengthBytes = 0;
-  /** With it the message is complete. */
+  /** True if it completes the message. */
   isEnd = false;
   /** Number of the segment among those of requests: see RdmaConnection.requestNumber. */
   number = 0;
@@ -74,7 +74,7 @@ export class PlacementQueue implements ReceiveBuffers {
   readonly #reserve: number;
   readonly #rows: PlacementJob[] = [];
   readonly #copier = new BlockCopier();
-  /** Bytes that a burst may add to it, and place of a segment that fills none of what is left at its end. */
+  /** Bytes that a burst may add to it, and room for a segment that does not fit in the rest at its end. */
   readonly #copyReserve: number;
   readonly #copies: Uint8Array;
   #copyAt = 0;

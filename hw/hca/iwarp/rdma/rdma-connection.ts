@@ -61,7 +61,7 @@ export interface StreamEvents {
   firstArrived(connection: RdmaConnection): void;
   /** The stream ends, or has to be closed: see {@link RdmaConnection.failure} and the fields after it. */
   endDue(connection: RdmaConnection): void;
-  /** There is room for segments again. */
+  /** Notes that there is room for segments again. */
   writable(connection: RdmaConnection, cycle: Cycles): void;
 }
 
@@ -75,7 +75,7 @@ export interface ConnectionSetup {
 export class RdmaConnection implements RdmaStream, StreamOwner {
   readonly pair: QueuePair;
   readonly traits: StreamTraits;
-  /** Of the TCP connection. */
+  /** Number of the TCP connection. */
   readonly number: number;
   readonly sender: RdmapSender;
   readonly receiver: RdmapReceiver;
@@ -83,9 +83,9 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   state: StreamState = stateAfter('IDLE', 'established');
   /** Messages of requests may be sent; READs may be answered. */
   maySend = false;
-  /** A ready-to-receive message is to be sent before them. */
+  /** True if a ready-to-receive message must be sent before them. */
   isReadyDue = false;
-  /** A Terminate is to be sent. */
+  /** True if a Terminate must be sent. */
   isTerminateDue = false;
   /** Received segments that are not placed. */
   jobCount = 0;
@@ -99,7 +99,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   peerFailure: number = NO_ERROR;
   hasPeerClosed = false;
   isCloseRequested = false;
-  /** How TCP has ended; 0: it has not. */
+  /** End of TCP; 0 if it has not ended. */
   end: StreamEnd | 0 = 0;
   /** The first byte of the peer has arrived. */
   hasReceived = false;
@@ -256,7 +256,9 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     return this.traits.sendsMarkers ? markedBytes(0, segmentBytes) : plainBytes(segmentBytes);
   }
 
-  /** Whether a segment of so many bytes may be opened; if not, {@link writable} follows. */
+  /**
+   * Whether a segment of this many bytes may be opened; if not, {@link writable} follows.
+   */
   hasRoom(segmentBytes: number): boolean {
     const hasRoom = this.#setup.streams.hasRoom(this.number, segmentBytes);
     this.isBlocked = !hasRoom;

@@ -41,7 +41,7 @@ const RELIABLE_CONNECTION = 0;
 const noNumbers = { nextSend: 0, lastAcknowledged: 0, sentMessages: 0, nextReceive: 0, receivedMessages: 0 };
 
 export class RdmaConnections implements ConnectionStates, StreamEvents {
-  /** By slot of the QP. */
+  /** Connections by slot of the QP. */
   readonly rows: (RdmaConnection | undefined)[] = [];
   /** QPs whose INIT2RTR named a connection that cannot be theirs. */
   refusedCount = 0;
@@ -108,8 +108,8 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
   }
 
   /**
-   * The QP begins or ends, or its send queue stops. A stream that has not ended by itself ends with it: of a QP in error by RST, of one that is
-   * reset without a word.
+   * Forgets the stream of a QP that begins, ends, or stops its send queue. A stream that has not ended by itself ends
+   * with the QP: by RST if the QP is in error, silently if it is reset.
    */
   forget(slot: QpSlot): void {
     const connection = this.rows[slot];

@@ -1,5 +1,6 @@
 /**
- * The TCP engine as a part of a transport: the device hands it to the transport of iWARP, which knows its blocks by these functions alone.
+ * The TCP engine as a part of a transport: the device passes it to the iWARP transport, which knows its blocks by these
+ * functions only.
  */
 import type { ContextMemory, ContextMisses, SramAllocator } from '../../memory/index.ts';
 import type { EngineBlocks, EngineParts } from '../../transport/index.ts';

@@ -23,7 +23,7 @@ class FakeConnection {
   outbound: Uint8Array[] = [];
   /** Segments that have come and were not delivered. */
   inbound: Uint8Array[] = [];
-  /** Bytes delivered that the peer does not know of. */
+  /** Delivered bytes that the peer has not been notified of. */
   deliveredBytes = 0;
   roomBytes = 128 * 1024;
   isWaiting = false;
