@@ -106,7 +106,7 @@ export const smpDataOffset = 0x40;
 export const MadIfcFlag = { NO_MKEY_CHECK: 1, NO_BKEY_CHECK: 2, EXTENDED_INFO: 4, NETWORK_VIEW: 8 } as const;
 export type MadIfcFlag = (typeof MadIfcFlag)[keyof typeof MadIfcFlag];
 
-/** In box of MAD_IFC; the bytes after the MAD are used only with EXTENDED_INFO. */
+/** Input mailbox of MAD_IFC; the bytes after the MAD are used only with EXTENDED_INFO. */
 export const madIfcInput = layout(
   'MAD_IFC in box',
   { sizeBytes: 0x168, byteOrder: 'big', source: 'sheet 3.14' },

@@ -183,5 +183,7 @@ export const rssOffsetInQpc = 0x3c;
 export const specialQpOffset = { qp0Port1: 0, qp0Port2: 1, qp1Port1: 2, qp1Port2: 3 } as const;
 export const specialQpBlock = 8;
 
-/** By convention of Linux, the bit of a QPN that marks an XRC target: libmlx4 then finds the receive queue by its SRQN. */
+/**
+ * The bit of a QPN that marks an XRC target by convention of Linux: libmlx4 then finds the receive queue by its SRQN.
+ */
 export const xrcTargetBit = 0x80_0000;

@@ -66,7 +66,7 @@ export const queryFunc = layout(
   },
 );
 
-/** In box of SET_NODE. */
+/** Input mailbox of SET_NODE. */
 export const setNode = layout(
   'SET_NODE',
   { sizeBytes: 64, byteOrder: 'big', source: 'sheet 3.19' },
@@ -122,14 +122,14 @@ export const diagnosticReport = layout(
   },
 );
 
-/** In box of MGID_HASH. */
+/** Input mailbox of MGID_HASH. */
 export const mgidHash = layout(
   'MGID_HASH',
   { sizeBytes: 16, byteOrder: 'big', source: 'sheet 3.18' },
   { mgid: bytes(0x00, 16) },
 );
 
-/** In box of ACCESS_REG; only PTYS (0x5004) is used. */
+/** Input mailbox of ACCESS_REG; only PTYS (0x5004) is used. */
 export const accessReg = layout(
   'ACCESS_REG',
   { sizeBytes: 0x14, byteOrder: 'big', source: 'sheet 3.19' },

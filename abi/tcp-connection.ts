@@ -113,9 +113,9 @@ export const TcpEvent = {
   ESTABLISHED: 1,
   /** A listener has a connection, with a number of its own. */
   ACCEPTED: 2,
-  /** Bytes wait for RECEIVE_TCP. Once until software has read all of them. */
+  /** Bytes wait for RECEIVE_TCP. Raised once until software has read all of them. */
   READABLE: 3,
-  /** The peer's FIN has come, after everything that it sent. */
+  /** The peer's FIN has arrived, after everything that it sent. */
   PEER_CLOSED: 4,
   /** Ended in agreement: both FINs are acknowledged. TIME_WAIT is the card's affair. */
   CLOSED: 5,

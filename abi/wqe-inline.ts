@@ -15,7 +15,10 @@ export interface InlinePiece {
 const headerBytes = 4;
 const boundaryBytes = 64;
 
-/** How `byteCount` bytes of inline data are cut when the first header lies at `startOffset`, a multiple of 4. */
+/**
+ * Returns the pieces into which `byteCount` bytes of inline data are cut when the first header lies at `startOffset`, a
+ * multiple of 4.
+ */
 export function inlinePieces(startOffset: number, byteCount: number): InlinePiece[] {
   const pieces: InlinePiece[] = [];
   let headerOffset = startOffset;

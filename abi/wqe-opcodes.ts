@@ -43,7 +43,7 @@ export interface WqeOpcodeRow {
   readonly opcode: WqeOpcode;
   readonly name: keyof typeof WqeOpcode;
   readonly transports: readonly WqeTransport[];
-  /** In order; on UD a datagram segment precedes them if `takesDatagram` is set. */
+  /** Segments in their order; on UD a datagram segment precedes them if `takesDatagram` is set. */
   readonly segments: readonly WqeSegment[];
   readonly takesDatagram: boolean;
 }

@@ -69,7 +69,7 @@ export const ethernetControlSegment = layout('Ethernet control segment', bigEndi
   vlanTag: u16(0x04),
   insertSVlan: bits8(0x06, 7, 7),
   insertCVlan: bits8(0x06, 6, 6),
-  /** In BlueFlame posts to rings whose numbers have bits 6 and 7 clear, Linux stores the whole QPN in bytes 4 to 6. */
+  /** Linux stores the whole QPN in bytes 4 to 6 of BlueFlame posts to rings whose numbers have bits 6 and 7 clear. */
   blueFlameQpn: bits8(0x06, 5, 0, 'bits of the QPN, of a BlueFlame post'),
   ...controlSize,
   destinationMacHigh: u16(0x08, 'bytes 0 and 1'),

@@ -108,7 +108,7 @@ const whenModifier =
   ({ opcodeModifier }) =>
     modifiers.includes(opcodeModifier) ? one(layout) : [];
 
-/** In an indirection QP, the ring table replaces the end of the primary path and the alternate path. */
+/** The ring table of an indirection QP, which replaces the end of the primary path and the alternate path. */
 const ringTable: BoxPart = {
   title: 'RSS context',
   layout: anyLayout(rssContext),

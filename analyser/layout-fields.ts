@@ -107,7 +107,10 @@ export function reservedBitsIn(
   return undefined;
 }
 
-/** For each byte, the bits that a field claims. All layouts of the interface are big-endian except those of PCI. */
+/**
+ * Returns, for each byte, the bits that a field claims. All layouts of the interface are big-endian except those of
+ * PCI.
+ */
 function claimedBitsOf(layout: AnyLayout): Uint8Array {
   const known = claimedByLayout.get(layout);
   if (known !== undefined) return known;

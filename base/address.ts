@@ -18,7 +18,7 @@ export function addressAt(view: DataView, place: number): VirtualAddress {
   return (view.getUint32(place) & 0xf_ffff) * TWO_32 + view.getUint32(place + 4);
 }
 
-/** Its bits 63 to 52. */
+/** Returns bits 63 to 52 of the address. */
 export function addressTopAt(view: DataView, place: number): number {
   return view.getUint16(place) >>> (TOP_SHIFT - 16);
 }

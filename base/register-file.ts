@@ -42,7 +42,7 @@ const DWORD_BYTES = 4;
 
 /** One dword: its value, and masks of the accesses to its bits. */
 class Dword {
-  /** Bytes from the beginning of its register. */
+  /** Offset in bytes from the beginning of its register. */
   readonly at: number;
   value = 0;
   initial = 0;
@@ -126,7 +126,7 @@ class Dword {
 
 export class RegisterFile {
   readonly sizeBytes: number;
-  /** By offset / 4. */
+  /** Registers by offset / 4. */
   readonly #dwords = new Map<number, Dword>();
   readonly #claimed: { readonly base: number; readonly end: number }[] = [];
 

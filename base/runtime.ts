@@ -18,7 +18,7 @@ export interface RuntimeThread {
   readonly endpoint: unknown;
   once(event: 'error', listener: (error: Error) => void): unknown;
   once(event: 'exit', listener: (exitCode: number) => void): unknown;
-  /** Ends it in any state. */
+  /** Ends the thread in any state. */
   terminate(): Promise<unknown>;
   /** Returns it after it has answered every call: it may serve another machine. */
   release(): Promise<unknown>;

@@ -106,7 +106,7 @@ export async function server(program: ProgramContext<ConnectionLoad>): Promise<J
   return null;
 }
 
-/** Posts `writes` of them, from QP number `first` on, and uses each QP once before any twice. */
+/** Posts `writes` WRITEs, starting with QP number `first`, and uses each QP once before any twice. */
 async function writeOverAll(
   { qps, cq, buffer, remote }: Side,
   first: number,

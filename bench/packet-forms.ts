@@ -42,7 +42,7 @@ async function cpuUsOf(load: Load, options: MachineOptions): Promise<number> {
   return user + system;
 }
 
-/** For each form, one ratio per round. */
+/** Returns, for each form, one ratio per round. */
 async function ratiosOf(load: Load, rounds: number): Promise<ReadonlyMap<string, readonly number[]>> {
   const ratios = new Map(names.map((name) => [name, [] as number[]]));
   // V8 compiles for each form during the first rounds.

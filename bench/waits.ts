@@ -1,7 +1,7 @@
 /**
- * How long a user waits for whole commands, and for which parts. The parts of a command are differences between
- * commands, each of which does one thing more than the one before. The commands alternate for several rounds; the first
- * round is not measured and fills Node's cache of compiled code. The median of each counts.
+ * Measures how long a user waits for whole commands, and for which parts. The parts of a command are differences
+ * between commands, each of which does one thing more than the one before. The commands alternate for several rounds;
+ * the first round is not measured and fills Node's cache of compiled code. The median of each counts.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

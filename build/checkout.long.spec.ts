@@ -45,7 +45,7 @@ describe('a start in a checkout', () => {
     const [first] = builds();
     const gone = spawn(process.execPath, ['--version']);
     await once(gone, 'close');
-    // From the latest to the oldest, all older than the built form.
+    // Builds from the latest to the oldest, all older than the built form.
     const others = ['c', 'b', 'a', 'left', 'used'];
     for (const [at, name] of others.entries()) {
       mkdirSync(usersOf(name), { recursive: true });

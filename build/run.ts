@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { builtCheckout } from './checkout.ts';
 
-// By the variable, child processes and threads also run the built form, like those of `hca`.
+// The variable makes child processes and threads run the built form too, like those of `hca`.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '../dist/compiled');
 enableCompileCache(process.env['NODE_COMPILE_CACHE']);
 const [node, , name, ...args] = process.argv;

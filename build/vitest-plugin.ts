@@ -27,5 +27,5 @@ const plainFieldsAndLocalNames: Plugin = {
   transform: (code, id) => (isOfModel(id) ? { code: rewritten(code), map: null } : null),
 };
 
-/** For `plugins` of a vitest configuration. */
+/** Plugins for `plugins` of a vitest configuration. */
 export const builtForm: readonly Plugin[] = [wideFields, plainFieldsAndLocalNames];

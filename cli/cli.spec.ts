@@ -154,7 +154,7 @@ describe('Ctrl-C in the middle of a run', () => {
   });
 });
 
-// For other commands see rerun.spec.ts.
+// Other commands are tested in rerun.spec.ts.
 describe('standard output is pure JSON with --json -', () => {
   const one = join(folder, 'byte.bin');
   writeFileSync(one, 'x');
@@ -360,7 +360,7 @@ describe('hca devinfo and hca profiles', () => {
     expect(out).toContain('active_width:\t\t4X (2)');
   });
 
-  // As rdma-core 44 prints the codes of ibv_port_attr.
+  // rdma-core 44 prints the codes of ibv_port_attr like this.
   it.each([
     ['SDR', '2.5 Gbps (1)', 'port_cap_flags:\t\t0x00000848'],
     ['DDR', '5.0 Gbps (2)', 'port_cap_flags:\t\t0x00000848'],

@@ -36,7 +36,7 @@ export function headOf(
   { title, words = [], instead, machine, input, ...rest }: Ran,
 ): PageHead {
   const invocation = invocationOf(command, instead ?? [...words, ...argumentsOf(command)], machine);
-  // For a subcommand, such as `sweep merge`.
+  // The outer command of a subcommand such as `sweep merge`.
   const outer = command.parent?.parent ? [command.parent.name()] : [];
   const line = [
     ...outer,

@@ -41,7 +41,7 @@ interface InvocationMachine {
   readonly seed: number;
   /** Each in the form of the option --fault. */
   readonly faults: readonly string[];
-  /** In the form of the option --topology; left out for the default, which is pairs. */
+  /** The topology in the form of the option --topology; left out for the default, which is pairs. */
   readonly topology?: string;
   /** Hash of parameters, seed, faults and topology, as in reports. */
   readonly configHash: string;
@@ -74,7 +74,7 @@ export const hasMachine = (command: Command): boolean => command.options.some(({
 /** The options of a command that are stored among the arguments of an invocation. */
 const recordedOptions = (command: Command): Option[] =>
   command.options.filter(({ long }) => {
-    // For a command without --set these are its own options: the story to play, and how.
+    // A command without --set has these as its own options: the story to play, and how.
     const isMachine = hasMachine(command) && (long === '--seed' || long === '--no-shortcuts');
     return long !== undefined && long !== null && !leftOut.has(long) && !isMachine;
   });

@@ -34,7 +34,7 @@ describe('an output matches its published schema:', () => {
     ['hca-faults/1', ['faults']],
     ['hca-explain/1', ['explain', 'send-lat', '-s', '64', '-n', '5', '--op', '3']],
     ['hca-why/1', ['why', 'write-lat', '-n', '5', '--fault', 'packet=lost,node=0,nth=3-90']],
-    // Without a story: torture-served.spec.ts has an output with one.
+    // Output without a story: torture-served.spec.ts has one with a story.
     ['hca-torture-served/1', ['torture', '--served', '--minutes', '1e-9']],
   ])('%s of %j', async (schema, args) => {
     const output = await written(args);

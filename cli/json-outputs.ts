@@ -113,7 +113,7 @@ export interface StoryOutput {
   readonly tries?: number;
 }
 
-/** How often commands accepted and rejected a value. */
+/** Numbers of times that commands accepted and rejected a value. */
 interface FieldEnds {
   readonly accepted: number;
   readonly refused: number;
@@ -129,7 +129,7 @@ interface ServedTortureOutput {
   readonly stories: number;
   readonly counts: Readonly<Record<ServedKind, number>>;
   readonly longestTurnMs: number;
-  /** How often each command ended with each status. */
+  /** Number of times that each command ended with each status. */
   readonly commands: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /** Unusual values of mailbox fields, by the status of their command. */
   readonly fields: Readonly<Record<string, FieldEnds>>;

@@ -16,14 +16,14 @@ interface DoorbellPage {
 
 /** A doorbell record that an object of the device uses. */
 export interface UserRecord {
-  /** User address of its page. */
+  /** User address of the record's page. */
   readonly page: number;
   readonly physicalAddress: number;
 }
 
 export class ContextMemory {
   readonly process: ProcessMemory;
-  /** By user address. */
+  /** Doorbell pages by user address. */
   readonly #doorbellPages = new Map<number, DoorbellPage>();
 
   constructor(process: ProcessMemory) {

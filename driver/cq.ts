@@ -130,8 +130,8 @@ export async function destroyCq(
   cq: CompletionQueue,
 ): Promise<void> {
   await device.commands.execute(cpu, 'HW2SW_CQ', { inputModifier: cq.cqn, opcodeModifier: 1 });
-  // Its last events are in the EQ, perhaps with their interrupt on its way. Numbers are reused at once, so an event left there
-  // would be taken for one of the next CQ (Linux: synchronize_irq in mlx4_cq_free).
+  // The CQ's last events are in the EQ, perhaps with their interrupt in flight. Numbers are reused at once, so an event
+  // left there would be taken for one of the next CQ (Linux: synchronize_irq in mlx4_cq_free).
   if (cq.eq.hasEntries) await cq.eq.handleInterrupt(cpu);
   device.router.cqs.delete(cq.cqn);
   await releaseContext(cpu, device, cq.cqn);

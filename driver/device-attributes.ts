@@ -44,7 +44,7 @@ const maxSgeRd = (512 - 16 - 16) / dataPointerBytes;
 const timestampBits = 48n;
 const atomicWithinHca = 1;
 
-/** As in mlx4_ib: a list holds as many entries as the data pointers allow. */
+/** Limit of inline receives as in mlx4_ib: a list holds as many entries as the data pointers allow. */
 export const inlineReceiveBytesMax = ({ limits }: Device): number =>
   limits.maxReceiveScatterGather * dataPointerBytes;
 
@@ -117,7 +117,7 @@ export function deviceAttributes(device: Device, node: NodeInfo): DeviceAttr {
     maxResRdAtom: maxQpRdAtom * maxQp,
     maxQpInitRdAtom: 2 ** limits.logMaxRequesterReads,
     atomicCap,
-    // As in mlx4_ib: they have no bit of their own.
+    // Masked atomics have no bit of their own, as in mlx4_ib.
     maskedAtomicCap: atomicCap,
     maxMcastGrp: counts.mcg,
     maxMcastQpAttach,

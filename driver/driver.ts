@@ -97,7 +97,7 @@ export class Driver implements KernelDevice, Patient {
     return hasIwarp(this.device.limits) ? TransportVerb.IBV_TRANSPORT_IWARP : TransportVerb.IBV_TRANSPORT_IB;
   }
 
-  /** How often the device died and came back. */
+  /** Counts how often the device died and was restarted. */
   recoveryCounts(): RecoveryStatistics {
     const { deaths, restarts, lastReason } = this;
     const answers = this.recoveredAnswers + (this.probed?.commands.recoveredAnswers ?? 0);

@@ -21,7 +21,7 @@ const connection = (hasVersion2: boolean) => ({
   },
 });
 
-/** The neighbour has requested this port by ARP, and thereby told its own address. */
+/** Lets a neighbour request this port by ARP, which also announces the neighbour's address. */
 function meetPeer({ driver, machine }: TestContext): void {
   const request = 'ffffffffffff0002c96543210806000108000604';
   const rest = '00010002c96543210a0000020000000000000a000001';
@@ -77,7 +77,7 @@ describe.each([false, true])('an Ethernet port on a device with version 2: %s', 
   it('sheet 8.3: disables pause in both directions if the driver must not use it', async () => {
     const { machine } = await openEthernet(hasVersion2, { usesPause: false });
     const general = machine.commands.find(({ name }) => name === 'SET_PORT')!;
-    // As above, but for the two bits.
+    // The bytes are as above, except the two bits.
     expect(toHex(general.input.subarray(2, 13))).toBe(
       hasVersion2 ? '0017200010820000000000' : '0007000010820000000000',
     );
@@ -118,7 +118,7 @@ describe.each([false, true])('an Ethernet port on a device with version 2: %s', 
     machine.script = (command) => (command.name === 'QUERY_QP' ? { output: queried } : others(command));
     await context.modifyQp(machine.cpu, handle, toRts, rtsMask);
     const { roceEntropy } = qpMailbox.decode(machine.last('RTR2RTS_QP').input).context;
-    // Its highest byte XOR its lowest: 56 and 12 are 44, after 34; and 0208, all above 0xc000.
+    // The QPN's highest byte XOR its lowest: 56 and 12 are 44, after 34; and 0208, all above 0xc000.
     expect(qpn).toBe(0x208);
     expect(roceEntropy).toBe(hasVersion2 ? 0xf64c : 0);
   });
@@ -138,7 +138,7 @@ describe.each([false, true])('an Ethernet port on a device with version 2: %s', 
     await expect(macOf({ grh: elsewhere })).rejects.toMatchObject({ code: 'ENETUNREACH' });
     // It need not resolve its own address.
     expect(toHex((await macOf({ grh: { ...grh, dgid: fromHex(own) } }))!)).toBe('0002c9123456');
-    // By version 1 a link-local GID contains the MAC, whichever station has it.
+    // A link-local GID of version 1 contains the MAC, whichever station has it.
     const far = fromHex(local.replace('123456', 'abcdef'));
     expect(toHex((await macOf({ grh: { ...grh, sgidIndex: 0, dgid: far } }))!)).toBe('0002c9abcdef');
   });
@@ -154,7 +154,7 @@ describe.each([false, true])('an Ethernet port on a device with version 2: %s', 
           grh: { ...grh, sgidIndex, dgid: fromHex(dgid) },
         }))!,
       );
-    // For 224.129.2.3, rdma_cm makes an IPv6 group by version 1, also from an IPv4 address.
+    // rdma_cm makes an IPv6 group for 224.129.2.3 with version 1, also from an IPv4 address.
     const [ofLink, ofIpv4] = hasVersion2 ? [0, 2] : [0, 1];
     for (const place of [ofLink, ofIpv4])
       expect(await macOf('ff0e0000000000000000ffffe0810203', place)).toBe('3333e0810203');

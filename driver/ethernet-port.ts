@@ -288,7 +288,7 @@ export class EthernetPort extends Port {
   }
 
   /**
-   * How packets reach an address; the thread waits for a neighbour's answer.
+   * Resolves how packets reach an address; the thread waits for a neighbour's answer.
    * @throws KernelError EINVAL if the address has no GID, or the source GID index is empty or of another kind;
    *   ENETUNREACH if it is not on this link; ETIMEDOUT if no station answers within a second
    */

@@ -1,8 +1,8 @@
 /**
- * Where events go: the EQE's number finds the object, the object's owner is notified. Completion events wake their channel,
- * command events their thread, asynchronous ones become the verbs' event types (interface sheet 6.7).
+ * Routes events: the EQE's number identifies the object, and the object's owner is notified. Completion events wake
+ * their channel, command events their thread, asynchronous ones become the verbs' event types (interface sheet 6.7).
  *
- * An event for an object that no longer exists is counted and dropped: it was on its way when the object was destroyed.
+ * An event for an object that no longer exists was in flight when the object was destroyed: it is counted and dropped.
  */
 import {
   commandEqe,

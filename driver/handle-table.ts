@@ -36,7 +36,7 @@ export class HandleTable<T> {
     this.objects.delete(handle);
   }
 
-  /** In order of creation. */
+  /** Returns the handles in order of creation. */
   handles(): Handle[] {
     return [...this.objects.keys()];
   }

@@ -1,6 +1,7 @@
 /**
- * Where the ICM tables lie: each rounded to a power of two and at least a page, sorted by falling size, packed from address 0;
- * so every table is aligned to its size. Also their INIT_HCA parameters. Source: interface sheet 4.1, 3.10.
+ * Positions of the ICM tables: each is rounded to a power of two and at least a page, sorted by falling size, packed
+ * from address 0, so that every table is aligned to its size. Also their INIT_HCA parameters. Source: interface sheet
+ * 4.1, 3.10.
  */
 import {
   CapabilityFlag,

@@ -14,7 +14,7 @@ import { donate, givePages, leaveToDevice, type Run, takePages } from './donatio
 import { Mutex } from './mutex.ts';
 import type { Cpu, DriverPlatform } from './platform.ts';
 
-/** Where a table lies in ICM. */
+/** Position of a table in ICM. */
 export interface IcmRegion {
   readonly name: string;
   readonly baseAddress: number;

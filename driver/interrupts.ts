@@ -68,7 +68,7 @@ async function setUpLegacy(cpu: Cpu, setup: InterruptSetup, teardown: Teardown):
   return queues;
 }
 
-/** As many vectors as device, platform, event queues and configuration all allow. */
+/** Returns the number of vectors that device, platform, event queues and configuration all allow. */
 function vectorCountOf(setup: InterruptSetup, msix: MsixTable): number {
   const usableEqs = eqCountOf(setup.limits) - reservedEqsOf(setup.limits);
   return Math.min(

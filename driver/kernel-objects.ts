@@ -59,7 +59,7 @@ export interface QpObject {
   /** Multicast groups that the program has attached it to. */
   readonly groups: MulticastMember[];
   readonly blocksLoopback: boolean;
-  /** For an XRC target: the state shared with other openers, and the destination of its events in this context. */
+  /** State of an XRC target that is shared with other openers, and the destination of its events in this context. */
   readonly target?: {
     readonly shared: SharedTarget;
     readonly sink: EventSink;
@@ -73,7 +73,7 @@ export function unused<T extends Counted>(object: T, kind: string): T {
   return object;
 }
 
-/** As in Linux: present only if the device lets programs see the page. */
+/** Returns the address of the clock page; as in Linux, -1 unless the device lets programs see the page. */
 function coreClockBusAddressOf({ limits, firmware, platform }: Device): number {
   if (limits.cqeTimestamps === 0 || limits.clockPageInUserSpace === 0) return -1;
   return platform.pci.bars[firmware.clockBar * 2]!.address + Number(firmware.clockOffset);

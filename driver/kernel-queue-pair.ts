@@ -51,7 +51,7 @@ export type KernelQueuePairMemory<Piece extends string> = Readonly<
 export interface KernelQueuePairSetup<Piece extends string> {
   /** Name in error messages. */
   readonly name: string;
-  /** -1: one of those for programs. */
+  /** QPN; -1 selects one of those for programs. */
   readonly qpn: number;
   readonly logSendSlots: number;
   /** Logarithms of bytes. */

@@ -96,7 +96,7 @@ export interface ResizeCq {
 
 export interface CreateSrq {
   readonly pd: Handle;
-  /** For an XRC SRQ: its domain, and the CQ where its receives complete; both -1 for any other SRQ. */
+  /** Domain of an XRC SRQ, and the CQ where its receives complete; both -1 for any other SRQ. */
   readonly xrcd: Handle;
   readonly cq: Handle;
   /** WQEs of the ring: a power of two. */
@@ -158,7 +158,7 @@ export interface KernelContext {
   /** @returns 16 bytes */
   queryGid(cpu: Cpu, port: number, index: number): Promise<Uint8Array>;
   queryPkey(cpu: Cpu, port: number, index: number): Promise<number>;
-  /** As a subnet manager of this host does through umad. */
+  /** Sets P_Keys as a subnet manager of this host does through umad. */
   setPkeys(cpu: Cpu, port: number, index: number, pkeys: readonly number[]): Promise<void>;
   /** The entries of a port's GID table that are not empty. */
   queryGidTable(cpu: Cpu, port: number): Promise<GidEntry[]>;

@@ -80,7 +80,7 @@ export async function registerRegion(
   return { key: keyOfIndexForm(number), number, isOnDemand: false, pages, translation, isEnabled: true };
 }
 
-/** Registers without pinning: no translation is present until the device asks for it (driver/on-demand). */
+/** Registers without pinning: no translation is present until the device requests it (driver/on-demand). */
 async function registerOnDemand(
   cpu: Cpu,
   device: Device,

@@ -57,7 +57,7 @@ export function blockAddress(
 const firstFrameOf = (virtualAddress: number, framesPerBlock: number): number =>
   Math.floor(virtualAddress / 2 ** logFrameBytes) % framesPerBlock;
 
-/** How often 2 divides an integer of up to 52 bits; 52 for zero. */
+/** Returns the number of trailing zero bits of an integer of up to 52 bits; 52 for zero. */
 function trailingZeros(value: number): number {
   if (value === 0) return 52;
   const low = value >>> 0;

@@ -21,7 +21,10 @@ export interface Cpu {
   readonly coreIndex: number;
   /** The core's own time in picoseconds: simulated time plus charged cycles that have not elapsed yet. */
   readonly localPs: number;
-  /** The same, counted from the epoch of simulated time: for listeners that are called when a new epoch begins. */
+  /**
+   * The core's own time, counted from the epoch of simulated time: for listeners that are called when a new epoch
+   * begins.
+   */
   readonly ownPs: number;
   /** Starts counting the core's own time. */
   stopwatch(): Stopwatch;
@@ -50,7 +53,7 @@ export interface Cpu {
 /** Time elapsed since an instant. */
 export interface Stopwatch {
   readonly elapsedPs: number;
-  /** The same, exact even where a number is not: from 2^53 on. */
+  /** Elapsed time, exact even from 2^53 ps on, where it is a bigint. */
   readonly exactElapsedPs: number | bigint;
 }
 

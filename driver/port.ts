@@ -134,7 +134,7 @@ export class Port {
     return this.get(cpu, SmpAttribute.PORT_INFO, this.number, (bytes, at) => portInfo.decode(bytes, at));
   }
 
-  /** The node's own attributes; Linux asks for them through port 1. */
+  /** Returns the node's own attributes; Linux queries them through port 1. */
   nodeInfo(cpu: Cpu): Promise<NodeInfo> {
     return this.get(cpu, SmpAttribute.NODE_INFO, 0, (bytes, at) => nodeInfo.decode(bytes, at));
   }

@@ -181,7 +181,7 @@ describe('removal', () => {
     machine.commands.length = 0;
     await driver.remove(machine.cpu);
     const captured = goldenCommands('a-remove');
-    // There, Linux' own interfaces are torn down first; ours begins with the last CLOSE_PORT.
+    // The capture first tears down Linux' own interfaces there; ours begins with the last CLOSE_PORT.
     const first = captured.findLastIndex(({ op }) => op === 'CLOSE_PORT');
     const expected = captured.slice(first);
     expect(machine.names()).toEqual(expected.map(({ op }) => op));

@@ -264,7 +264,7 @@ async function openPorts({ cpu, config, commands, teardown }: Probe, device: Dev
   return coreClockMhz;
 }
 
-/** For a command whose failure only disables a feature. */
+/** Waits for a command whose failure only disables a feature. */
 async function ignoringRefusal(command: Promise<unknown>): Promise<void> {
   try {
     await command;

@@ -48,7 +48,7 @@ export class ProtocolTimers<Thread extends Cpu = Cpu> {
     this.#clock = platform.stopwatch();
   }
 
-  /** With no entry waiting, the clock was not read: it may have run for days. */
+  /** Without a waiting entry the clock was not read: it may have run for days. */
   #begin(): void {
     this.#clock = this.#platform.stopwatch();
     this.#armedPs = undefined;

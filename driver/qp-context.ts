@@ -49,7 +49,7 @@ export interface QpGeometry {
 export interface EthernetSettings {
   /** Index of the source MAC in the port's table. */
   readonly macIndex: number;
-  /** For a transition that sets an address. */
+  /** Route of a transition that sets an address. */
   readonly route:
     | { readonly mac: Uint8Array; readonly hopLimit: number; readonly roceMode: RoceMode }
     | undefined;

@@ -51,7 +51,9 @@ export interface QueuePair {
   readonly buffer: UserBuffer;
   /** Undefined without a receive queue. */
   readonly record: UserRecord | undefined;
-  /** For an XRC target: the kernel-owned queue described by {@link buffer}. */
+  /**
+   * The kernel-owned queue of an XRC target, described by {@link buffer}.
+   */
   readonly idleQueue: IdleSendQueue | undefined;
   /** State set by software; a device error shows only in queryQp. */
   state: QpStateVerb;

@@ -43,7 +43,7 @@ export interface SocketAddress {
   readonly sinPort: number;
 }
 
-/** Parameters of a connection (rdma_conn_param), as asked for and as the peer sent them. */
+/** Parameters of a connection (rdma_conn_param), as requested and as the peer sent them. */
 export interface RdmaConnParam {
   readonly privateData: Uint8Array;
   readonly responderResources: number;
@@ -71,7 +71,7 @@ export const noParameters: RdmaConnParam = {
 export interface CmEventRecord {
   readonly event: RdmaCmEventType;
   readonly id: Handle;
-  /** For a CONNECT_REQUEST: the listening ID; else -1. */
+  /** The listening ID of a CONNECT_REQUEST; -1 for other events. */
   readonly listenId: Handle;
   /** 0, a negative errno, or the reason of a REJECTED. */
   readonly status: number;
@@ -99,7 +99,7 @@ export interface KernelEventChannel {
   resolveRoute(cpu: Cpu, id: Handle, timeoutMs: number): Promise<void>;
   listen(cpu: Cpu, id: Handle, backlog: number): Promise<void>;
   connect(cpu: Cpu, id: Handle, param: RdmaConnParam): Promise<void>;
-  /** With parameters: accepts a request. Without: continues after a response, when the QP is ready. */
+  /** Accepts a request if parameters are given; otherwise continues after a response, when the QP is ready. */
   accept(cpu: Cpu, id: Handle, param: RdmaConnParam | undefined): Promise<void>;
   reject(cpu: Cpu, id: Handle, privateData: Uint8Array): Promise<void>;
   disconnect(cpu: Cpu, id: Handle): Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * Shared receive queues: the process's ring of linked WQEs and its doorbell record, and a limit that asks for one event
+ * Shared receive queues: the process's ring of linked WQEs and its doorbell record, and a limit that requests one event
  * when fewer WQEs are left. Source: interface sheet 5.5, 6.5, 3.16.
  */
 import { icmPageBytes, receiveRecord, srqc, srqNextSegment } from '../abi/index.ts';

@@ -72,14 +72,14 @@ export class TestContext {
     this.context = context;
   }
 
-  /** On a separate machine, whose device answers as the captured one did; no command is recorded yet. */
+  /** Opens a separate machine whose device answers as the captured one did; no command is recorded yet. */
   static async open(): Promise<TestContext> {
     const opened = await TestContext.openWith(goldenDevice);
     opened.machine.commands.length = 0;
     return opened;
   }
 
-  /** The same with another device, whose probe is recorded. */
+  /** Opens the same with another device, whose probe is recorded. */
   static async openWith(
     script: Script,
     neighbours: readonly Neighbour[] = [],

@@ -21,7 +21,7 @@ export class TestSignal implements Signal {
     for (const wake of this.waiters.splice(0)) wake(true);
   }
 
-  /** With a limit, lets other threads raise it before the limit passes. */
+  /** Waits; with a limit, lets other threads raise the signal before the limit passes. */
   async wait(_cpu: Cpu, timeoutPs?: number): Promise<boolean> {
     if (!this.isRaised && timeoutPs !== undefined) {
       for (let turn = 0; turn < 50 && !this.isRaised; turn++) await Promise.resolve();

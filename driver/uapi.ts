@@ -50,7 +50,7 @@ export type QpTypeVerb = (typeof QpTypeVerb)[keyof typeof QpTypeVerb];
 export const SrqTypeVerb = { IBV_SRQT_BASIC: 0, IBV_SRQT_XRC: 1 } as const;
 export type SrqTypeVerb = (typeof SrqTypeVerb)[keyof typeof SrqTypeVerb];
 
-/** How the XRC domain of a file is opened, as Linux numbers the flags of open(2) on x86. */
+/** Flags with which the XRC domain of a file is opened, numbered like those of open(2) in Linux on x86. */
 export const OpenFlag = { O_CREAT: 0o100, O_EXCL: 0o200 } as const;
 export type OpenFlag = (typeof OpenFlag)[keyof typeof OpenFlag];
 
@@ -71,7 +71,7 @@ export const AccessFlag = {
   IBV_ACCESS_REMOTE_READ: 4,
   IBV_ACCESS_REMOTE_ATOMIC: 8,
   IBV_ACCESS_MW_BIND: 16,
-  /** Of a window: its first byte has address 0. */
+  /** The first byte of the window has address 0. */
   IBV_ACCESS_ZERO_BASED: 32,
   IBV_ACCESS_ON_DEMAND: 64,
 } as const;
@@ -157,7 +157,7 @@ export type NodeTypeVerb = (typeof NodeTypeVerb)[keyof typeof NodeTypeVerb];
 export const TransportVerb = { IBV_TRANSPORT_IB: 0, IBV_TRANSPORT_IWARP: 1 } as const;
 export type TransportVerb = (typeof TransportVerb)[keyof typeof TransportVerb];
 
-/** By what a GID's packets go (ibv_gid_type). */
+/** Protocol of a GID's packets (ibv_gid_type). */
 export const GidTypeVerb = {
   IBV_GID_TYPE_IB: 0,
   IBV_GID_TYPE_ROCE_V1: 1,

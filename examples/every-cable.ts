@@ -9,10 +9,10 @@ import * as ibv from '../index.ts';
 import { Machine } from '../index.ts';
 
 interface Traffic {
-  /** Ports that get a QP, in this order, and those of them by which hosts write; from 1. */
+  /** Ports that get a QP, in this order, and the ports through which hosts write; from 1. */
   readonly bound: readonly number[];
   readonly used: readonly number[];
-  /** WRITEs by each of them, of so many bytes. */
+  /** WRITEs by each of these ports, and their bytes. */
   readonly messages: number;
   readonly size: number;
 }
@@ -24,7 +24,7 @@ interface Address {
   readonly rkey: number;
 }
 
-/** Names a mailbox for what comes by a cable: by its port at the receiver. */
+/** Names a mailbox for data that arrive by a cable: by its port at the receiver. */
 const mailboxOf = (what: string, portNum: number): string => `${what} at port ${portNum}`;
 
 /** A QP in INIT at the port of a cable. */

@@ -36,7 +36,7 @@ function addressIn(bytes: Uint8Array): Address {
   return { ...address, gid: (gid.match(/[\da-f]{2}/g) ?? []).map(numberOf) };
 }
 
-/** By LIDs; on Ethernet by GIDs, with this port's GID at its table index. */
+/** Returns the path by LIDs, or on Ethernet by GIDs, with this port's GID at its table index. */
 function pathTo({ sgidIndex }: ibv.PeerAddress, { lid, gid = [] }: Address): ibv.AhAttr {
   const path = { sl: 0, srcPathBits: 0, portNum: 1 };
   if (sgidIndex === undefined) return { ...path, dlid: lid, isGlobal: 0 };

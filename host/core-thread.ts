@@ -102,9 +102,9 @@ export class CoreThread {
   spinTake: () => unknown = nothing;
   evaluateCycle = 0;
   isSpinHit = false;
-  /** Its time limit has passed. */
+  /** True when the spin's time limit has passed. */
   isSpinOver = false;
-  /** Pages that it watches. */
+  /** Number of pages that the spin watches. */
   spinPageCount = 1;
 
   /** The bus accepts no more of the thread's stores. */
@@ -167,7 +167,7 @@ export class CoreThread {
     return numberOfPs('localPs', this.core.process.epochUs, this.ownPs);
   }
 
-  /** The same, exact even where a number is not. */
+  /** The instant, exact even where a number is not. */
   get instantPs(): ExactPs {
     return exactPs(this.core.process.epochUs, this.ownPs);
   }

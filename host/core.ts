@@ -271,7 +271,7 @@ export class Core {
     this.#callAttentionAt(this.process.nowPs);
   }
 
-  /** Once per instant: until the end of a kept interval, no other call makes a difference. */
+  /** Called once per instant: until the end of a kept interval, no other call makes a difference. */
   #callAttentionAt(atPs: Picoseconds): void {
     if (this.#attentionRef !== 0) return;
     this.#attentionRef = this.process.queue.schedule(atPs, this.#attentionHandler);

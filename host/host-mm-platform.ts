@@ -17,7 +17,7 @@ import { instantOf } from './signal.ts';
 
 export interface HostMmPlatformOptions {
   readonly process: LogicalProcess;
-  /** Filled before the first use. */
+  /** The cores; filled before the first use. */
   readonly cores: readonly Core[];
   readonly deliveryNs: number;
   readonly kernel: MmKernel;
@@ -31,7 +31,7 @@ export interface MmKernel {
   processOf(space: AddressSpace): Process | undefined;
 }
 
-/** Beyond the interrupt controller's lines; served before all others. */
+/** Number beyond the interrupt controller's lines, served before all others. */
 const shootdownVector = 2 ** 20;
 const batchPages = 32;
 const firstPriority = 12;
@@ -42,7 +42,7 @@ export class HostMmPlatform implements MmPlatform {
   readonly #deliveryPs: Picoseconds;
   readonly #deliverHandler: number;
   readonly #writebackHandler: number;
-  /** By core: cycles of arrived shootdowns that are not served yet. */
+  /** Cycles of arrived shootdowns that are not served yet, by core. */
   readonly #pendingCycles: number[] = [];
   #mm: MemoryManager | undefined;
   #isReclaiming = false;
@@ -148,7 +148,7 @@ export class HostMmPlatform implements MmPlatform {
   #deliver(core: number, cycles: number): void {
     const pending = this.#pendingCycles[core] ?? 0;
     this.#pendingCycles[core] = pending + cycles;
-    // A pending one also serves this one.
+    // A pending shootdown also serves this one.
     if (pending === 0) this.#options.cores[core]!.interrupt(shootdownVector);
   }
 

@@ -8,7 +8,7 @@ const timing = {
   cost: { contextSwitch: 10 },
 };
 const deliveryPs = 100_000;
-/** After those of hardware and cores. */
+/** Phase after those of hardware and cores. */
 const PHASE_LAST = 50;
 
 function send({ host, process }: TestHost, vector: number, atPs: number): void {
@@ -71,7 +71,7 @@ describe('interrupt messages', () => {
     host.interrupts.attach(0, async (cpu) => {
       instants.push(cpu.localPs);
     });
-    // One arrives while the core is kept, one exactly at the end of that.
+    // One message arrives while the core is kept, one exactly at the end of that.
     send(test, 0, 0);
     send(test, 0, 3000 * cyclePs - deliveryPs);
     host.runProgram('p', 0, async ({ cpu }) => {
@@ -180,7 +180,7 @@ describe('interrupt messages', () => {
     const { host } = test;
     const signal = host.newSignal();
     host.interrupts.attach(0, async (cpu) => {
-      // From 120 ns to 520 ns.
+      // The work lasts from 120 ns to 520 ns.
       cpu.charge('interrupt', 1000);
       await cpu.settle();
       signal.raise();

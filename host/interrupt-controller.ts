@@ -32,13 +32,13 @@ export interface InterruptStatistics {
   readonly vector: number | string;
   /** Interrupts that have reached the vector's core. */
   readonly delivered: number;
-  /** Those of them served by a handler. */
+  /** Arrived messages that a handler has served. */
   readonly handled: number;
-  /** Those of them without a handler. */
+  /** Arrived messages without a handler. */
   readonly spurious: number;
-  /** Those of them that found the vector pending. */
+  /** Arrived messages that found the vector pending. */
   readonly merged: number;
-  /** Those of them not served yet. */
+  /** Arrived messages that are not served yet. */
   readonly waiting: number;
 }
 

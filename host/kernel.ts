@@ -75,7 +75,7 @@ type Handler = (cpu: CoreThread) => Promise<void>;
 function interruptLinesOf(host: Host, pin: number) {
   const { interrupts } = host;
   return {
-    // With an IOMMU, the last vector belongs to it.
+    // The last vector belongs to the IOMMU, if there is one.
     vectorCount: interrupts.vectorCount - (host.iommu === undefined ? 0 : 1),
     messageFor: (vector: number) => interrupts.messageFor(vector),
     attach: (vector: number, handler: Handler) => interrupts.attach(vector, handler),

@@ -15,7 +15,7 @@ export interface ProcessorCost {
   readonly name: string;
   readonly program: string;
   readonly beganPs: ExactPs;
-  /** Undefined while it is open. */
+  /** End of the operation; undefined while it is open. */
   readonly endedPs: ExactPs | undefined;
   readonly workRequests: number;
   readonly mmioWrites: number;

@@ -94,7 +94,7 @@ describe('physical memory', () => {
     memory.write(3 * page, 1, source, 0);
     const image = memory.imageOfMemory();
     memory.bytes[page] = 2;
-    // Over five pages, of which two ends and a middle have never been handed out.
+    // A write over five pages, of which two ends and a middle have never been handed out.
     memory.write(2 * page + 100, 3 * page, source, 0);
     memory.touch(9, 1);
     memory.bytes[9 * page + 5] = 3;
@@ -173,7 +173,7 @@ describe('physical memory', () => {
     expect(seen).toEqual([1, 1, -1]);
     memory.unwatch(other);
     expect(memory.watchCount).toBe(0);
-    // Beyond memory nothing is written: 2^40 does not alias page 0.
+    // Addresses beyond memory are not written: 2^40 does not alias page 0.
     memory.watch(2 ** 40, watcher);
     expect(memory.watchCount).toBe(0);
   });

@@ -44,7 +44,9 @@ export class PhysicalMemory implements ImagedMemory {
   readonly followingBytes: Uint8Array;
   readonly followingView: DataView;
 
-  /** For {@link empty}: shared memory is filled element by element, so 64 bits at a time. */
+  /**
+   * View for {@link empty}: shared memory is filled element by element, so 64 bits at a time.
+   */
   readonly #followingFloats: Float64Array;
   #bytes: Uint8Array;
   #view: DataView;
@@ -55,7 +57,7 @@ export class PhysicalMemory implements ImagedMemory {
   #watchCounts: Uint8Array;
   /** Allocated pages that may hold data: 1 for each that was handed out or written by a device since it was last cleared. */
   #touched: Uint8Array;
-  /** Kept by images, with the pages that they found. */
+  /** Ranges of pages that an image found in use, kept by it. */
   readonly #imaged: (readonly [first: number, end: number])[] = [];
   #isRetired = false;
   readonly #watchers: PageWatcher[] = [];

@@ -48,7 +48,7 @@ class Store {
   kind = 0;
   address: Wide = 0;
   lengthBytes = 0;
-  /** Offset of its bytes in the store space. */
+  /** Offset of the store's bytes in the store space. */
   offset = 0;
   /** Attributes of its commit: the cycle at which it leaves, the cause of its cycles, and whether this is its last store. */
   cycle = 0;
@@ -62,7 +62,7 @@ export class StoreBuffer {
   /** The store space: stored bytes, at the offsets that {@link push} returns. */
   readonly bytes: Uint8Array;
   readonly view: DataView;
-  /** Its words, in the machine's byte order. */
+  /** The store space as words, in the machine's byte order. */
   readonly words: Int32Array;
   /** Bytes stored to addresses without memory: lost, as on a real bus. */
   unmappedStoreCount = 0;

@@ -52,7 +52,7 @@ export interface SimulatedLatency {
   readonly meanPs: number;
   /** Latency of the first message. */
   readonly firstPs: number;
-  /** From the post to the departure of the completion: mean of each stage, by cause. */
+  /** Stages from the post to the departure of the completion: mean of each, by cause. */
   readonly stages: readonly LabTerm[];
   readonly configHash: string;
   readonly isBalanced: boolean;
@@ -131,9 +131,9 @@ export interface PictureRecord {
   readonly track: number;
   readonly fromPs: number;
   readonly toPs: number;
-  /** For a message that crosses a link: when it takes effect at the other end; absent if it is lost. */
+  /** Time when a message that crosses a link takes effect at the other end; absent if it is lost. */
   readonly arrivesPs?: number;
-  /** For a write into host memory: when it is in memory. */
+  /** Time when a write into host memory is in memory. */
   readonly inMemoryPs?: number;
   readonly label: string;
   readonly values: readonly (readonly [name: string, value: string | number])[];
@@ -174,7 +174,7 @@ export interface OperationPicture {
   /** Host that posted it. */
   readonly node: number;
   readonly payloadBytes: number;
-  /** From the post until the program has the completion. */
+  /** Latency from the post until the program has the completion. */
   readonly latencyPs: number;
   readonly fromPs: number;
   readonly toPs: number;
@@ -281,7 +281,7 @@ export interface ProgramOrder {
   readonly watchedPs?: number;
   /** Lines with a breakpoint; omitted: no breakpoints. */
   readonly breakpoints?: readonly number[];
-  /** Where the program was stopped before it continued: earlier arrivals at a breakpoint do not count. */
+  /** Place where the program was stopped before it continued: earlier arrivals at a breakpoint do not count. */
   readonly stood?: StandingPlace;
 }
 
@@ -324,8 +324,8 @@ export interface PostedOperation extends OperationName {
   readonly payloadBytes: number;
   readonly postedPs: number;
   /**
-   * From the post until the program has the completion (of an unsignalled request: until the acknowledgement);
-   * undefined while under way.
+   * Latency from the post until the program has the completion (of an unsignalled request: until the acknowledgement);
+   * undefined while it is in flight.
    */
   readonly latencyPs: number | undefined;
   readonly hasFailed: boolean;
@@ -335,7 +335,7 @@ export interface PostedOperation extends OperationName {
 
 /** A remark about a line of the program. */
 export interface ProgramRemark {
-  /** From 1; undefined if the line is unknown. */
+  /** Line number from 1; undefined if the line is unknown. */
   readonly line: number | undefined;
   readonly severity: 'error' | 'warning';
   readonly text: string;

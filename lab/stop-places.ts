@@ -15,7 +15,7 @@ type Node = ReturnType<typeof typescript.parse>['topNode'];
 
 /** A place at which a program can stop. */
 interface StopPlace {
-  /** From 1. */
+  /** Line number from 1. */
   readonly line: number;
   /** Text positions of the code that runs there. */
   readonly from: number;

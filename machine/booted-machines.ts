@@ -78,7 +78,7 @@ export interface BootedMachinesOptions {
 export class BootedMachines implements MachineSource, AsyncDisposable {
   readonly #imageOf: number;
   readonly #kindsMax: number;
-  /** By key, the most recently used last. */
+  /** Kinds by key, the most recently used last. */
   readonly #kinds = new Map<string, Kind>();
   /** Runs so far that began with taking or restoring an image, and machines that booted. */
   readonly counts = { fromImage: 0, booted: 0 };

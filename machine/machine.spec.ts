@@ -17,7 +17,7 @@ const programs = new URL('./testing-programs.ts', import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), 'hca-machine-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 /** Small hosts build faster. */
-/** In the spec's thread, and in four separate ones. */
+/** Partitions: in the spec's thread, and in four separate ones. */
 const bothPartitions = ['single', 'per-device'] as const;
 const small = { 'host.memory.sizeMib': 128, 'host.core.count': 2 };
 
@@ -231,7 +231,7 @@ describe('a run that fails ends with its error and its time', () => {
   });
 
   it.each(thrownNames)('when a program throws something %s', async (name) => {
-    // Its text is built in the host's thread. One value represents all others here, in a separate thread too.
+    // The error's text is built in the host's thread. One value represents all others here, in a separate thread too.
     for (const partition of name === 'whose toString throws' ? bothPartitions : (['single'] as const)) {
       await using machine = await Machine.create({ set: small, partition });
       const run = { url: programs, exportName: 'throwAnything' };

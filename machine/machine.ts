@@ -742,7 +742,7 @@ const functionOf = (run: ProgramOptions['run']): ProgramFunction | Promise<Progr
   typeof run === 'function' ? run : loadProgram(addressOf(run), run.exportName ?? 'default');
 
 /**
- * How far a run to the boot may go past it, and thus how far its processes may run in one turn. A core takes a
+ * Time by which a run to the boot may pass it, and thus by which its processes may run in one turn. A core takes a
  * microsecond or two to wake the program that waits for the driver; with a margin of a picosecond a boot takes five
  * times as many turns.
  */

@@ -56,7 +56,7 @@ export class PartRuns {
   #epochUs = 0;
   /** Nothing is due before this instant of the epoch, as last seen. */
   #quiescentUntilPs = 0;
-  /** As last seen, by logical process. */
+  /** Step counts as last seen, by logical process. */
   #stepCounts: ReadonlyMap<string, number> = new Map();
   /** Wall time of all runs, in milliseconds. */
   wallMs = 0;
@@ -175,7 +175,7 @@ export class PartRuns {
     throw new StepLimitError(stepCount, busiest![0], this.instantPs, programsOf(activities));
   }
 
-  /** The runners know which hosts have not ended; the parts know what their programs wait for. */
+  /** The runners know which hosts have not ended; the parts know the waits of their programs. */
   async #explain(failure: unknown): Promise<never> {
     if (!(failure instanceof DeadlockError)) throw failure;
     const activities = await Promise.all(this.#ports.map((port) => port.activity()));

@@ -38,7 +38,7 @@ export interface MachinePlan {
   readonly analysis: AnalysisOptions | undefined;
   /** Watches of programs; undefined: disabled. */
   readonly watch: Watch | undefined;
-  /** How long programs may await something that is not simulated, by the wall clock. */
+  /** Wall-clock time for which programs may await something that is not simulated. */
   readonly programPatienceMs: number;
   /** Whether costs are attributed to marked operations. */
   readonly attributesCosts: boolean;
@@ -60,7 +60,7 @@ export type HcaPlan = Pick<
   MachinePlan,
   'config' | 'topology' | 'faults' | 'channels' | 'shuffleSeed' | 'shortcuts'
 > & {
-  /** Left out if no host notes the times of posts. */
+  /** Memory of operation times; left out if no host notes the times of posts. */
   readonly operationTimes?: readonly OperationTimesMemory[];
   /** If left out: false. */
   readonly attributesCosts?: boolean;
@@ -160,7 +160,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   };
 }
 
-/** For a path MTU of 256 bytes, the smallest, with the longest headers of a RoCE packet. */
+/** Smallest MTU of a RoCE cable: a path MTU of 256 bytes, the smallest, with the longest headers of a RoCE packet. */
 const roceMtuBytesMin = 352;
 
 /**
@@ -197,7 +197,7 @@ export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void 
     );
 }
 
-/** For one direction of the cable: InfiniBand's or Ethernet's. */
+/** Returns the channel bytes of one direction of the cable: InfiniBand's or Ethernet's. */
 const cableBytes = (config: MachineConfig): number =>
   config.machine.adapter === 'hca' ? hcaCableBytes(config) : ethernetChannelBytes(nicEthernetOf(config));
 
@@ -205,7 +205,7 @@ const cableBytes = (config: MachineConfig): number =>
 export const nicEthernetOf = ({ ethernet, net }: MachineConfig): EthernetConfig =>
   net.stack.vlanId === 0 ? ethernet : withTag(ethernet);
 
-/** The same for the cable of an HCA, according to its ports. */
+/** Returns the bytes of an HCA's cable, according to its ports. */
 export const hcaCableBytes = ({ hca, wire, ethernet }: MachineConfig): number =>
   hca.capability.linkLayer === 'infiniband'
     ? wireChannelBytes(wire)

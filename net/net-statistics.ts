@@ -43,7 +43,7 @@ export class NetStatistics {
   arpRequests = 0;
   arpReplies = 0;
   arpIgnored = 0;
-  /** The same for IPv6, and for both versions the probes of known neighbours. */
+  /** Counts for IPv6, and for both versions the probes of known neighbours. */
   neighborSolicitations = 0;
   neighborAdvertisements = 0;
   neighborIgnored = 0;
@@ -58,7 +58,7 @@ export class NetStatistics {
   foreignProtocols = 0;
   foreignDestinations = 0;
   fragments = 0;
-  /** From hosts without a route back. */
+  /** Packets from hosts without a route back. */
   unroutable = 0;
   /** Checksummed by the CPU. */
   checksummedBytes = 0;

@@ -40,7 +40,7 @@ async function nextOf(pieces: AsyncIterator<Uint8Array>): Promise<Uint8Array | u
   return done === true ? undefined : value;
 }
 
-/** By events: everything decompressed before an error was delivered when the error arrives. */
+/** Decompresses by events: everything decompressed before an error was delivered when the error arrives. */
 async function decompress(
   pieces: AsyncIterator<Uint8Array>,
   start: Uint8Array,

@@ -19,7 +19,7 @@ export const stallReasons = <const N extends string>(...names: readonly N[]): St
 
 export class BlockAccount {
   readonly name: string;
-  /** By number. */
+  /** Names of the stall reasons, by number. */
   readonly stallReasons: readonly string[];
   busyCycles: Wide = 0;
   idleCycles: Wide = 0;
@@ -61,14 +61,14 @@ export class BlockAccount {
     this.serve(cycle, serviceCycles);
   }
 
-  /** From `cycle` on the block has work that cannot proceed, for the reason of this index. */
+  /** Notes that from `cycle` on the block has work that cannot proceed, for the reason of this index. */
   stall(cycle: Cycles, reason: number): void {
     if (this.#waitingFor === reason) return;
     if (cycle > this.freeCycle) this.#close(cycle);
     this.#waitingFor = reason;
   }
 
-  /** From `cycle` on the block has no work. */
+  /** Notes that from `cycle` on the block has no work. */
   rest(cycle: Cycles): void {
     this.stall(cycle, IDLE);
   }

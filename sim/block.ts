@@ -27,7 +27,7 @@ export type BlockState = { readonly [name: string]: StateValue };
 /** One block. Methods that it does not need are absent: a block without state has nothing to reset. */
 export interface Block {
   readonly account?: BlockAccount;
-  /** Receives its neighbours. */
+  /** Connects the block to its neighbours. */
   connect?(ports: never): void;
   /** Forgets all work in progress, as after power-on. Statistics stay. */
   reset?(): void;
@@ -48,7 +48,7 @@ export interface Wakeable {
 /** The neighbours that a block requires. */
 type PortsOf<B> = B extends { connect(ports: infer P): void } ? P : never;
 
-/** For each block that has ports, the neighbour on each port. */
+/** The neighbour on each port, for each block that has ports. */
 export type Wires<B> = {
   readonly [K in keyof B as B[K] extends { connect(ports: never): void } ? K : never]: PortsOf<B[K]>;
 };

@@ -161,7 +161,9 @@ export class ChannelWriter extends ChannelEnd {
     return offset;
   }
 
-  /** For {@link joinEnds}. */
+  /**
+   * Joins the reader, for {@link joinEnds}.
+   */
   join(reader: ChannelReader): void {
     this.#joined = reader;
   }
@@ -234,7 +236,7 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
   /** Time of the next undelivered record known to this end, or Infinity. Only this end changes it. */
   nextPs: Picoseconds = NEVER;
   #isJoined = false;
-  /** Where the group that joined the ends keeps the next due instant of this end's process. */
+  /** Cell where the group that joined the ends keeps the next due instant of this end's process. */
   #arrivals: Float64Array = new Float64Array(1);
   #arrivalIndex = 0;
 
@@ -310,7 +312,9 @@ export class ChannelReader extends ChannelEnd implements ImagedMemory {
     };
   }
 
-  /** For {@link joinEnds}. */
+  /**
+   * Joins this end, for {@link joinEnds}.
+   */
   join(arrivals: Float64Array, index: number): void {
     this.#isJoined = true;
     this.#arrivals = arrivals;

@@ -17,7 +17,9 @@ const STAGE_COUNT_MAX = 32;
 /** Represents an absent next edge: the greatest 32-bit integer, which lasts for 5 s at 400 MHz. */
 const NO_CYCLE = 0x7fff_ffff;
 
-/** In a set of stages the highest bit is the first stage, furthest downstream. The sets are kept narrowed (build/README.md). */
+/**
+ * Highest bit of a set of stages: the first stage, furthest downstream. The sets are kept narrowed (build/README.md).
+ */
 const FIRST_STAGE = 0x8000_0000;
 const UPSTREAM_OF_FIRST = 0x7fff_ffff;
 const NONE_RUNS = -1;
@@ -115,7 +117,7 @@ export class ClockDomain {
   /** The running stage has run at `edgeCount` more edges by itself, the last of them `cycle`: see RunAhead. */
   standAt(cycle: Cycles, edgeCount: number): void {
     this.activeEdgeCount += edgeCount;
-    // Narrowed where it fits (build/README.md).
+    // The cycle is narrowed where it fits (build/README.md).
     if ((cycle | 0) === cycle) {
       this.cycle = cycle | 0;
       this.#nextCycle = cycle | 0;
@@ -189,7 +191,7 @@ export class ClockDomain {
   }
 
   #setNext(cycle: Cycles, stages: number): void {
-    // Narrowed where it fits (build/README.md): the stages receive it in the stored form.
+    // The cycle is narrowed where it fits (build/README.md): the stages receive it in the stored form.
     if ((cycle | 0) === cycle) this.#nextCycle = cycle | 0;
     else this.#nextCycle = cycle;
     this.#dueStages = stages;

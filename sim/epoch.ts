@@ -39,7 +39,7 @@ export interface EpochClock {
 export interface Stopwatch {
   /** Picoseconds since the watch was started. @throws ConfigurationError from 2^53 on, because a number cannot hold it */
   readonly elapsedPs: Picoseconds;
-  /** The same without a limit. */
+  /** The elapsed time without a limit. */
   readonly exactElapsedPs: ExactPs;
 }
 
@@ -95,7 +95,9 @@ export function exactPs(epochUs: number, ps: number): ExactPs {
   return Number.isSafeInteger(sum) ? sum : BigInt(epochUs) * BigInt(psPerUs) + BigInt(ps);
 }
 
-/** The same as a number. @throws ConfigurationError from 2^53 on, where a number is not exact */
+/**
+ * Returns the time as a number. @throws ConfigurationError from 2^53 on, where a number is not exact
+ */
 export function numberOfPs(field: string, epochUs: number, ps: number): number {
   const sum = epochUs * psPerUs + ps;
   if (Number.isSafeInteger(sum)) return sum;

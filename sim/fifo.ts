@@ -13,9 +13,12 @@ const FIRST_PLACES = 64;
 
 export interface FifoConfig {
   readonly name: string;
-  /** At least 1. */
+  /** Capacity, at least 1. */
   readonly capacity: number;
-  /** The back-pressure: what the pushing stage does when the fifo is full; or why it is never pushed into while full. */
+  /**
+   * Back-pressure: the pushing stage's behaviour when the fifo is full, or the reason why it never pushes into a full
+   * one.
+   */
   readonly whenFull: string;
 }
 

@@ -90,7 +90,7 @@ export class Histogram {
     return exactSumOf(this.#farSum, this.#sum);
   }
 
-  /** The same as the nearest number. */
+  /** The sum as the nearest number. */
   get sum(): number {
     return Number(this.exactSum);
   }

@@ -142,7 +142,7 @@ describe('logical process', () => {
     process.markEnded();
     expect([process.isEnded, process.endedPs]).toEqual([true, 70]);
     expect(() => process.markEnded()).toThrow('members of host is 0');
-    // As if all had ended, until they are taken back; one of them ends meanwhile.
+    // The process behaves as if all had ended, until they are taken back; one of them ends meanwhile.
     process.addMember();
     process.addMember();
     process.setMembersAside();

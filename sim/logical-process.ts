@@ -238,7 +238,7 @@ export class LogicalProcess {
     return this.lateSendPs < next ? this.lateSendPs : next;
   }
 
-  /** The same without records that may be sent late. */
+  /** The same instant without records that may be sent late. */
   #nextToRunPs(): Picoseconds {
     let next = this.#earliestPort().reader.nextPs;
     if (this.#domain.nextPs < next) next = this.#domain.nextPs;

@@ -22,7 +22,7 @@ export interface ObservationTrack {
   readonly name: string;
   /** Its group: blocks, cores, queue pairs. */
   readonly group: string;
-  /** For a link: time from leaving one end completely to taking effect at the other. */
+  /** Latency of a link: from leaving one end completely to taking effect at the other. */
   readonly latencyPs?: number;
   /** Names to which the first number of a record refers. */
   readonly names?: readonly string[];

@@ -171,7 +171,7 @@ export class ProcessGroup {
     return earliestPs;
   }
 
-  /** The same from the present state of each process: between two runs, after changes from outside. */
+  /** The next due instant from the present state of each process: between two runs, after changes from outside. */
   get nextDuePs(): Picoseconds {
     return this.processes.reduce((earliest, process) => Math.min(earliest, process.nextPs()), NEVER);
   }

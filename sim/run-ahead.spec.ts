@@ -12,7 +12,10 @@ interface Happenings {
   readonly limitsPs: readonly number[];
 }
 
-/** How a stage reaches its next edge: in its turn, by itself, or by itself together with the records before it. */
+/**
+ * Manner in which a stage reaches its next edge: in its turn, by itself, or by itself together with the records before
+ * it.
+ */
 type Way = 'turns' | 'switchedOff' | 'passTo' | 'standAt' | 'takes';
 
 /** Events of a process, with their instants. */
@@ -92,7 +95,7 @@ const happeningsOf = fc.record({
   limitsPs: instants.map((limits) => [...limits, 100_000]),
 });
 
-/** Also when cycles exceed 31 bits: the domain then keeps them in another kind of array. */
+/** First cycles, also beyond 31 bits: the domain then keeps them in another kind of array. */
 const firstCycles = fc.constantFrom(0, 2 ** 31 - 12, 2 ** 31 + 1000);
 
 describe('a stage that continues to its next edge by itself', () => {
@@ -199,7 +202,9 @@ describe('a stage that continues to its next edge by itself', () => {
     expect(seen).toEqual([false, -1, Number.NEGATIVE_INFINITY]);
   });
 
-  /** How long its process is quiescent, as a stage at edge 1 sees it; records of the first channel are its own. */
+  /**
+   * Returns how long its process is quiescent, as a stage at edge 1 sees it; records of the first channel are its own.
+   */
   function quiescentUntilPsOf(
     change: Partial<Happenings>,
     channels: readonly number[][] = [[]],

@@ -92,7 +92,7 @@ export class RunAhead {
     return reader.take();
   }
 
-  /** The same if it is of the protocol's `kind`; otherwise returns -1, without effect. */
+  /** Takes the record if it is of the protocol's `kind`; otherwise returns -1, without effect. */
   takeRecordOf(reader: ChannelReader, kind: number): number {
     const process = this.#process;
     const { nextPs } = reader;

@@ -55,10 +55,12 @@ export class DeadlockError extends RunError {
   override readonly name = 'DeadlockError';
   /** The processes whose programs have not ended, each with the instant of its last action. */
   readonly waiting: readonly ProcessInstant[];
-  /** For each program that has not ended, a sentence that names its call and the object for which it waits. */
+  /** Sentences, one for each program that has not ended, that name its call and the object for which it waits. */
   readonly programs: readonly string[];
 
-  /** @param what the problem, in words */
+  /**
+   * @param what the problem, in words
+   */
   constructor(
     waiting: readonly ProcessInstant[],
     what = 'nothing is left to do',
@@ -78,7 +80,7 @@ export class StepLimitError extends RunError {
   readonly stepCount: number;
   /** The process that took most of the last steps. */
   readonly busiest: string;
-  /** For each program that has not ended, a sentence that names its call and the object for which it waits. */
+  /** Sentences, one for each program that has not ended, that name its call and the object for which it waits. */
   readonly programs: readonly string[];
 
   constructor(stepCount: number, busiest: string, instantPs: ExactPs, programs: readonly string[]) {

@@ -143,7 +143,7 @@ export class SharedControl {
 
   // Promises of processes.
 
-  /** Promises that the process does nothing before `ps` except what is already visible. */
+  /** Promises that the process does nothing before `ps` except actions that are already visible. */
   promise(process: number, ps: number): void {
     const words = this.#words;
     const base = this.#processBase + process * PROCESS_WORDS;
@@ -294,13 +294,13 @@ export class SharedControl {
     }
   }
 
-  /** Publishes the run that this worker was asked for. */
+  /** Publishes the run that this worker received. */
   setRun(worker: number, drainPs: Picoseconds, limitPs: Picoseconds): void {
     this.#setTimeAt(this.#workerWord(worker, RUN_DRAIN), drainPs);
     this.#setTimeAt(this.#workerWord(worker, RUN_LIMIT), limitPs);
   }
 
-  /** True if the worker was asked for the same run. */
+  /** True if the worker received the same run. */
   isSameRun(worker: number, drainPs: Picoseconds, limitPs: Picoseconds): boolean {
     return (
       this.#timeAt(this.#workerWord(worker, RUN_DRAIN)) === drainPs &&

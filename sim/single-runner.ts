@@ -14,7 +14,7 @@ import type { LogicalProcess } from './logical-process.ts';
 import { ProcessGroup } from './process-group.ts';
 import { DeadlockError, processFailure, RunAbortedError, type RunError } from './run-errors.ts';
 
-/** How a run ended. */
+/** Outcome of a run. */
 export interface RunOutcome {
   /** `ended`: all members have ended; `limit`: the time limit was reached first. */
   readonly reason: 'ended' | 'limit';

@@ -3,10 +3,10 @@ import { expect, vi } from 'vitest';
 import { type Block, listWires, type Wires } from './block.ts';
 
 /**
- * Compares an assembly with its table: each block that has ports is in the table and is connected once, and every wire leads to
- * an existing block.
+ * Compares an assembly with its table: each block that has ports is in the table and is connected once, and every wire
+ * leads to an existing block.
  * @param make builds the assembly and returns all its blocks by name
- * @param outside what the blocks reach besides one another
+ * @param outside the objects that the blocks reach in addition to one another
  */
 export function checkWires<B>(
   table: (blocks: B) => Wires<B>,

@@ -52,7 +52,7 @@ function ownNamesOf(outer: Node): string[] {
   return [...namesIn(outer['params']), ...childrenOf(outer).flatMap(visit)];
 }
 
-/** Without names of members and properties, which are not variables. */
+/** Children without names of members and properties, which are not variables. */
 const usedChildrenOf = (node: Node): Node[] =>
   childrenOf(node).filter(
     (child) =>

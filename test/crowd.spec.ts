@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const cores = 4;
 
-/** As many programs as cores, on each host. */
+/** Returns as many programs as cores, on each host. */
 const crowdOf = (args: Omit<CrowdArgs, 'label'>) =>
   Array.from({ length: cores }, (_, index) => [0, 1].map((node) => memberOf(index, node, args))).flat();
 

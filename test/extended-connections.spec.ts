@@ -66,7 +66,7 @@ describe.each(cases)('extended reliable connections over %s', (_name, options) =
 
   it('reject the same requests as libibverbs and the kernel, and nothing is left', () => {
     const [sender, owner] = outcome.results;
-    // Without a number, with one of 25 bits; and an initiator has no receive queue.
+    // SRQs without a number, and with one of 25 bits, are refused; and an initiator has no receive queue.
     expect(sender).toMatchObject({ refused: 'EINVAL', errors: [EINVAL, EINVAL, EINVAL] });
     expect(owner).toMatchObject({ again: 'EINVAL', absent: 'EAGAIN', isMarked: true });
     expectBalanced(outcome.report);

@@ -67,7 +67,7 @@ const untilQuiet = (machine: Machine): Promise<boolean> =>
   machine.runUntil(() => machine.progressOf(0).done > 0, 5e6);
 
 let quiet: Quiet;
-/** In mid-traffic: the twelve microseconds after the sender began to post. */
+/** An instant in mid-traffic, which lasts twelve microseconds from the sender's first post. */
 let busyPs: number;
 beforeAll(async () => {
   quiet = await quietOf(traffic());
@@ -165,7 +165,7 @@ describe('faults of PCIe', () => {
 
   it('a read that the host refuses (UR) fails its user: a command with EIO, or a work request', async () => {
     const endings = new Set<string>();
-    // From before the quiet time, when commands still run.
+    // The faults begin before the quiet time, when commands still run.
     for (let nth = quiet.reads - 8; nth <= quiet.reads + 14; nth += 2) {
       await using machine = await smallMachine({
         faults: [{ read: 'any', nth, answer: 'unsupportedRequest' }],

@@ -105,15 +105,15 @@ const phrases = {
 type Phrase = keyof typeof phrases;
 
 /**
- * Comments that have the phrase today. Lower a number with those that a change removes; none may rise. Instead: indefinitely; the name of the actor;
- * absent; a sentence that begins with its subject; after.
+ * Number of comments that may have the phrase: two say "behind" of topology, where it is right. Write instead: indefinitely; the name of the
+ * actor; absent; a sentence that begins with its subject; after.
  */
 const allowed: Readonly<Record<Phrase, number>> = {
-  'for ever': 2,
-  whoever: 1,
-  'there is none': 16,
-  'What at the beginning': 126,
-  behind: 73,
+  'for ever': 0,
+  whoever: 0,
+  'there is none': 0,
+  'What at the beginning': 0,
+  behind: 2,
 };
 
 describe('identifiers', () => {

@@ -112,7 +112,7 @@ function firstDifference(want: string, got: string): string {
   return `…${excerpt(want)}… and …${excerpt(got)}…`;
 }
 
-/** In the built form the modules are JavaScript. */
+/** Extension of the modules: in the built form they are JavaScript. */
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 
 /** The client and the server of a workload as `hca perf` writes it. */
@@ -142,7 +142,7 @@ export const workloads = [
   'send-lat,size=64,iters=50',
 ] as const;
 
-/** More than any of them needs. */
+/** A limit that none of the stories reaches. */
 const limitPs = 10n ** 12n;
 
 /** Random hardware, and three random workloads on it, the first and second once more at the end. */

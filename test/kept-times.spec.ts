@@ -10,7 +10,7 @@ const folders = ['sim', 'hw', 'wire', 'host', 'net', 'machine/node', 'guests/ser
 
 /** Names of durations, and of values that do not outlast an event. */
 const durations = new Set([
-  // Of configuration and constants.
+  // Times of configuration and constants.
   ...['latencyPs', 'returnLatencyPs', 'timeoutPs', 'ackLatencyPs', 'aheadPs', 'deliveryPs', 'walkPs'],
   ...['overheadPs', 'limitPs', 'initialPs', 'minPs', 'maxPs', 'numeratorPs', 'periodPs', 'halfStepPs'],
   ...['cyclesPerPs', 'ackTimeoutPs', 'moderationPeriodPs', 'completionTimeoutPs', 'stretchPs', 'epochPs'],
@@ -29,11 +29,11 @@ const durations = new Set([
     'followedPs',
     'stagesPs',
   ],
-  // Kept together with their epoch.
+  // Times kept together with their epoch.
   ...['raisedPs'],
-  // In observers, which receive instants; in memory management without a host.
+  // Times in observers, which receive instants, and in memory management without a host.
   ...['instantPs', 'nowPs'],
-  // Used up within one call, or set at the beginning of a run.
+  // Times used up within one call, or set at the beginning of a run.
   ...[
     'reachedPs',
     'atPs',

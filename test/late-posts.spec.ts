@@ -15,7 +15,7 @@ const flushed = ['receive', 'send', 'receive'].map((kind) => `${kind} ${IBV_WC_W
 
 describe('a QP that has been in error for a second', () => {
   it.each([
-    // In threads, each simulated second takes several real ones.
+    // Each simulated second takes several real ones in threads.
     ['single', { rounds: 4, waitPs: 1e12 }],
     ['per-node', { rounds: 1, waitPs: 2e11 }],
     ['per-device', { rounds: 1, waitPs: 2e11 }],

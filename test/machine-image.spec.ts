@@ -21,7 +21,7 @@ vi.setConfig({ testTimeout: 240_000 });
 
 const root = join(import.meta.dirname, '..');
 
-/** Without observers: a machine with an analysis or a timeline has no image. */
+/** Files of the model without observers: a machine with an analysis or a timeline has no image. */
 const modelFiles = (): string[] =>
   ['base', 'sim', 'abi', 'wire', 'hw', 'host', 'driver', 'userlib', 'machine']
     .flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: root }))

@@ -11,7 +11,7 @@ import { rowsOf } from './extent.ts';
  * in both.
  */
 export const bothPartitions: readonly Partition[] = ['single', 'per-device'];
-/** For features that cross the cuts in the usual way: both if everything is run. */
+/** Partitions for features that cross the cuts in the usual way: both if everything is run. */
 export const eachPartition: readonly Partition[] = rowsOf(['single'], ['per-device']);
 
 /** A program of `test/programs/`, by the name of its file. */

@@ -1,6 +1,6 @@
 /**
- * How hosts on a cable of Ethernet find each other: frames of ARP and Neighbor Discovery over the device, including lost,
- * duplicated and damaged ones, and neighbours that do not answer. Their bytes and rules: `driver/network`.
+ * Hosts on an Ethernet cable find each other: frames of ARP and Neighbor Discovery over the device, including lost,
+ * duplicated and damaged ones, and neighbours that do not answer. Their bytes and rules are tested in `driver/network`.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../analyser/capture/index.ts';

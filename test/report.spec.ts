@@ -6,7 +6,7 @@ import { programsOf, runPrograms } from './machines.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 let made: Promise<Report> | undefined;
-/** As a reader of the file has it: plain JSON. */
+/** Returns the report as a reader of the file has it: plain JSON. */
 const reportOf = (): Promise<Report> =>
   (made ??= runPrograms(programsOf('mixture', 'polling', { qps: 2, rounds: 3 })).then(
     ({ report }) => JSON.parse(JSON.stringify(report)) as Report,

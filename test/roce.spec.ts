@@ -63,7 +63,8 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
     const link = { activeWidth: 1, activeSpeed: 4, state: 4, physState: 5 };
     const addresses = { linkLayer: 2, lid: 0, smLid: 0, pkeyTblLen: 1 };
     expect(near.port).toMatchObject({ ...link, ...addresses, activeMtu: 3, maxMtu: 5 });
-    // Of 00:02:c9:00:00:01, by RFC 4291, appendix A: the second lowest bit of the first byte inverted, fffe in the middle.
+    // Link-local address of 00:02:c9:00:00:01, by RFC 4291, appendix A: the second lowest bit of the first byte
+    // inverted, fffe in the middle.
     const local = 'fe800000000000000202c9fffe000001';
     const table = [local, gidOf(0)].flatMap((gid) => (isV2 ? [gid, gid] : [gid]));
     expect(near.gids).toEqual(table.map((gid, at) => [at, isV2 ? 1 + (at % 2) : 1, gid]));
@@ -87,7 +88,7 @@ describe.each(versions)('RoCE %s between simulated hosts', (version) => {
       ]);
     else {
       expect(ipv4).toMatchObject({ source: 0x0a00_0001, destination: 0x0a00_0002, timeToLive: 64 });
-      // For two equal QPNs, 520 or 0x208: their own folded bytes, 8 with 2 in place, in the dynamic ports.
+      // Two equal QPNs, 520 or 0x208, give their own folded bytes, 8 with 2 in place, in the dynamic ports.
       expect(udp).toMatchObject({ destinationPort: 4791, sourcePort: 0xc208 });
     }
   });

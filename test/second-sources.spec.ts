@@ -91,7 +91,7 @@ it('counts one translation for each WRITE of a test, at either end, and as many 
   }
   expect(client!['qpc']!.users['requester']).toEqual({ hits: 1499, misses: 1 });
   expect(server!['qpc']!.users['receiver']).toEqual({ hits: 1499, misses: 1 });
-  // As large as the region: each line is missed at most once, and none is abandoned.
+  // The cache is as large as the region: each line is missed at most once, and none is abandoned.
   const [large] = (await randomWrites(1500, 1024)).nodes.map(({ hca }) => hca.caches['mtt']!);
   expect(large!.users['requester']!.misses).toBeLessThanOrEqual(513);
   expect(large!.evictions).toBe(0);

@@ -33,7 +33,10 @@ const mixtures = (hosts: readonly number[]): ProgramOptions[] =>
     }),
   );
 
-/** On each cable one host whose requests are refused by its peer, and a pair of processes whose requests are not. */
+/**
+ * Programs: on each cable one host whose requests are refused by its peer, and a pair of processes whose requests are
+ * not.
+ */
 const refusals = (cables: readonly (readonly [requester: number, responder: number])[]): ProgramOptions[] =>
   cables.flatMap(([requester, responder]) => [
     programOf('protection', 'requester', requester, { name: 'requester' }),
@@ -100,7 +103,7 @@ describe('two cables between hosts that are not adjacent', () => {
 
   it('show in the timeline, whose packets arrive at either end of the cable of their request', async () => {
     const { flows } = await single();
-    // For some requests only the far end receives packets, because one acknowledgement may cover several.
+    // Only the far end receives packets for some requests, because one acknowledgement may cover several.
     const endsOf = {
       0: ['hca0,hca2', 'hca2'],
       1: ['hca1,hca3', 'hca3'],

@@ -13,7 +13,7 @@ const camel = (verb: string): string =>
 const exported = new Set(
   Object.entries(library).flatMap(([name, value]) => (typeof value === 'function' ? [name] : [])),
 );
-/** Of the library's own, or of librdmacm. */
+/** Names of the library's own, or of librdmacm. */
 const others = /^(rdma[A-Z].*|IbvWc|VerbsError|verb|spinCq|pollSettled|smSetPkeys)$/;
 
 describe('the page of verbs', () => {

@@ -1,4 +1,4 @@
-/** From a completion with an error, or a hanging run, back to the check that refused and the line that posted. */
+/** Explains completions with errors, and hanging runs, by the check that refused and the line that posted. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   createBuffer,
@@ -223,7 +223,7 @@ describe('the reason of a failed request', () => {
       expect(error).toBeDefined();
       const [first] = failures;
       expect([first!.status, first!.operation, first!.ordinal]).toEqual(['RETRY_EXC_ERR', 'READ', 2]);
-      // As often as retryCnt of rcDefaults, 7, after the first.
+      // The retransmissions after the first are retryCnt of rcDefaults: 7.
       const counts =
         '8 packets of this QP left host 0 since the post, 7 of them again, 8 never arrived, 0 arrived corrupted';
       expect(first!.reasons[1]!.text).toBe(counts);

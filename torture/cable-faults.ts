@@ -1,6 +1,6 @@
 /**
- * The most that the faults of a story can do to packets, which decides what the standard allows in it (IBTA 9.7.1, 9.8.2, 9.8.3); and the
- * frames that a cable of Ethernet lost or dropped.
+ * Limits of what the faults of a story can do to packets, which decide what the standard allows in it (IBTA 9.7.1,
+ * 9.8.2, 9.8.3); and the frames that an Ethernet cable lost or dropped.
  */
 import type { FaultEntry } from '../machine/faults/index.ts';
 import type { Report } from '../machine/index.ts';
@@ -24,17 +24,20 @@ const sumOver = ({ faults }: Story, kinds: readonly string[]): number =>
   faults.reduce((sum, fault) => sum + (kinds.includes(String(fault['packet'])) ? packetsOf(fault) : 0), 0);
 
 /**
- * Packets at most that are missing where they were due: gone, or passed by others. Each may cost a retry, and so may a NAK that
- * comes twice.
+ * Limit of packets that are missing where they were due: lost, or overtaken by others. Each may cost a retry, and so
+ * may a NAK that arrives twice.
  */
 const lossesByFaults = (story: Story): number =>
   sumOver(story, ['corrupted', 'lost', 'reordered', 'duplicated']);
 
-/** The same before a story is played: on Ethernet any number, where frames may be dropped. */
+/** Limit of losses before a story is played: unlimited on Ethernet if frames may be dropped. */
 export const lossesOf = (story: Story): number =>
   mayDropFrames(story) ? Number.POSITIVE_INFINITY : lossesByFaults(story);
 
-/** The same afterwards: on Ethernet with the frames that did not come to their receiver, as both ends counted them. */
+/**
+ * Limit of losses afterwards: on Ethernet it includes the frames that did not reach their receiver, as both ends
+ * counted them.
+ */
 export function lossesIn({ story, report }: { readonly story: Story; readonly report: Report }): number {
   if (!isOnEthernet(story)) return lossesOf(story);
   const missing = report.nodes.flatMap((node) => Object.values(missingFrames(node)));

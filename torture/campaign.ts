@@ -7,8 +7,8 @@ import { noCoverage } from './coverage.ts';
 import type { StoryOrder, StoryOutcome } from './torture-worker.ts';
 
 /**
- * A story counts as hung when the process has used so much processor time for each story that is under way: the slowest take some
- * tens of seconds. On a loaded machine that is long, so the wall clock does not tell: a story of seven seconds once took five minutes.
+ * Processor time per story in progress after which a story counts as hung: the slowest take some tens of seconds. The
+ * wall clock does not tell: on a loaded machine a story of seven seconds once took five minutes.
  */
 const processorLimitMs = 300_000;
 /** Threads in a deadlock use no processor time: then the wall clock ends the story. */
@@ -19,8 +19,8 @@ const looksEveryMs = 1000;
 const workerFile = import.meta.url.endsWith('.ts') ? './torture-worker.ts' : './torture-worker.js';
 
 /**
- * @param seeds what to play, in order; may be endless
- * @param how name of the one scene to be played, and whether without shortcuts
+ * @param seeds the seeds to play, in order; may be endless
+ * @param how name of the one scene to play, and whether without shortcuts
  */
 export async function* campaign(
   seeds: Iterable<number>,
@@ -83,7 +83,7 @@ async function play(pool: Piscina, order: StoryOrder, processorMs: number): Prom
   }
 }
 
-/** Of all threads of this process. */
+/** Returns the processor time of all threads of this process. */
 function processorTimeMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

@@ -1,4 +1,4 @@
-/** Brings a QP of a story from RESET to where it sends and receives, by the attributes of its plan. */
+/** Brings a QP of a story from RESET to RTS, by the attributes of its plan. */
 import {
   connectUc,
   connectUd,
@@ -11,7 +11,9 @@ import {
 import type { IbvQp, PortAttr } from '../userlib/index.ts';
 import type { QpPlan } from './story.ts';
 
-/** @throws VerbsError for what the QP or the device refuses */
+/**
+ * @throws VerbsError if the QP or the device refuses a transition
+ */
 export async function ready(qp: IbvQp, plan: QpPlan, peer: RcAddress, pkeyIndex = 0): Promise<void> {
   const pathMtu = plan.mtu as PortAttr['activeMtu'];
   if (plan.transport === 'UD') {

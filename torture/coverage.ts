@@ -23,7 +23,7 @@ export interface Coverage {
   readonly parameters: Readonly<Record<string, ParameterRange>>;
 }
 
-/** Of a number the least and the greatest value met, of a word how many. */
+/** Values met: the smallest and the largest number, or the count of each word. */
 interface ParameterRange {
   readonly count: number;
   readonly least: ParameterValue;

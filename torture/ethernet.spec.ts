@@ -1,4 +1,4 @@
-/** Stories of hosts on Ethernet: what is drawn, what is asked of their frames, and that a falsified cable is found. */
+/** Stories of hosts on Ethernet: their drawing, the demands on their frames, and the detection of a falsified cable. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { LinkType, readCapture } from '../analyser/capture/index.ts';

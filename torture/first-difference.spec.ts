@@ -59,7 +59,7 @@ describe('the state of the blocks', () => {
     ];
     for (const state of states[0]![0] as object[])
       expect(Object.keys(state)).toEqual(expect.arrayContaining(blocks));
-    // Of several instants, the states of the blocks differ: it is not rest that is compared.
+    // The states of the blocks differ between several instants: the comparison is not of idle blocks.
     expect(new Set(states[0]!.map((state) => JSON.stringify(state))).size).toBeGreaterThan(2);
   });
 });

@@ -1,6 +1,7 @@
 /**
- * Where two runs of one story diverge: the first instant at which the state of some block differs, found by halving, since runs
- * of one story are the same up to there. For stories that end differently in another partition or with other shuffles.
+ * Finds where two runs of one story diverge: the first instant at which the state of some block differs, by bisection,
+ * since runs of one story are equal up to there. Used for stories that end differently in another partition or with
+ * other shuffles.
  */
 import type { BlockState } from '../sim/index.ts';
 import { machineOf, playStory, programsOf } from './run-story.ts';
@@ -22,7 +23,10 @@ export async function firstDifference(story: Story): Promise<string[]> {
 
 type StatesAt = (ps: bigint) => Promise<readonly BlockState[]>;
 
-/** The same of any two runs, which are equal up to an instant and differ from there to `endPs`, if they differ there. */
+/**
+ * Finds the same for any two runs, which are equal up to an instant and differ from there to `endPs`, if they differ
+ * there.
+ */
 export async function whereTheyPart(one: StatesAt, other: StatesAt, endPs: bigint): Promise<string[]> {
   const differencesAt = async (ps: bigint): Promise<string[]> => {
     const [states, others] = [await one(ps), await other(ps)];

@@ -82,7 +82,7 @@ type StepOf<S extends Steps> = {
   >;
 }[keyof S];
 
-/** One of several objects, told apart by their field `do`. */
+/** Format of several kinds of objects, distinguished by their field `do`. */
 export const steps =
   <const S extends Steps>(kinds: S): Format<StepOf<S>> =>
   (path, given) => {

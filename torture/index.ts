@@ -1,4 +1,4 @@
-/** The door of the test tool: the command line, tests and benchmarks come in here. */
+/** Interface of the test tool for the command line, tests and benchmarks. */
 export { campaign } from './campaign.ts';
 export { type Coverage, joinCoverage, noCoverage } from './coverage.ts';
 export { acceptable, drawPool } from './drawing/draw-hardware.ts';

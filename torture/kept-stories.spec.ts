@@ -1,4 +1,4 @@
-/** Stories in which the model, a judge or a player was once wrong: what it was is their name. */
+/** Stories in which the model, a judge or a player was once wrong; their names tell the defect. */
 import { describe, expect, it } from 'vitest';
 import { runStory } from './run-story.ts';
 import { keptNames, keptStory } from './testing/kept-story.ts';

@@ -1,4 +1,4 @@
-/** The trace of a story's last microseconds of traffic: what crossed between hosts and HCAs before the last completion. */
+/** The trace of a story's last microseconds of traffic: packets between hosts and HCAs before the last completion. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -9,7 +9,7 @@ export interface PostSeen {
   readonly qp: number;
   readonly fromPs: number;
   readonly toPs: number;
-  /** 0, or the errno with which it was refused for good. */
+  /** 0, or the errno with which it was finally refused. */
   readonly error: number;
   /** Whether it was posted to complete with a completion of its own. */
   readonly isSignalled: boolean;
@@ -28,7 +28,7 @@ export interface CompletionSeen {
   readonly byteLen: number;
   readonly imm: number;
   readonly flags: number;
-  /** Before the poll that took it, and after. */
+  /** Instants before and after the poll that returned it. */
   readonly fromPs: number;
   readonly toPs: number;
   /** Contents of the buffers of a successful receive, READ or atomic when the completion was polled. */
@@ -80,10 +80,10 @@ export interface Observations {
   readonly unfinished: readonly number[];
   /** Calls of post_send that posted anything, and requests in them. */
   readonly doorbells: number;
-  /** Expected events that did not come. */
+  /** Expected events that did not occur. */
   readonly missing: readonly string[];
   /** Forbidden events that happened. */
   readonly surprises: readonly string[];
-  /** How often the limit of an SRQ was armed. */
+  /** Number of times that the limit of an SRQ was armed. */
   readonly limitsArmed: number;
 }

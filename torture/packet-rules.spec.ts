@@ -1,4 +1,7 @@
-/** Faults of packets by rule, in stories of players: bounded, lawful, and counted by the judges as what they can do at most. */
+/**
+ * Faults of packets by rule, in stories of players: bounded, lawful, and counted by the judges at their greatest
+ * possible effect.
+ */
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine/machine.ts';
 import { copiesOf, isDisordered, lossesOf } from './cable-faults.ts';

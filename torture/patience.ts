@@ -1,4 +1,4 @@
-/** How long programs wait for events that may never come, by the attributes of the story's QPs. */
+/** Computes how long programs wait for events that may never occur, by the attributes of the story's QPs. */
 import { psPerMs, psPerNs, psPerSecond } from '../base/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 import { lossesOf } from './cable-faults.ts';
@@ -6,12 +6,12 @@ import { mayDropFrames } from './ethernet-cable.ts';
 import { isOnDemandArea, lengthOf, mtuBytes, type QpPlan, type Story, sendsOf } from './story.ts';
 import { rnrDelayPs } from './verbs-model.ts';
 
-/** For what no attribute bounds: commands, the peers' set-up, slow hardware. */
+/** Time for everything that no attribute bounds: commands, the peers' set-up, slow hardware. */
 export const basePatiencePs = 200 * psPerMs;
 
 /** IBTA 9.7.6.1.3: a time-out of code t lasts between one and four times 4.096 µs × 2^t. */
 const ackTimeoutUnitNs = 4096;
-/** None is longer than the standard's longest. */
+/** The standard's longest ACK timeout bounds all others. */
 const ackTimeoutMaxPs = ackTimeoutUnitNs * psPerNs * 2 ** 31;
 
 /**
@@ -29,9 +29,9 @@ const rnrDelayMaxPs = ({ set }: Story): number => rnrDelayPs(0, set);
 const pageBytes = 4096;
 
 /**
- * How long nothing may move, by the attributes: all retries of the slowest QP, each after at most four time-outs, and all
- * RNR delays; one more of these for each page on demand that a message may meet; one time-out for each packet where the cable
- * stays bad; a second to ask for a neighbour again, where frames may be missing; and something for slow hardware.
+ * Longest time without progress, by the attributes: all retries of the slowest QP, each after at most four timeouts,
+ * and all RNR delays; one more of these for each page on demand that a message may meet; one timeout for each packet if
+ * the cable stays bad; a second to resolve a neighbour again if frames may be missing; and a margin for slow hardware.
  */
 export function patienceOf(story: Story): number {
   let most = 0;
@@ -52,7 +52,7 @@ export function patienceOf(story: Story): number {
   );
 }
 
-/** On a cable that stays bad each packet of the longest message may have to be waited for by a time-out of its own. */
+/** On a cable that stays bad each packet of the longest message may need a timeout of its own. */
 function badCablePs(story: Story): number {
   let most = 0;
   for (const { program, qp, plan } of sendsOf(story)) {
@@ -64,13 +64,13 @@ function badCablePs(story: Story): number {
   return most;
 }
 
-/** Pages that the longest message covers at the most, where it is gathered or scattered in pieces, too. */
+/** Limit of pages that the longest message covers, also if it is gathered or scattered in pieces. */
 function messagePagesMax(story: Story): number {
   const pages = [...sendsOf(story)].map(({ plan }) => lengthOf(plan.sges) / pageBytes + 2 * plan.sges.length);
   return Math.ceil(Math.max(0, ...pages));
 }
 
-/** A program may wait so many times as long for its peers as for its own requests. */
+/** Factor by which a program waits longer for its peers than for its own requests. */
 export const peerPatienceFactor = 16;
 /** RNR NAKs that one wait may bring: each takes some fifteen steps of a story's 25 million … */
 const rnrNaksMax = 500_000;
@@ -78,9 +78,9 @@ const rnrNaksMax = 500_000;
 const longRnrNaksMax = 4000;
 
 /**
- * Where packets come twice or operations are refused, a receive may be missing for good, and a peer whose RNR retries have no
- * end then asks for it until the programs lose patience; where packets get lost it asks for as long as a time-out of the program that
- * is to post the receive. In stories of long time-outs it asks less often.
+ * Limits RNR NAKs. If packets arrive twice or operations are refused, a receive may be missing permanently, and a peer
+ * with unlimited RNR retries then retransmits until the programs lose patience; if packets get lost it retransmits for
+ * a timeout of the program that must post the receive. In stories with long timeouts it retransmits less often.
  */
 export function withBearableRnr(story: Story): Story {
   const { climate, programs, set } = story;

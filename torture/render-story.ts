@@ -121,7 +121,9 @@ const describeReceive = ({ id, sges, flaw }: ReceivePlan): string =>
 const buffers = (sges: readonly SgePlan[]): string =>
   `[${sges.map(({ area, offset, length }) => `${area}+${offset}:${length}`).join(' ')}]`;
 
-/** How a story is played once more. @param epochPs the length of its epochs, where it is not the one asked for */
+/**
+ * Describes the second play of a story. @param epochPs the length of its epochs, if it is not the requested one
+ */
 export function againText(again: Again, epochPs = again.epochPs): string {
   const { partition, shuffleSeed, isPlain, isObserved, isUnwatched } = again;
   const words = [`in partition ${partition}`];

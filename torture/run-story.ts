@@ -1,10 +1,10 @@
 /**
- * Plays a story on a machine of its own and has it judged.
+ * Plays a story on its own machine and judges it.
  *
  *     story ─► Machine ─► players ─► observations, report, leftovers ─► judges ─► findings
  *       └── again, in another partition, another order of one instant or without shortcuts: everything equal
  *
- * A configuration that the machine refuses with a ConfigurationError is no story: `refused` says why.
+ * A configuration that the machine rejects with a ConfigurationError is no story: `refused` gives the reason.
  */
 import type { Finding as LintFinding } from '../analyser/index.ts';
 import { ConfigurationError, psPerSecond, type TextSink } from '../base/index.ts';
@@ -48,7 +48,7 @@ export interface Played {
   readonly story: Story;
   /** When all programs had ended. */
   readonly endPs: bigint;
-  /** By program; null of one that ended without a result, or never began. */
+  /** Results by program; null for one that ended without a result, or never began. */
   readonly results: readonly (JsonValue | null)[];
   /** The results of players; empty of a scene. */
   readonly seen: readonly (Observations | null)[];
@@ -74,13 +74,13 @@ export interface Played {
   readonly lastPs: bigint;
   /** Every parameter of the machine. */
   readonly config: MachineConfig;
-  /** How the run itself ended: undefined without an error. */
+  /** Error that ended the run; undefined without an error. */
   readonly error: Error | undefined;
 }
 
 /**
- * Events, records and clock edges of a story. The busiest scene takes 7 million, stories of players less than one; a device in which
- * something looks every few cycles for what never comes takes 30 million and more in each second of simulated time.
+ * Events, records and clock edges of a story. The busiest scene takes 7 million, stories of players less than one; a
+ * device in which a block polls indefinitely takes at least 30 million in each second of simulated time.
  */
 const stepLimitOfStories = 25_000_000;
 
@@ -108,7 +108,7 @@ export async function runStory(story: Story, stepLimit = stepLimitOfStories): Pr
   }
 }
 
-/** Plays a part of the story: what is under way there is cut, and the ledgers balance all the same. */
+/** Plays a part of the story: work in flight there is cut, and the ledgers still balance. */
 async function stopped(story: Story, { endPs }: Played, part: number): Promise<Finding[]> {
   await using machine = await machineOf(
     story,
@@ -152,14 +152,16 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
   ];
 }
 
-/** Nobody looks on in some plays. */
+/** Compares captures; some plays have none. */
 const isSameCapture = (left: Uint8Array | undefined, right: Uint8Array | undefined): boolean =>
   left === undefined || right === undefined || Buffer.compare(left, right) === 0;
 
 /** Each epoch is a step, also where nothing happens in it. */
 const epochsMax = 50_000n;
 
-/** An epoch that is a multiple of the one drawn, and so long that a story of minutes has not millions of them. */
+/**
+ * Returns an epoch that is a multiple of the drawn one, so long that a story of minutes does not have millions of them.
+ */
 export function epochPsFor(drawnPs: number, endPs: bigint): number {
   let epochPs = drawnPs;
   while (endPs / BigInt(epochPs) > epochsMax && 2 * epochPs <= epochLengthPs) epochPs *= 2;
@@ -182,23 +184,23 @@ const sceneProgram = new URL(`./scenes/play-scene${ending}`, import.meta.url);
 const players = new URL(`./playing/player${ending}`, import.meta.url);
 const inspectors = new URL(`./leftovers${ending}`, import.meta.url);
 
-/** Beyond what all programs together may wait for: a story that lasts longer does not end. */
+/** Limit beyond the patience of all programs together: a story that lasts longer does not end. */
 const simulatedLimitPs = (story: Story): bigint =>
   BigInt(60 + (story.scene?.sleepsSeconds ?? 0)) * BigInt(psPerSecond) +
   BigInt(40 * (1 + (story.turns?.length ?? 0)) + peerPatienceFactor * awaitCount(story)) *
     BigInt(patienceOf(story));
 
-/** Steps at which a program waits for a message of another, which may never come. */
+/** Number of steps at which a program waits for a message of another, which may never arrive. */
 const awaitCount = ({ programs }: Story): number =>
   programs.reduce((sum, { steps }) => sum + steps.filter((step) => step.do === 'await').length, 0);
 
 export interface PlayOptions {
-  /** Left out: what the judges need. */
+  /** Analyses; omitted: those that the judges need. */
   readonly analysis?: AnalysisOptions;
   readonly stepLimit?: number;
 }
 
-/** Observers of a machine, beside those that judges need. What they note is dropped as soon as it has been put into words. */
+/** Observers of a machine in addition to those that judges need. Their notes are dropped once rendered as text. */
 const observers = (partition: Partition): AnalysisOptions => ({
   timeline: {
     recordsMax: observedRecordsMax,
@@ -275,7 +277,7 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   const lint = (await machine.analyses()).flatMap(({ findings }) => findings);
   const seen = story.scene === undefined ? (results as unknown as (Observations | null)[]) : [];
   const report = await machine.report();
-  // Behind the report: its ledgers count what has not arrived.
+  // Read after the report, whose ledgers count packets that have not arrived.
   const packets = await machine.packets();
   const connections = await machine.connections();
   const capture = isCaptured(story, how, options) ? await machine.capture() : undefined;
@@ -286,7 +288,7 @@ export async function playStory(story: Story, how: Again, options: PlayOptions =
   return { story, endPs, seen, results, report, leftovers, held, ...looks, config, error };
 }
 
-/** Frames and answers are judged one by one; NICs have no ends of a capture. */
+/** Frames and responses are judged one by one; NICs have no ends of a capture. */
 const isCaptured = ({ set }: Story, { isUnwatched }: Again, { analysis }: PlayOptions): boolean =>
   isUnwatched !== true && analysis === undefined && !isOfNics(set);
 
@@ -301,7 +303,10 @@ async function costsOf(machine: Machine): Promise<Costs | undefined> {
   }
 }
 
-/** Programs of a story's machine. @param marks whether players mark what they post as operations, each with its costs */
+/**
+ * Programs of a story's machine.
+ * @param marks whether players mark their posts as operations, each with its costs
+ */
 export function programsOf(story: Story, marks = false): ProgramOptions[] {
   if (story.scene !== undefined) {
     const { name, args } = story.scene;

@@ -1,6 +1,6 @@
 /**
- * Makes a story smaller as long as it still fails in the same way: pieces are left out by halves, then one by one (delta
- * debugging: Zeller and Hildebrandt, IEEE TSE 28/2, 2002), then what is left is made plainer.
+ * Makes a story smaller as long as it still fails in the same way: pieces are left out by halves, then one by one
+ * (delta debugging: Zeller and Hildebrandt, IEEE TSE 28/2, 2002), then the rest is simplified.
  */
 import { IBV_ACCESS_ON_DEMAND } from '../userlib/index.ts';
 import type { Finding } from './finding.ts';
@@ -24,7 +24,7 @@ export const kindOf = ({ judge, what }: Finding): string =>
     .slice(0, 80)}`;
 
 /**
- * @param findings what the story was found guilty of; the first one's kind has to stay, so that no other failure takes its place
+ * @param findings the story's findings; the kind of the first one must stay, so that no other failure replaces it
  * @param triesMax stories to play at most
  * @param onTry called after each, with the number of steps that are left
  */
@@ -110,7 +110,7 @@ class Shrinker {
     }
   }
 
-  /** The last turns first: what comes after them refers to QPs that are not made then, and does nothing. */
+  /** Drops the last turns first: later steps refer to QPs that are then not created, and do nothing. */
   async #dropTurns(): Promise<void> {
     for (let count = this.story.turns?.length ?? 0; count > 0; count--)
       if (!(await this.#try({ ...this.story, turns: this.story.turns!.slice(0, count - 1) }))) return;
@@ -127,7 +127,7 @@ class Shrinker {
   }
 }
 
-/** `turn/program/list/index` of what is renewed. */
+/** Returns `turn/program/list/index` of the renewed objects. */
 const turnKeys = ({ turns = [] }: Story): string[] =>
   turns.flatMap(({ programs }, turn) =>
     programs.flatMap(({ cqs, areas }, program) => [
@@ -244,7 +244,7 @@ function plainerStories({ programs }: Story): ((story: Story) => Story)[] {
   ];
 }
 
-/** One buffer in place of several, as long as all of them. */
+/** Replaces several buffers by one, as long as all of them. */
 function joined(send: SendPlan): SendPlan {
   const [first] = send.sges;
   if (first === undefined || send.sges.length === 1) return send;

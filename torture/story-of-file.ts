@@ -179,7 +179,10 @@ function checkNumbers(path: string, value: object, sizes: Readonly<Record<string
   }
 }
 
-/** A scene exists, and has arguments like those that it draws: a field for each of theirs, lists and objects where they have them. */
+/**
+ * Checks that a scene exists, and that its arguments have the form of those that it draws: the same fields, with lists
+ * and objects in the same places.
+ */
 function checkScene({ scene, programs }: Story): void {
   if (scene === undefined) return whole(1, 1000)('story.programs.length', programs.length);
   const drawn = fieldsOf(sceneOf(scene).draw(new Draws(1, 'example')).args) ?? {};

@@ -11,9 +11,9 @@ import type { Story } from './story.ts';
 
 /** Scenes take a fifth of a second and stories of players two: both get about half of the time. */
 const sceneShare = 0.8;
-/** Of the seeds that would draw a slow scene. */
+/** Share of the seeds that would draw a slow scene. */
 const slowShare = 0.25;
-/** Of the scenes that are played once more up to an instant of theirs. */
+/** Share of the scenes that are played a second time up to one of their instants. */
 const stoppedShare = 0.1;
 
 /**

@@ -13,7 +13,7 @@ import type { ParameterValues } from '../machine/profile/index.ts';
 import { IBV_ACCESS_ON_DEMAND } from '../userlib/index.ts';
 import type { ScenePlan } from './scenes/index.ts';
 
-/** How far what happens departs from calm traffic; the judges ask for more the calmer a story is. */
+/** Degree to which events depart from calm traffic; the judges demand more of a calmer story. */
 export const climates = ['calm', 'flawed', 'lossy', 'broken'] as const;
 export type Climate = (typeof climates)[number];
 
@@ -25,7 +25,7 @@ export interface Story {
   readonly faults: readonly FaultEntry[];
   /** Played without shortcuts, each time (MachineOptions.shortcuts). */
   readonly isPlain?: true;
-  /** Where the story is played again, to be compared byte by byte; undefined: once is enough. */
+  /** Manner of a second play, to be compared byte by byte; undefined: one play suffices. */
   readonly again: Again | undefined;
   /** The part of its time after which it is stopped when it is played once more, in the middle of all work: the ledgers balance there too. */
   readonly stopsAfter?: number;
@@ -58,11 +58,17 @@ interface TurnOfProgram {
 export interface Again {
   readonly partition: Partition;
   readonly shuffleSeed: number | undefined;
-  /** Without observers: no linter, no log of packets, no watch of accesses. Then work is done ahead of its turn that else waits for it. */
+  /**
+   * Without observers: no linter, no log of packets, no watch of accesses. Work that otherwise waits is then done ahead
+   * of its turn.
+   */
   readonly isUnwatched?: true;
-  /** With timeline, log of registers, capture of the cable, and costs, for which players mark what they post. */
+  /** With timeline, log of registers, capture of the cable, and costs, for which players mark their posts. */
   readonly isObserved?: true;
-  /** Nothing is done ahead of its turn, placed early or handed on without a copy (MachineOptions.shortcuts). */
+  /**
+   * Without shortcuts: nothing is done ahead of its turn, placed early or handed on without a copy
+   * (MachineOptions.shortcuts).
+   */
   readonly isPlain?: true;
   /** Length of the epochs in which all parts count time; left out: the usual one (sim/epoch.ts). */
   readonly epochPs?: number;
@@ -73,7 +79,7 @@ export interface Again {
  */
 export interface Link {
   readonly ends: readonly [LinkEnd, LinkEnd];
-  /** On Ethernet: the place in both ports' tables of the GID by which an end finds the other; left out on InfiniBand. */
+  /** On Ethernet: index, in both ports' tables, of the GID by which an end finds the other; omitted on InfiniBand. */
   readonly gidIndex?: number;
 }
 
@@ -97,14 +103,17 @@ export interface ProgramPlan {
   readonly steps: readonly Step[];
 }
 
-/** `source`: the program writes it, the device reads it. `target`: peers reach it. `sink`: what comes in for the program. */
+/**
+ * `source`: the program writes it, the device reads it. `target`: peers reach it. `sink`: it receives data for the
+ * program.
+ */
 export type AreaKind = 'source' | 'target' | 'sink';
 
 export interface AreaPlan {
   readonly kind: AreaKind;
-  /** Of the registered region. */
+  /** Length of the registered region. */
   readonly lengthBytes: number;
-  /** From the beginning of a page to the beginning of the region. */
+  /** Offset of the region from the beginning of a page. */
   readonly shiftBytes: number;
   /** IBV_ACCESS_… */
   readonly access: number;
@@ -115,7 +124,7 @@ export interface AreaPlan {
 }
 
 export interface WindowPlan {
-  /** Of type 2, which is bound to one QP, and free before; else of type 1. */
+  /** True for type 2, which is bound to one QP and free before; false for type 1. */
   readonly isType2: boolean;
 }
 
@@ -150,10 +159,10 @@ export interface QpPlan {
   readonly rnrTimer: number;
   readonly readsOut: number;
   readonly readsIn: number;
-  /** First PSN of what this end sends. */
+  /** First PSN of the packets that this end sends. */
   readonly psn: number;
   readonly access: number;
-  /** Undefined of a QP that is there from the beginning. */
+  /** Undefined for a QP that exists from the beginning. */
   readonly renewal?: Renewal;
 }
 
@@ -186,11 +195,14 @@ export const flaws = [
   /** The keys that the area had before it was registered again. */
   'oldLocalKey',
   'oldRemoteKey',
-  /** Of a request by a window's key: another variant of it, a range beyond the window, a right that it does not give. */
+  /**
+   * Flaws of a request by a window's key: another variant of it, a range beyond the window, a right that it does not
+   * grant.
+   */
   'windowKey',
   'windowBounds',
   'windowRight',
-  /** Of a bind: beyond the region, or over a region that allows none. */
+  /** Flaws of a bind: beyond the region, or over a region that allows none. */
   'bindBounds',
   'bindRight',
   /** An invalidation, by the owner or by its peer, of a variant of the key that is not the window's. */
@@ -199,7 +211,7 @@ export const flaws = [
 ] as const;
 export type Flaw = (typeof flaws)[number];
 
-/** To what a bind binds a window: a range of an area of the program. */
+/** The range of an area of the program to which a bind binds a window. */
 export interface BindPlan {
   /** Place among the program's windows. */
   readonly window: number;
@@ -240,14 +252,14 @@ export interface ReceivePlan {
   readonly flaw: Flaw;
 }
 
-/** News of a binding from one program to the other. */
+/** Messages about a binding from one program to the other. */
 export type Told = 'bound' | 'used' | 'gone';
 
 export type Step =
   | { readonly do: 'post'; readonly qp: number; readonly wrs: readonly SendPlan[] }
   | { readonly do: 'receive'; readonly qp: number; readonly wrs: readonly ReceivePlan[] }
   | { readonly do: 'receiveShared'; readonly srq: number; readonly wrs: readonly ReceivePlan[] }
-  /** Polls until at most so many sends of the program are outstanding. */
+  /** Polls until at most this many sends of the program are outstanding. */
   | { readonly do: 'drain'; readonly outstanding: number }
   | { readonly do: 'sleep'; readonly ns: number }
   /** Waits until no request of the program reads the area, then fills it with other bytes. */
@@ -265,14 +277,14 @@ export type Step =
   /** Arms the CQ and waits for its event, or 50 µs. */
   | { readonly do: 'awaitEvent'; readonly cq: number; readonly solicitedOnly: boolean }
   | { readonly do: 'modify'; readonly qp: number; readonly to: 'SQD' | 'RTS' | 'ERR' }
-  /** Sleeps until an event of the CQ comes, again and again, until the sends that complete there have. */
+  /** Sleeps until an event of the CQ arrives, repeatedly, until the sends that complete there have completed. */
   | { readonly do: 'awaitAll'; readonly cq: number }
   /** SQD with notification, the event that all is drained, RTS. */
   | { readonly do: 'quiesce'; readonly qp: number }
   /** Arms the limit of an SRQ. */
   | { readonly do: 'limitShared'; readonly srq: number; readonly limit: number }
   | { readonly do: 'destroy'; readonly qp: number }
-  /** Maps, writes and unmaps a scratch mapping beside the areas; makes memory management move. */
+  /** Maps, writes and unmaps a scratch mapping next to the areas; makes memory management move. */
   | { readonly do: 'churn'; readonly pages: number }
   /**
    * madvise(MADV_DONTNEED) over whole pages of an area that is registered on demand, from the `page`-th on: they read as
@@ -281,12 +293,14 @@ export type Step =
   | { readonly do: 'giveBack'; readonly area: number; readonly page: number; readonly pages: number }
   /** Tells the peer of a binding its key (null if the bind failed), that its requests have ended, or that the binding was removed. */
   | { readonly do: 'tell'; readonly what: Told; readonly bind: number }
-  /** Waits until a program has told that; at once when none does. */
+  /** Waits until a program has sent that message; does not wait if none does. */
   | { readonly do: 'await'; readonly what: Told; readonly bind: number }
   | { readonly do: 'deallocateWindow'; readonly window: number; readonly bind: number }
-  /** Fills an area that peers write to with other bytes, but for the words of atomics. */
+  /** Fills an area that peers write to with other bytes, except the words of atomics. */
   | { readonly do: 'refillTarget'; readonly area: number }
-  /** Waits for all programs, and renews what the story says; posting on a QP of that turn does so as well. */
+  /**
+   * Waits for all programs, and renews the objects that the story names; posting on a QP of that turn does so as well.
+   */
   | { readonly do: 'turn'; readonly turn: number }
   /** Ends the program here, with everything open. */
   | { readonly do: 'exit' };
@@ -302,7 +316,7 @@ export function patternInto(target: Uint8Array, program: number, area: number, f
   }
 }
 
-/** Every request to send of a story, with where it is posted. */
+/** Every send request of a story, with the place of its post. */
 export function* sendsOf(story: Story): Generator<{ program: number; qp: number; plan: SendPlan }> {
   for (const [program, { steps }] of story.programs.entries())
     for (const step of steps)
@@ -317,7 +331,7 @@ export const mtuBytes = (code: number): number => 128 << code;
 export const lengthOf = (sges: readonly SgePlan[]): number =>
   sges.reduce((sum, { length }) => sum + length, 0);
 
-/** The turn from which on a QP is there. */
+/** The turn from which a QP exists. */
 export const turnOfQp = ({ renewal }: QpPlan): number => renewal?.turn ?? 0;
 
 /** Whether no other QP has taken this one's place at a turn. */
@@ -325,7 +339,7 @@ export const isCurrent = ({ qps }: ProgramPlan, qp: number, turn: number): boole
   turnOfQp(qps[qp]!) <= turn &&
   !qps.some(({ renewal }) => renewal !== undefined && renewal.of === qp && renewal.turn <= turn);
 
-/** The other end of a QP's link, and the link's number; undefined when it has none. */
+/** The other end of a QP's link, and the link's number; undefined if it has none. */
 export function peerOfQp(
   story: Pick<Story, 'links'>,
   program: number,

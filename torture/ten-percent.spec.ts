@@ -25,7 +25,10 @@ const rows = rowsOf(
   Object.entries(kinds).map(([what, fault]) => ({ what, faults: [fault] })),
 );
 
-/** Without faults of their own, and with many packets for their time; between them of RC, UC and UD, every verb. The last four have found something. */
+/**
+ * Stories without faults of their own, and with many packets for their time; together they use RC, UC and UD, and every
+ * verb. The last four have found defects.
+ */
 const stories = [57, 15, 48, 39, 115, 121, 178, 211].map((number) => exampleStory(number));
 
 const withFaults = (story: Story, faults: readonly FaultEntry[]): Story => ({

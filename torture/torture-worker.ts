@@ -1,4 +1,4 @@
-/** One story in a worker: an order by seed or in full, and what came of it as plain data. */
+/** One story in a worker: an order by seed or in full, and its outcome as plain data. */
 import '../runtime/node.ts';
 import { type Coverage, coverageOf, noCoverage } from './coverage.ts';
 import type { Finding } from './finding.ts';
@@ -8,9 +8,9 @@ import { plain, storyOfSeed } from './story-of-seed.ts';
 
 export interface StoryOrder {
   readonly seed: number;
-  /** Name of the scene to be played; left out: what the seed draws. */
+  /** Name of the scene to play; omitted: the seed draws it. */
   readonly scene?: string;
-  /** Without shortcuts. */
+  /** Plays without shortcuts. */
   readonly isPlain?: true;
 }
 

@@ -21,7 +21,7 @@ const steps: readonly Step['do'][] = [
 
 const stepsOf = ({ programs }: Story): Step[] => programs.flatMap((plan) => [...plan.early, ...plan.steps]);
 
-/** The shortest of these stories, so many that every climate and every step is among them. */
+/** Returns the shortest of these stories, enough that every climate and every step occurs. */
 function quickOnes(all: readonly Story[]): Story[] {
   const seen = new Set<string>();
   return all
@@ -103,7 +103,7 @@ describe('stories', () => {
   itOfAll(
     'that fail are made small, and still fail in the same way',
     async () => {
-      // The story says that a request has a flaw which it has not: its success is a finding.
+      // The story claims that a request has a flaw that it lacks: its success is a finding.
       const story = exampleStory(10);
       const liar: Story = {
         ...story,

@@ -1,4 +1,7 @@
-/** Turns: what is taken down in mid-story and made again is played, and judged as what was there from the beginning. */
+/**
+ * Turns: objects that are destroyed and created again in mid-story are played, and judged like those that existed from
+ * the beginning.
+ */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { IBV_WC_LOC_PROT_ERR, IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS } from '../userlib/index.ts';
 import { judges } from './judges/index.ts';

@@ -1,14 +1,14 @@
 /**
- * A small reference model of the verbs: what a work request may end in, given what is wrong with it and what happened to its
- * connection. Source: InfiniBand Architecture Specification 1.3, volume 1, 9.7.5.2, 9.9.2, 9.9.3, 10.6.5, 10.6.7 and 10.10, 11.6.2;
- * written from the standard, not from the device.
+ * A small reference model of the verbs: the allowed ends of a work request, given its flaw and the state of its
+ * connection. Source: InfiniBand Architecture Specification 1.3, volume 1, 9.7.5.2, 9.9.2, 9.9.3, 10.6.5, 10.6.7 and
+ * 10.10, 11.6.2; written from the standard, not from the device.
  */
 import { psPerNs } from '../base/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 import * as ibv from '../userlib/index.ts';
 import type { Flaw } from './story.ts';
 
-/** With which error a flawed request ends at the requester, when it is the first to fail on its QP. */
+/** Errors with which a flawed request ends at the requester, if it is the first to fail on its QP. */
 export const endOfFlaw: Readonly<Record<Flaw, readonly number[]>> = {
   none: [],
   localKey: [ibv.IBV_WC_LOC_PROT_ERR],
@@ -31,14 +31,14 @@ export const endOfFlaw: Readonly<Record<Flaw, readonly number[]>> = {
   bindRight: [ibv.IBV_WC_MW_BIND_ERR],
   // A memory management operation error (11.6.2).
   invalidKey: [ibv.IBV_WC_MW_BIND_ERR],
-  // The responder says nothing and takes nothing more (9.9.3, class J).
+  // The responder sends no response and accepts nothing more (9.9.3, class J).
   remoteInvalidKey: [ibv.IBV_WC_RETRY_EXC_ERR],
 };
 
 /** Ends of a request whose window is taken back meanwhile; a READ may fail in the middle of its answer. */
 export const endsOfLostWindow: readonly number[] = [ibv.IBV_WC_REM_ACCESS_ERR, ibv.IBV_WC_REM_OP_ERR];
 
-/** Flaws of requests that carry no data, or where it does not matter how much. */
+/** Flaws of requests that carry no data, or whose length does not matter. */
 export const isFlawOfAnyLength = (flaw: Flaw): boolean =>
   ['misaligned', 'qpRight', 'bindBounds', 'bindRight', 'invalidKey', 'remoteInvalidKey'].includes(flaw);
 

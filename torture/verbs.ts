@@ -1,12 +1,12 @@
 /**
- * The verbs of stories: what each is called, what its completions say, what it needs, and what it sends. Source: InfiniBand
- * Architecture Specification 1.3, volume 1, 9.4, 10.8 and 11.4; ibv_post_send(3).
+ * The verbs of stories: their names, the opcodes of their completions, their needs, and their packets. Source:
+ * InfiniBand Architecture Specification 1.3, volume 1, 9.4, 10.8 and 11.4; ibv_post_send(3).
  */
 import * as ibv from '../userlib/index.ts';
 
 interface Verb {
   readonly name: string;
-  /** Its row in reports. */
+  /** The verb's row in reports. */
   readonly operation: string;
   /** Opcode of its completion. */
   readonly completion: number;
@@ -27,7 +27,7 @@ const verb = (
 const [write, atomic] = [ibv.IBV_ACCESS_REMOTE_WRITE, ibv.IBV_ACCESS_REMOTE_ATOMIC];
 const answer = 'ATOMIC_ACKNOWLEDGE';
 
-/** By opcode, IBV_WR_…. */
+/** Verbs by opcode, IBV_WR_…. */
 export const verbs: ReadonlyMap<number, Verb> = new Map([
   [ibv.IBV_WR_SEND, verb('SEND', 'SEND', ibv.IBV_WC_SEND, 0, 'SEND')],
   [ibv.IBV_WR_SEND_WITH_IMM, verb('SEND with immediate', 'SEND_IMM', ibv.IBV_WC_SEND, 0, 'SEND')],
@@ -54,7 +54,7 @@ export const verbNameOf = (opcode: number): string => verbs.get(opcode)?.name ??
 
 export const isAtomicVerb = (opcode: number): boolean => verbs.get(opcode)?.right === atomic;
 
-/** Whether what a request brings is written on its own side. */
+/** Whether a request's data are written on its own side. */
 export const isFetching = (opcode: number): boolean =>
   opcode === ibv.IBV_WR_RDMA_READ || isAtomicVerb(opcode);
 
@@ -65,7 +65,7 @@ export const hasImmediate = (opcode: number): boolean =>
 export const isLocal = (opcode: number): boolean =>
   opcode === ibv.IBV_WR_BIND_MW || opcode === ibv.IBV_WR_LOCAL_INV;
 
-/** Whether a request takes a receive at the other end. */
+/** Whether a request consumes a receive at the other end. */
 export const consumesReceive = (opcode: number): boolean =>
   verbs.get(opcode)?.completion === ibv.IBV_WC_SEND || opcode === ibv.IBV_WR_RDMA_WRITE_WITH_IMM;
 

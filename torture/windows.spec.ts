@@ -1,4 +1,4 @@
-/** Memory windows in stories of players: drawn beside the rest of a story, played without a finding, judged. */
+/** Memory windows in stories of players: drawn in addition to the rest of a story, played without a finding, judged. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
   IBV_WC_REM_ACCESS_ERR,
@@ -49,7 +49,8 @@ describe('windows in stories', () => {
         }
   });
 
-  // 135, 554, 700: keys that are gone are used; 466: by a queue whose device is broken; 473, 745: both kinds of invalidation.
+  // 135, 554, 700: invalidated keys are used; 466: by a queue whose device has failed; 473, 745: both kinds of
+  // invalidation.
   it.each([135, 466, 473, 554, 700, 745] as const)(
     'of example %i are played without a finding',
     async (number) => {
@@ -63,7 +64,7 @@ describe('windows in stories', () => {
 describe('the judges of a story with windows', () => {
   /** Calm: bound, used, taken back by SEND with Invalidate. */
   let calm: Played;
-  /** Flawed: one request uses a key that is gone. */
+  /** Flawed story: one request uses an invalidated key. */
   let flawed: Played;
 
   beforeAll(async () => {
@@ -82,7 +83,7 @@ describe('the judges of a story with windows', () => {
       .judge(played)
       .join('\n');
 
-  /** With the first completion of such a request changed. */
+  /** Returns the story with the first completion of such a request changed. */
   function altered(
     played: Played,
     isMeant: (plan: SendPlan, end: CompletionSeen) => boolean,

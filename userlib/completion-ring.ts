@@ -58,7 +58,7 @@ export class CompletionRing {
     return this.entryAt(this.consumerCounter);
   }
 
-  /** The same for any counter. */
+  /** Physical address of the entry with this counter if software owns it, else -1. */
   entryAt(counter: number): number {
     const { entries } = this;
     const address = this.slots[counter & (entries - 1)]!;

@@ -18,9 +18,9 @@ const clockReadsMax = 2;
 const dwordBytes = 4;
 
 /**
- * Reads the values that `values.compMask` asks for, and sets it to those that were read (ibv_query_rt_values_ex): the core
- * clock is read by uncached loads, without a system call. Rejects with EINVAL for any other value, with EOPNOTSUPP if the
- * device hides its clock.
+ * Reads the values that `values.compMask` requests, and sets it to those that were read (ibv_query_rt_values_ex): the
+ * core clock is read by uncached loads, without a system call. Rejects with EINVAL for any other value, with EOPNOTSUPP
+ * if the device hides its clock.
  */
 export const queryRtValuesEx = (context: IbvContext, values: IbvValuesEx): Promise<void> =>
   verb('ibv_query_rt_values_ex', async () => {

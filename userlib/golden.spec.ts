@@ -29,7 +29,7 @@ import { createSrq } from './srq.ts';
 import { blueFlameBusAddress, TestProcess, uarBusAddress, userOffset } from './testing.ts';
 
 const golden = readGolden();
-/** By service type. */
+/** QP types by service type. */
 const types: Readonly<Record<number, Exclude<QpTypeVerb, typeof QpTypeVerb.IBV_QPT_XRC_RECV>>> = {
   0: QpTypeVerb.IBV_QPT_RC,
   1: QpTypeVerb.IBV_QPT_UC,

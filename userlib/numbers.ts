@@ -39,7 +39,7 @@ export const uint16Max = 0xffff;
 export const uint32Max = 0xffff_ffff;
 
 /**
- * For control verbs.
+ * Checks the arguments of control verbs.
  * @throws VerbsError EINVAL naming the first argument that is not a whole number from 0 to its limit
  */
 export function checkArguments(verbName: string, ...args: readonly Argument[]): void {

@@ -90,7 +90,7 @@ export interface IbvMw {
   readonly pd: IbvPd;
   readonly handle: Handle;
   readonly type: MwType;
-  /** For type 1 as the last bind left it; for type 2 the program owns the low byte. */
+  /** Key: for type 1 as the last bind left it; for type 2 the program owns the low byte. */
   rkey: number;
 }
 
@@ -146,7 +146,7 @@ export interface IbvValuesEx {
 
 /** A CQ that is polled entry by entry (ibv_cq_ex). */
 export interface IbvCqEx extends IbvCq {
-  /** For the entry dequeued last. */
+  /** ID of the entry dequeued last. */
   wrId: number;
   status: number;
   /** @internal For the entry dequeued last, in a CQ with timestamps. */
@@ -167,7 +167,7 @@ export interface IbvSrq {
   readonly pd: IbvPd;
   readonly handle: Handle;
   cpu: VerbsCpu;
-  /** For an XRC SRQ: the number that initiators use, and the CQ of its receives. */
+  /** Number of an XRC SRQ that initiators use, and the CQ of its receives. */
   readonly xrc: { readonly srqNum: number; readonly cq: IbvCq; readonly xrcd: IbvXrcd } | null;
   /** @internal */
   readonly ring: SharedRing;
@@ -250,11 +250,11 @@ export interface IbvSendWr {
   numSge: number;
   opcode: number;
   sendFlags: number;
-  /** As a number; sent in network order. */
+  /** Immediate data as a number; sent in network order. */
   immData?: number;
-  /** For LOCAL_INV and SEND_WITH_INV. */
+  /** Key to invalidate, for LOCAL_INV and SEND_WITH_INV. */
   invalidateRkey?: number;
-  /** For BIND_MW: the window and its new key. */
+  /** The window and its new key, for BIND_MW. */
   bindMw?: { mw: IbvMw; rkey: number; bindInfo: IbvMwBindInfo };
   wr?: {
     rdma?: { remoteAddr: number; rkey: number };
@@ -263,13 +263,16 @@ export interface IbvSendWr {
       compareAdd: bigint;
       swap: bigint;
       rkey: number;
-      /** For masked atomics: the mask of compared bits, or the highest bit of each field; and the mask of replaced bits. */
+      /**
+       * Masks of masked atomics: the mask of compared bits, or the highest bit of each field; and the mask of replaced
+       * bits.
+       */
       compareAddMask?: bigint;
       swapMask?: bigint;
     };
     ud?: { ah: IbvAh; remoteQpn: number; remoteQkey: number };
   };
-  /** For an XRC initiator: the peer's SRQ. */
+  /** The peer's SRQ, for an XRC initiator. */
   qpType?: { xrc: { remoteSrqn: number } };
 }
 
@@ -284,7 +287,7 @@ export interface IbvRecvWr {
 /** Position of a failed post: the caller's own object, filled on error. Earlier work requests are posted. */
 export interface BadWr<T> {
   wr: T | null;
-  /** Its index in the list. */
+  /** The segment's index in the list. */
   index: number;
 }
 

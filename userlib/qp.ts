@@ -22,14 +22,16 @@ export interface IbvQpInitAttr {
   readonly sendCq: IbvCq;
   readonly recvCq: IbvCq;
   readonly srq?: IbvSrq | null;
-  /** As requested; after creation, as granted. */
+  /** Limits as requested; after creation, as granted. */
   cap: Partial<QpCap>;
   readonly qpType: QpTypeVerb;
   /** 1: every send generates a completion. */
   readonly sqSigAll?: number;
   /** IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, or none (of ibv_qp_init_attr_ex). */
   readonly createFlags?: number;
-  /** For the calls ibv_wr_…, which libmlx4 lacks: any value except 0 is EOPNOTSUPP (of ibv_qp_init_attr_ex). */
+  /**
+   * Operations of the calls ibv_wr_…, which libmlx4 lacks: any value except 0 is EOPNOTSUPP (of ibv_qp_init_attr_ex).
+   */
   readonly sendOpsFlags?: number;
   /** WQEs have room for a masked compare and swap, like those of the kernel's QPs. */
   readonly hasMaskedAtomics?: boolean;
@@ -170,7 +172,7 @@ export async function destroyQp(qp: IbvQp | IbvTargetQp): Promise<void> {
       context.qps.delete(qp.handle);
       return;
     }
-    // At once: the number may be reused.
+    // The tap is notified at once: the number may be reused.
     context.platform.tap?.closed(qp.qpNum);
     calls?.unmade('QP', qp.qpNum, place);
     await qp.cpu.settle();

@@ -59,7 +59,7 @@ export interface RdmaCmId {
 /** An event (rdma_cm_event). */
 export interface RdmaCmEvent {
   readonly id: RdmaCmId;
-  /** For a CONNECT_REQUEST: the listener; else null. */
+  /** The listener of a CONNECT_REQUEST; null for other events. */
   readonly listenId: RdmaCmId | null;
   readonly event: RdmaCmEventType;
   /** 0, a negative errno, or the reason of a REJECTED. */
@@ -214,8 +214,9 @@ export function rdmaReject(id: RdmaCmId, privateData: Uint8Array = new Uint8Arra
 }
 
 /**
- * Ends the connection; what is posted completes with an error. DISCONNECTED follows on both sides (rdma_disconnect). With iWARP the stream ends
- * in order, after everything that was handed to TCP, and the QP fails with it: librdmacm fails the QP first, which resets TCP.
+ * Ends the connection; posted requests complete with an error. DISCONNECTED follows on both sides (rdma_disconnect).
+ * With iWARP the stream ends in order, after everything handed to TCP, and then the QP fails: librdmacm fails the QP
+ * first, which resets TCP.
  */
 export async function rdmaDisconnect(id: RdmaCmId): Promise<void> {
   noteCall(id, 'rdma_disconnect');

@@ -119,7 +119,7 @@ export class NextWqe {
   /** Offset in the store buffer. */
   base = 0;
   ownerIsSet = false;
-  /** Its completion is reported even if the request is unsignalled. */
+  /** True if the request's completion is reported even if it is unsignalled. */
   isSignalled = false;
   wqeBytes = 0;
   /** -1 if the data are not inline. */
@@ -137,7 +137,7 @@ export class SendRing {
   /** Free-running counters of 32 bits. */
   head = 0;
   tail = 0;
-  /** By slot; absent for a queue without any post yet. */
+  /** Send slots; absent for a queue without any post yet. */
   #slots: SendSlot[] = [];
   readonly buffer: QueueMemory;
   readonly #offset: number;

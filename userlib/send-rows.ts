@@ -1,5 +1,5 @@
 /**
- * How the library turns work requests into WQEs: a row for each opcode that the service of a QP carries.
+ * Turns work requests into WQEs: a row for each opcode that the service of a QP carries.
  *
  *   reliable: sends, writes, reads, atomics (masked ones by RC alone), work on keys     unreliable: sends, writes     datagrams: sends
  */
@@ -36,7 +36,7 @@ export interface SendRow {
   readonly dataOffset: number;
 }
 
-/** By work request opcode; undefined: EINVAL. */
+/** Rows by work request opcode; undefined: EINVAL. */
 export type SendRows = readonly (SendRow | undefined)[];
 
 type Kind = 'send' | 'sendInvalidate' | 'write' | 'read' | 'atomic' | 'masked' | 'invalidate' | 'bind';

@@ -1,5 +1,5 @@
 /**
- * How verbs fail. Control verbs reject with a {@link VerbsError}; data verbs return 0 or one of these numbers, as
+ * Failures of verbs. Control verbs reject with a {@link VerbsError}; data verbs return 0 or one of these numbers, as
  * libibverbs does, because they must not allocate.
  */
 import { errnoNumbers } from '../driver/index.ts';

@@ -22,12 +22,12 @@ export interface IbvSrqInitAttrEx extends IbvSrqInitAttr {
   readonly pd: IbvPd;
   /** IBV_SRQT_BASIC if left out. */
   readonly srqType?: SrqTypeVerb;
-  /** For IBV_SRQT_XRC. */
+  /** Domain and CQ, for IBV_SRQT_XRC. */
   readonly xrcd?: IbvXrcd;
   readonly cq?: IbvCq;
 }
 
-/** For an XRC target. */
+/** Attributes of an XRC target. */
 export interface IbvTargetQpInitAttr {
   readonly qpContext?: unknown;
   readonly qpType: typeof QpTypeVerb.IBV_QPT_XRC_RECV;
@@ -42,7 +42,7 @@ export interface IbvQpOpenAttr {
   readonly qpType: typeof QpTypeVerb.IBV_QPT_XRC_RECV;
 }
 
-/** For any other QP; an XRC initiator needs no `recvCq`. */
+/** Attributes of any other QP; an XRC initiator needs no `recvCq`. */
 export interface IbvQpInitAttrEx extends Omit<IbvQpInitAttr, 'recvCq'> {
   readonly pd: IbvPd;
   readonly recvCq?: IbvCq;

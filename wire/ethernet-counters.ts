@@ -11,7 +11,7 @@ export class EthernetTransmitCounters {
   /** Frames handed over for the wire. */
   frames = 0;
   bytes = 0;
-  /** Of those: effects of the cable's faults. */
+  /** Effects of the cable's faults on these frames. */
   lostFrames = 0;
   lostBytes = 0;
   corruptedFrames = 0;
@@ -38,7 +38,7 @@ export class EthernetReceiveCounters {
   /** Wrong frame check sequence. */
   corruptedFrames = 0;
   corruptedBytes = 0;
-  /** Dropped because the MAC was full, or because this end was down. */
+  /** Frames dropped because the MAC was full, or because this end was down. */
   fifoDrops = 0;
   linkDownDrops = 0;
   droppedBytes = 0;
@@ -55,11 +55,14 @@ export class FlowControlCounters {
   receivedFrames = 0;
   receivedBytes = 0;
   receivedPauses = 0;
-  /** How often a pause of this end's sender ended, the time of all pauses, and the part of it in which something waited. */
+  /**
+   * Number of pauses of this end's sender that ended, the time of all pauses, and the part of it in which something
+   * waited.
+   */
   receivedTransitions = 0;
   pausedPs = 0;
   pauseWaitPs = 0;
-  /** Dropped: of another opcode than PAUSE; of another length, or for another station. */
+  /** Dropped control frames: with another opcode than PAUSE; of another length, or for another station. */
   unknownOpcodes = 0;
   malformedFrames = 0;
 }

@@ -143,7 +143,7 @@ export interface EthernetPortPorts {
     spaceFreed(): void;
   };
   readonly link: {
-    /** The link has come up or gone down. */
+    /** Notes that the link came up or went down. */
     linkChanged(isUp: boolean, nowPs: Picoseconds): void;
   };
 }
@@ -513,7 +513,7 @@ export class EthernetPort {
       this.#letGo(frame, nowPs);
   }
 
-  /** The other end lets this one resume from `fromPs` on. */
+  /** Notes that the other end lets this one resume from `fromPs` on. */
   pauseEnds(fromPs: Picoseconds): void {
     if (this.#spaceDuePs !== NEVER) this.#wakeSenderBy(fromPs);
     if (this.#held.count > 0) this.#wakeHeldBy(fromPs);

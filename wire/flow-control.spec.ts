@@ -179,7 +179,7 @@ describe('a receiver that accepts nothing', () => {
     await bench.runTo(upPs + 50 * US);
     const { slotCount, received } = b.port;
     const dropped = received.fifoDrops;
-    // In half of its quanta, 25.6 µs, 381 frames arrive.
+    // 381 frames arrive in half of its quanta, 25.6 µs.
     expect(dropped).toBeGreaterThan(381 - slotCount);
     expect([b.held.length, dropped]).toEqual([slotCount, received.fifoDrops]);
     await bench.runTo(upPs + 500 * US);

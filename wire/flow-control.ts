@@ -76,7 +76,7 @@ export class FlowControl {
   readonly #until = new Deferred(0);
   #isPaused = false;
   #pausedSincePs = 0;
-  /** Without a pause: instant from which the last one stopped nothing. */
+  /** Instant from which the last pause stopped nothing, while there is no pause. */
   #overPs = 0;
   /** Instant since which the sender waits for the end of a pause. */
   #waitingSincePs = NOT_WAITING;
@@ -123,7 +123,7 @@ export class FlowControl {
     return this.#sends.at(this.#lp.nowPs);
   }
 
-  /** The link has come up or gone down: forgets what either end requested of the other. */
+  /** Handles a link that came up or went down: forgets the pauses that either end requested of the other. */
   linkChanged(): void {
     const { nowPs } = this.#lp;
     this.#endPause();

@@ -12,7 +12,7 @@ export interface Held {
 }
 
 export class HeldBack<Item extends Held> {
-  /** In the order in which they were held. */
+  /** Items in the order in which they were held. */
   protected readonly items: Item[] = [];
   #copyCount = 0;
 

@@ -55,7 +55,7 @@ export class CreditSender {
     this.newLimitPs -= ps;
   }
 
-  /** The link has come up: no block is sent or promised. */
+  /** Handles a link that came up: no block is sent or promised. */
   reset(): void {
     this.totalBlocksSent = 0;
     this.#limit = 0;
@@ -115,7 +115,7 @@ export class CreditReceiver {
     return { freeBlocks: this.freeBlocks, adjustedBlocksReceived: this.#adjustedBlocksReceived };
   }
 
-  /** The link has come up: held blocks stay held. */
+  /** Handles a link that came up: held blocks stay held. */
   reset(): void {
     this.#adjustedBlocksReceived = 0;
     this.#unreturnedBlocks = 0;

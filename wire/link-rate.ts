@@ -66,7 +66,7 @@ export class Serializer {
       this.#remainder = 0;
     }
     const total = this.#remainder + bytes * this.#numeratorPs;
-    // For packets, all of these are 31-bit integers.
+    // All of these are 31-bit integers for packets.
     const wholePs = (total / this.#denominator) | 0;
     this.#remainder = total - wholePs * this.#denominator;
     this.busyPs += wholePs;

@@ -1,14 +1,15 @@
 /**
- * How two ports find each other: a link is up only while both ends are enabled.
+ * Link training of two ports: a link is up only while both ends are enabled.
  *
  *              enable, send TS1                TS1 or TS2, send TS2           TS2             trainingUs later
  *     disabled ───────────────▶ polling ────────────────────▶ configuration ────▶ confirmed ────────────────▶ up
  *         ▲                        ▲                                                                          │
  *         └── disable, send DOWN ──┴───────────── DOWN, or TS1 of an end that starts over ────────────────────┘
  *
- * TS1 means "I am polling", TS2 "I have seen you". A real port repeats them until answered; here each is sent once, which
- * suffices on a lossless channel: the training of the end that is enabled last reaches the other end. The physical states are
- * those of PortInfo (InfiniBand Architecture Specification, volume 1, 14.2.5.6; training: volume 2, 5.6).
+ * TS1 means "I am polling", TS2 "I have seen you". A real port repeats them until answered; here each is sent once,
+ * which suffices on a lossless channel: the training of the end that is enabled last reaches the other end. The
+ * physical states are those of PortInfo (InfiniBand Architecture Specification, volume 1, 14.2.5.6; training: volume 2,
+ * 5.6).
  */
 
 import type { Picoseconds } from '../base/index.ts';

@@ -299,7 +299,7 @@ for (const entry of opcodeTable) {
     (entry.service === 'UD' ? IS_DATAGRAM : 0);
 }
 
-/** By opcode: for every number, so that any can be looked up. */
+/** Shapes by opcode: for every number, so that any can be looked up. */
 export const packetShapes: readonly PacketShape[] = Array.from(
   { length: OPCODE_COUNT },
   (_, opcode) => new PacketShape(rowByOpcode[opcode]?.headers ?? []),

@@ -56,7 +56,7 @@ export interface WirePacket extends RouteHeaders {
   readonly kind: 'packet';
   readonly bth: Decoded<typeof bth>;
   readonly headers: ExtendedHeaders;
-  /** As far as they were captured. */
+  /** The captured part of the payload. */
   readonly payload: Uint8Array;
   /** Bytes of the payload on the wire. */
   readonly payloadBytes: number;

@@ -22,7 +22,7 @@ const noRows = rowsOfNone();
 export class PacketCounters {
   #rows = noRows;
 
-  /** By opcode. */
+  /** Rows by opcode. */
   get rows(): readonly Readonly<OpcodeCount>[] {
     return this.#rows;
   }

@@ -17,7 +17,7 @@ const CONNECTIONS_MAX = 65_536;
 /** Headers of a packet about to leave. */
 export interface OutboundHeaders {
   readonly opcode: number;
-  /** From the BTH. */
+  /** Fields of the BTH. */
   readonly destinationQpn: number;
   readonly psn: number;
 }
@@ -41,7 +41,7 @@ export interface PacketSelection {
   /** Numbers of the matching packets, from 1, both included. */
   readonly first?: number | undefined;
   readonly last?: number | undefined;
-  /** Of those, the probability that one is selected. */
+  /** Probability with which one of these packets is selected. */
   readonly chance?: { readonly probability: number; readonly random: Random } | undefined;
   /** Limit of the fault's occurrences. */
   readonly shots?: number | undefined;

@@ -50,7 +50,7 @@ const packetFields = {
   destinationLid: bits32(0x3c, 15, 0),
 } as const;
 
-/** For a connection's request. */
+/** Record of a connection's request. */
 export const requestRecord = layout('request packet record', header, {
   ...packetFields,
   virtualAddress: f64(0x20, 'RETH, AtomicETH, without its top'),
@@ -62,7 +62,7 @@ export const requestRecord = layout('request packet record', header, {
   immediate: u32(0x34, 'or the R_Key of IETH'),
 });
 
-/** For a connection's response. */
+/** Record of a connection's response. */
 export const responseRecord = layout('response packet record', header, {
   ...packetFields,
   syndrome: bits32(0x30, 31, 24, 'AETH'),
@@ -71,7 +71,7 @@ export const responseRecord = layout('response packet record', header, {
   serviceLevel: bits32(0x34, 19, 16),
 });
 
-/** For a datagram. */
+/** Record of a datagram. */
 export const datagramRecord = layout('datagram record', header, {
   ...packetFields,
   partitionKey: bits32(0x20, 15, 0),
@@ -95,7 +95,7 @@ export const roceRoute = layout(
   },
 );
 
-/** For a flow control packet, 7.9.4.1. */
+/** Record of a flow control packet, 7.9.4.1. */
 export const flowControlRecord = layout('flow control record', header, {
   ...recordHeaderFields,
   virtualLane: u32(0x10),
@@ -103,7 +103,7 @@ export const flowControlRecord = layout('flow control record', header, {
   creditLimit: u32(0x18),
 });
 
-/** For a step of link training. */
+/** Record of a step of link training. */
 export const trainingRecord = layout('link training record', header, {
   ...recordHeaderFields,
   step: u32(0x10),
@@ -127,12 +127,15 @@ export const WORD_PAYLOAD_BYTES = wordIndexOf(request.payloadBytes);
 export const WORD_LIDS = wordIndexOf(request.sourceLid);
 export const WORD_REQUEST_PKEY = wordIndexOf(request.partitionKey);
 export const WORD_RESPONSE_PKEY = wordIndexOf(response.partitionKey);
-/** For a datagram: P_Key and service level; Q_Key and source QPN of the DETH. */
+/** Words of a datagram: P_Key and service level; Q_Key and source QPN of the DETH. */
 export const WORD_DATAGRAM_PKEY = wordIndexOf(datagram.partitionKey);
 export const WORD_DATAGRAM_QKEY = wordIndexOf(datagram.queueKey);
 export const WORD_DATAGRAM_SOURCE_QPN = wordIndexOf(datagram.sourceQpn);
 export const SERVICE_LEVEL_SHIFT = datagram.serviceLevel.shift;
-/** In the word of a request's P_Key: the top of the address of a RETH or AtomicETH, whose lower part is a float. */
+/**
+ * Shift, in the word of a request's P_Key, of the top of the address of a RETH or AtomicETH, whose lower part is a
+ * float.
+ */
 export const ADDRESS_TOP_SHIFT = request.virtualAddressTop.shift;
 /** Position in a record, as an index into `floats` from `offset >> 3`. */
 export const FLOAT_VIRTUAL_ADDRESS = floatIndexOf(request.virtualAddress);
@@ -145,9 +148,12 @@ export const FLAG_SOLICITED = request.isSolicited.mask;
 export const FLAG_GRH = request.hasGrh.mask;
 /** A retransmission: counted separately. Not a bit of the packet. */
 export const FLAG_RETRANSMISSION = request.isRetransmission.mask;
-/** Set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
+/** Flag set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
 export const FLAG_CORRUPTED = request.isCorrupted.mask;
-/** With FLAG_CORRUPTED: a switch has damaged the packet and sent a right VCRC over it; the receiver finds a wrong ICRC. */
+/**
+ * Flag next to FLAG_CORRUPTED: a switch has damaged the packet and sent a right VCRC over it; the receiver finds a
+ * wrong ICRC.
+ */
 export const FLAG_DAMAGED_INSIDE = request.isDamagedInside.mask;
 /** BTH MigReq: the sender's path is migrated, as is that of a QP that never had another. */
 export const FLAG_MIGRATED = request.isMigrated.mask;

@@ -238,7 +238,7 @@ export class RecordBytes {
         xrceth.fields.sharedReceiveQueue.set(view, at, words[this.#xrcethWord(offset)]!);
         return;
       default:
-        // For services without records.
+        // The headers of services without records are zero.
         for (let byte = 0; byte < extendedHeaders[name].sizeBytes; byte += 4) view.setUint32(at + byte, 0);
     }
   }
@@ -427,7 +427,7 @@ export class RecordBytes {
     }
   }
 
-  /** For a record with its opcode and payload bytes filled in. */
+  /** Returns the index of the XRCETH in a record whose opcode and payload bytes are filled in. */
   #xrcethWord(offset: number): number {
     const { words } = this.#area;
     const word = offset >> 2;

@@ -12,7 +12,7 @@ export interface RecordReferences {
   /** Numbers of the last issued and of the last released reference: references are released in the order of issue. */
   readonly referenceCount: number;
   readonly releasedCount: number;
-  /** From now on the memory is not read: all references issued so far are released. */
+  /** Releases all references issued so far: the memory is not read any more. */
   snapshot(): void;
 }
 

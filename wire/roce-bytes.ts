@@ -91,7 +91,7 @@ export interface PacketSeen {
   readonly psn: number;
   readonly payloadBytes: number;
   readonly asksForAck: boolean;
-  /** From an AETH; else 0. */
+  /** Syndrome of an AETH; 0 without one. */
   readonly syndrome: number;
 }
 

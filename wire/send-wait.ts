@@ -5,7 +5,7 @@ import type { TransmitCounters } from './packet-counters.ts';
 export const NOT_WAITING = 0;
 export const WAITING_FOR_CREDITS = 1;
 export const WAITING_FOR_SERIALIZER = 2;
-/** By the constants above. */
+/** Names of the constants above. */
 export const waitNames = ['nothing', 'credits', 'serializer'] as const;
 
 export class SendWait {
@@ -19,7 +19,7 @@ export class SendWait {
     this.#counters = counters;
   }
 
-  /** From `nowPs` on a packet waits for `reason`; ends a wait for another reason. */
+  /** Notes that from `nowPs` on a packet waits for `reason`; ends a wait for another reason. */
   begin(reason: number, nowPs: Picoseconds): void {
     if (this.reason === reason) return;
     this.end(nowPs);

@@ -37,7 +37,7 @@ interface End {
   /** First byte values of the arrived ones. */
   arrived(): number[];
   consumeAll(): void;
-  /** Sent while the link was down, or dropped by a full receiver: counted, so not lost. */
+  /** Packets sent while the link was down, or dropped by a full receiver: counted, so not lost. */
   droppedCount(): number;
   /** Picoseconds waited so far, by reason. */
   waits(): Readonly<Record<string, number>>;

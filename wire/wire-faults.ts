@@ -23,12 +23,12 @@ export interface Passing {
   readonly delayPs: Picoseconds;
 }
 
-/** Such a fault, caused by a rule. */
+/** A disorder fault caused by a rule. */
 export interface Disorder extends FaultObserver {
   readonly effect: Passing;
 }
 
-/** Such a fault by packet number. */
+/** A disorder fault by packet number. */
 class PlannedDisorder implements Disorder {
   readonly effect: Passing;
   readonly #observer: FaultObserver;

@@ -122,7 +122,7 @@ describe('a wire port', () => {
       expect(bench.a.port.canTransmit(Opcode.RC_SEND_ONLY, 2048)).toBe(false);
     });
     await bench.runTo(upPs + 1_000_000);
-    // Of 2076 link bytes, 512 are left after 1564 × 250 ps.
+    // 512 of the 2076 link bytes are left after 1564 × 250 ps.
     expect(spacePs).toEqual([upPs + 391_000]);
     bench.a.at(upPs + 1_000_000, () => bench.a.send(Opcode.RC_SEND_ONLY, 8));
     await bench.runTo(upPs + 2_000_000);

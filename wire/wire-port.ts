@@ -74,7 +74,7 @@ export interface WirePortPorts {
   readonly receiver: PacketReceiver;
   readonly sender: WireSenderPorts['sender'];
   readonly link: {
-    /** The link has come up or gone down. */
+    /** Notes that the link came up or went down. */
     linkChanged(isUp: boolean, nowPs: Picoseconds): void;
   };
 }

@@ -247,7 +247,7 @@ export class WireSender {
     if (this.#wait.reason === WAITING_FOR_CREDITS) this.#ports.sender.spaceFreed();
   }
 
-  /** The link has come up: nothing sent, nothing promised. */
+  /** Handles a link that came up: nothing sent, nothing promised. */
   linkUp(): void {
     this.#credits.reset();
   }
@@ -394,7 +394,7 @@ export class WireSender {
     return delayPs;
   }
 
-  /** From the next instant on, all of its record can be copied. */
+  /** Holds a packet: from the next instant on, all of its record can be copied. */
   #hold(packet: HeldPacket): void {
     this.#held.hold(packet);
     this.#ports.port.heldDue(this.#lp.nowPs + 1);

@@ -15,7 +15,7 @@ export const ethernetHeader = layout(
 export const ethernetHeaderBytes = 14;
 /** A tag (IEEE 802.1Q, 9.6) after the two addresses: its EtherType, then priority, drop eligible and VLAN. */
 export const ethernetTagBytes = 4;
-/** Its offset. */
+/** Offset of the tag. */
 export const ethernetTagAt = 12;
 /** Frame check sequence: added and checked by the MAC, never in host memory. */
 export const ethernetFcsBytes = 4;

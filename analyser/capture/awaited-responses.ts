@@ -33,7 +33,7 @@ export interface ReadRange {
 
 interface Awaited extends ReadRange {
   readonly psn: number;
-  /** Number of its frame. */
+  /** Number of the request's frame. */
   readonly number: number;
   readonly isRead: boolean;
   /** Packets of its response, once the path's MTU is known. */
@@ -47,7 +47,7 @@ interface Awaited extends ReadRange {
 
 /** Verdict on a response packet. */
 export interface ResponseVerdict {
-  /** Whether the capture has its request. */
+  /** Whether the capture contains the request. */
   readonly isAsked: boolean;
   /** Lines on the responses that this packet shows to be missing. */
   readonly gaps: readonly string[];
@@ -167,7 +167,7 @@ export class AwaitedResponses {
     const gaps: string[] = [];
     for (const one of this.#requests) {
       if (one.isComplete || psnDistance(psnAdd(one.psn, (one.count ?? 1) - 1), psn) >= 0) continue;
-      // As long as the number of responses is unknown, a PSN shortly after may be one of them.
+      // While the number of responses is unknown, a PSN shortly after may be one of them.
       if (one.count === undefined && contains(one, psn)) continue;
       one.isComplete = true;
       const end = psnAdd(one.psn, one.count ?? 1);

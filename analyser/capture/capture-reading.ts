@@ -38,7 +38,7 @@ export class CaptureReading {
     return this.#packets.unfollowed;
   }
 
-  /** In the order in which they began. */
+  /** Returns the conversations in the order in which they began. */
   conversations(): Conversation[] {
     return [...this.#packets.conversations(), ...this.#iwarp.conversations()];
   }

@@ -69,7 +69,7 @@ describe('a capture stream', () => {
         // Obsolete: interface and drops of 16 bits each.
         .block(2, new FileBytes(isLittle).word(0, 2).word(4, 2).words(0, 30, 2, 2).raw([4, 5, 0, 0]))
         .block(3, new FileBytes(isLittle).words(3).raw([6, 7, 8, 0]))
-        // In a second section, interfaces count from 0 again.
+        // Interfaces of a second section count from 0 again.
         .raw(sectionHeader(isLittle).done)
         .block(1, interfaceBody(isLittle, 276))
         .block(6, packetBody(isLittle, 0, 40, [9])).done;

@@ -83,7 +83,7 @@ export class PacketFeed {
   /** The first frames, kept until the reader knows whether they come from two places. */
   #first: { readonly frame: CapturedFrame; readonly from: CaptureInterface }[] | undefined = [];
   #firstBytes = 0;
-  /** By interface. */
+  /** Network of each interface. */
   readonly #networks: number[] = [];
   /** Names of the interfaces that have packets. */
   readonly #namesakes = new Map<string, number>();

@@ -15,14 +15,14 @@ export interface FlowBudget {
 
 /** The packets from a port to one QP of another. */
 export class Flow {
-  /** In the order in which they began, from 0. */
+  /** Number from 0, in the order in which the flows began. */
   readonly number: number;
   readonly from: string;
   readonly to: string;
   network: number;
   readonly qp: number;
   readonly service: string;
-  /** For requests: the next expected PSN, and the oldest unanswered PSN. */
+  /** The next expected PSN of requests, and the oldest unanswered one. */
   nextPsn: number | undefined;
   openPsn: number | undefined;
   /** PSNs after {@link nextPsn} that a READ may have used; their number depends on the path MTU. */

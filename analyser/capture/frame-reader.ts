@@ -87,7 +87,7 @@ function readErf(bytes: Uint8Array): ReadFrame {
   }
 }
 
-/** Where a frame was captured, as far as its own bytes say. */
+/** Place of capture of a frame, as far as its own bytes tell. */
 export interface SeenAt {
   /** Number of the device; 0 if none is given. */
   readonly device: number;

@@ -112,7 +112,7 @@ export class TalkLines {
     if (other.beganPs !== undefined) this.#begin(other.beganPs);
   }
 
-  /** In file order. */
+  /** Returns the lines in file order. */
   sorted(): Utterance[] {
     return this.#lines.toSorted((left, right) => left.number - right.number);
   }

@@ -63,7 +63,7 @@ export class CommandRegister {
   readonly #view = viewOf(this.#registers);
   /** The command in the register, until the register is seen to be free. */
   #current: ObservedCommand | undefined;
-  /** Its status was read; its immediate answer may still be read. */
+  /** True if the status was read; the immediate answer may still be read. */
   #isAnswered = false;
   #wordsRead = 0;
   readonly #byToken = new Map<number, ObservedCommand>();

@@ -35,7 +35,7 @@ import {
 } from './objects.ts';
 import { BufferIndex, type BufferPlace, type QueueBuffer, resolvedBuffer } from './queue-buffer.ts';
 
-/** How far the driver has initialised the device. */
+/** Phases of the device's initialisation by the driver. */
 export const Phase = { RESET: 0, FIRMWARE: 1, INITIALISED: 2 } as const;
 export type Phase = (typeof Phase)[keyof typeof Phase];
 

@@ -24,7 +24,7 @@ export interface CheckedCrc {
 
 export interface IndependentPacket {
   readonly form: PacketForm;
-  /** In their order on the wire. */
+  /** Headers in their order on the wire. */
   readonly headers: readonly HeaderFields[];
   /** Undefined if no service defines the opcode. */
   readonly operation: Operation | undefined;

@@ -115,7 +115,7 @@ function checkBox(lint: LintContext, name: string, address: number): void {
     lint.report('command-mailbox', name, `at ${hex(address)}, which is not memory`);
 }
 
-/** Its place in the sequence of reset, RUN_FW, INIT_HCA and CLOSE_HCA. */
+/** Checks the command's position in the sequence of reset, RUN_FW, INIT_HCA and CLOSE_HCA. */
 export function checkPhase(lint: LintContext, { name }: NamedCommand): void {
   const { view } = lint;
   if (withoutFirmware.has(name)) {

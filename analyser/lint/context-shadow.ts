@@ -37,7 +37,7 @@ export class ContextShadow {
     return -1;
   }
 
-  /** From now on software may write here. */
+  /** Forgets the bytes of an entry, which software may write from now on. */
   forget(icmAddress: number, lengthBytes: number): void {
     const page = this.#pages.get(Math.floor(icmAddress / icmPageBytes));
     const at = icmAddress % icmPageBytes;

@@ -56,7 +56,7 @@ const blueFlame = (bench: AnalyserBench, bytes: Uint8Array): void => {
     bench.store(bar2Address + 0x40_0000 + 8 * 4096 + at, bytes.slice(at, at + 8));
 };
 
-/** For each rule, a driver that breaks it and the object that the finding names. */
+/** Drivers that break each rule, with the object that the finding names. */
 const cases: Readonly<Record<RuleName, (bench: AnalyserBench) => AnalyserBench>> = {
   'hcr-access': (bench) => {
     bench.store(bar0Address + 0x80680, new Uint8Array(8));

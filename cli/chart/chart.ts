@@ -2,7 +2,7 @@
 
 export interface ChartLine {
   readonly name: string;
-  /** By rising x; all values are above 0. */
+  /** Points by rising x; all values are above 0. */
   readonly points: readonly (readonly [x: number, y: number])[];
   /** Name of the line that this one is compared with; pages draw it over that line, dashed, and the terminal omits it. */
   readonly besides?: string;

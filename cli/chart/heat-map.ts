@@ -14,9 +14,9 @@ export interface HeatMap {
   readonly ys: readonly string[];
   /** Quantity of the cells, with its unit. */
   readonly label: string;
-  /** By row and column; undefined if the point has no figure. */
+  /** Cells by row and column; undefined if the point has no figure. */
   readonly cells: readonly (readonly (number | undefined)[])[];
-  /** By row and column, the number of the report that a click on the cell opens; undefined if none exists. */
+  /** Numbers of the reports that clicks on the cells open, by row and column; undefined if none exists. */
   readonly reports?: readonly (readonly (number | undefined)[])[];
 }
 
@@ -59,7 +59,10 @@ const digitEms = 0.62;
 const besideEms = 0.75;
 /** Font sizes in pixels: the page's usual one, the smallest for horizontal names, the smallest that is readable. */
 const sizes = { preset: 15, lying: 11, least: 8.5 };
-/** In pixels: the smallest width of a column that shows only its colour and has an upright name, and the font size of such names. */
+/**
+ * Smallest width in pixels of a column that shows only its colour and has an upright name, and the font size of such
+ * names.
+ */
 const bareColumnPx = 10;
 const bareLettersPx = 10;
 

@@ -41,11 +41,11 @@ export interface ChartPage {
   readonly charts: readonly Chart[];
   /** Below the charts. */
   readonly heatMaps?: readonly HeatMap[];
-  /** Below the charts, next to their own. */
+  /** Tables below the charts, next to their own. */
   readonly tables?: readonly PageTable[];
-  /** Below those. */
+  /** Sections below the tables. */
   readonly sections?: readonly Html[];
-  /** At the end of the page; points, cells and rows that name a report open it. */
+  /** Reports at the end of the page; points, cells and rows that name a report open it. */
   readonly reports?: PageReports;
 }
 

@@ -30,7 +30,7 @@ const roundRange = (low, high) => {
 };
 
 ${marksScript}${pointsScript}
-// As wide as the longest text of an axis.
+// Returns the width of the longest text of an axis.
 const widthOf = (plot, texts, axis) => {
   plot.ctx.font = plot.axes[axis].font[0];
   return Math.max(0, ...(texts ?? []).map((text) => plot.ctx.measureText(text ?? '').width)) / devicePixelRatio;

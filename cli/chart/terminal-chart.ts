@@ -46,7 +46,7 @@ function signByPoint(lines: readonly Point[][]): ReadonlyMap<string, string> {
   return byPoint;
 }
 
-/** In logarithms, interpolated to one point for each column. */
+/** Returns the points as logarithms, interpolated to one point for each column. */
 function filledOut({ points }: ChartLine, columns: number): Point[] {
   const given = points.map(([x, y]): Point => [Math.log2(x), Math.log10(y)]);
   const first = given[0]?.[0] ?? 0;

@@ -57,7 +57,10 @@ export function comparePlots(rows: readonly CompareRow[]): string[] {
     .map((chart) => terminalChart(chart, terminalSize));
 }
 
-/** How tables show two hosts. @param far the host that gets the bytes */
+/**
+ * Explains how tables show two hosts.
+ * @param far the host that gets the bytes
+ */
 export const sidesSentence = (far: number): string =>
   `In "a / b", a is host 0, which has the bytes, and b is host ${far}, which gets them.`;
 

@@ -38,7 +38,7 @@ export async function devinfo(options: DevinfoOptions, command: Command): Promis
   writePage(options, () => pageOf(headOf(command, ran), [textSection('ibv_devinfo -v', text)]), screen);
 }
 
-/** By default as many multicast groups as Linux creates: the simulated driver has fewer to save memory. */
+/** Sets, by default, as many multicast groups as Linux creates: the simulated driver has fewer to save memory. */
 function asLinux(options: MachineOptions): MachineOptions {
   return { ...options, set: { 'driver.logMcgs': 13, ...options.set } };
 }

@@ -376,7 +376,7 @@ function guestChoice(
   return { guests, hcas, cable };
 }
 
-/** For users who need QEMU's options, gdb's stub or another emulated device in the guests. */
+/** Prints the command lines for users who need QEMU's options, gdb's stub or another emulated device in the guests. */
 async function printQemu(options: GuestCommandOptions, command: Command, screen: Screen): Promise<void> {
   const { cache, ...common } = commonOptions(options);
   const choice = { ...common, ...guestChoice(options) };

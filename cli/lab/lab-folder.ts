@@ -6,7 +6,7 @@ import { ConfigurationError } from '../../base/index.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 
 /**
- * In a checkout, a separate process first builds the lab if its sources have changed since the last build.
+ * Returns the folder of the lab. In a checkout, a separate process first builds it if its sources have changed.
  * @throws ConfigurationError if the build fails; the reason has been printed
  */
 export function labFolder(): string {

@@ -3,7 +3,7 @@ import { type Html, type PageHead, reportSections, textSection } from '../../exp
 import { atAnyWidth } from '../../explain/text/table.ts';
 import { renderServeReport, type ServeReport } from '../../guests/serve/index.ts';
 
-/** For the head: the configuration that the report names, and a note on measured and unmeasured quantities. */
+/** Lines for the head: the configuration that the report names, and a note on measured and unmeasured quantities. */
 export const servedIn = ({
   configHash,
   elapsedPs,

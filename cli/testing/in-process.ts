@@ -29,7 +29,7 @@ export interface Surroundings {
 }
 
 export interface ProcessSurroundings extends Surroundings {
-  /** Memory available to it. */
+  /** Cores and memory available to the process. */
   readonly cores?: number;
 }
 

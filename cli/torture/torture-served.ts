@@ -122,7 +122,7 @@ function summaryOf({ stories, counts, coverage, failures, longestTurnMs }: Tally
   ];
 }
 
-/** How often each command ended with each status. */
+/** Counts how often each command ended with each status. */
 function commandTable(commands: CommandCoverage): PageTable {
   const rows = [...commands]
     .toSorted(([left], [right]) => (left < right ? -1 : 1))

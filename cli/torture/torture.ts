@@ -163,7 +163,7 @@ async function small(
   finish({ ...shrunk, refused: null }, options, screen);
 }
 
-/** For a story with different results elsewhere: the first block at which the two runs differ. */
+/** Prints, for a story with different results elsewhere, the first block at which the two runs differ. */
 async function printDifference(story: Story, findings: readonly Finding[], screen: Screen): Promise<void> {
   if (!findings.some(({ judge }) => judge === 'sameness')) return;
   for (const line of await firstDifference(story)) screen.print(line);
@@ -263,7 +263,7 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   }
 }
 
-/** How many requests of each verb met each kind of fault, and the number of different outcomes. */
+/** Counts the requests of each verb that met each kind of fault, and their different outcomes. */
 function faultTables({ ends, endsByFault, faults }: Coverage): PageTable[] {
   const kinds = Object.keys(faults).toSorted();
   const verbs = Object.keys(ends).toSorted();

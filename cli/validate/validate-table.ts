@@ -87,7 +87,7 @@ export const summaryTable = (groups: readonly GroupResult[]): string =>
     ]),
   );
 
-/** For --list: how each row would run, without running it. */
+/** Shows for --list how each row would run, without running it. */
 export const listTable = (cases: readonly Case[], results: readonly RowResult[]): string =>
   tableOf(
     'Rows of reference/measurements.csv by family',

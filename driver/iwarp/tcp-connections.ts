@@ -45,7 +45,9 @@ export class TcpConnections {
   /** Events of connections that have no sink any longer. */
   droppedEvents = 0;
 
-  /** @param orphaned called with a connection whose listener is gone: somebody has to close it. It must not wait. */
+  /**
+   * @param orphaned called with a connection whose listener was destroyed: the caller must close it, without waiting
+   */
   constructor(device: TcpDevice, orphaned: (connection: number) => void) {
     this.#device = device;
     this.#orphaned = orphaned;

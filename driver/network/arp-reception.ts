@@ -17,7 +17,7 @@ export interface ArpReceiver {
   readonly mac: Uint8Array;
   isOwn(address: number): boolean;
   isOnLink(address: number): boolean;
-  /** A neighbour has requested an own address, and thereby told its own. */
+  /** A neighbour has requested an own address, and thereby announced its own. */
   asked(address: number, mac: Uint8Array): void;
   /** A MAC was announced for a neighbour. @returns false if the neighbour was not requested, or keeps another MAC for now */
   announced(address: number, mac: Uint8Array, flags: AnswerFlags): boolean;
@@ -45,6 +45,6 @@ export function receiveArp(frame: Uint8Array, receiver: ArpReceiver): Uint8Array
     overrides: isGratuitous(packet),
   };
   if (receiver.announced(senderAddress, senderMac, flags)) return 'taken';
-  // For other stations it is not an answer.
+  // A reply to another station is not an answer.
   return operation === ArpOperation.REPLY ? 'unsolicited' : 'ignored';
 }

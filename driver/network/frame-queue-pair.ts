@@ -36,7 +36,7 @@ const sinkCounter = 0xff;
 
 export interface FrameQueuePairSetup {
   readonly portNumber: number;
-  /** -1: one of those for programs. */
+  /** QPN; -1 selects one of those for programs. */
   readonly qpn: number;
   /** Longest frame that the port receives, without FCS. */
   readonly frameBytesMax: number;

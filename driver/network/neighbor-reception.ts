@@ -16,7 +16,7 @@ export interface NeighborReceiver {
   readonly mac: Uint8Array;
   isOwn(address: Uint8Array): boolean;
   isOnLink(address: Uint8Array): boolean;
-  /** A neighbour has requested an own address, and thereby told its own. */
+  /** A neighbour has requested an own address, and thereby announced its own. */
   asked(address: Uint8Array, mac: Uint8Array): void;
   /** A neighbour has advertised itself, and possibly its MAC. @returns false if the neighbour was not requested, or keeps another MAC for now */
   advertised(address: Uint8Array, mac: Uint8Array | undefined, flags: AnswerFlags): boolean;

@@ -26,7 +26,7 @@ const lockPs = psPerSecond;
 /** REACHABLE_TIME, DELAY_FIRST_PROBE_TIME. */
 const reachablePs = 30 * psPerSecond;
 const delayPs = 5 * psPerSecond;
-/** Of several confirmations within this time the first counts. */
+/** Interval within which only the first of several confirmations counts. */
 const confirmationPs = psPerSecond / 10;
 /** Limit of neighbours (gc_thresh3), in addition to those of the configuration. */
 const neighboursMax = 1024;
@@ -45,7 +45,7 @@ interface Waiter {
 
 /** A neighbour as its senders see it. A failed one and a forgotten one look the same. */
 export interface Neighbour {
-  /** Its address in base 16. */
+  /** The neighbour's address in base 16. */
   readonly key: string;
   readonly address: Uint8Array;
   readonly state: NeighbourState;
@@ -68,7 +68,7 @@ interface Entry extends Neighbour {
 export interface NeighbourTableParts<Thread extends Cpu = Cpu> {
   readonly timers: Pick<ProtocolTimers<Thread>, 'after'>;
   readonly newStopwatch: () => Stopwatch;
-  /** Asks for the owner of an address. It must not wait. */
+  /** Requests the owner of an address. It must not wait. */
   readonly solicit: (cpu: Thread, address: Uint8Array) => void;
   /** Asks a neighbour whether it still has its address. It must not wait. */
   readonly probe?: (cpu: Thread, address: Uint8Array, mac: Uint8Array) => void;
@@ -168,7 +168,7 @@ export class NeighbourTable<Thread extends Cpu = Cpu> {
     this.#ask(cpu, entry);
   }
 
-  /** A neighbour has requested one of this host's addresses, and thereby told its own. */
+  /** Handles a neighbour's request for one of this host's addresses, which announces its own. */
   asked(address: Uint8Array, mac: Uint8Array): void {
     const entry = this.#entries.get(toHex(address)) ?? this.#add(address);
     if (entry === undefined || entry.state === 'permanent') return;

@@ -182,7 +182,7 @@ describe('the interface of a port', () => {
   it('sheet 6.2: posts no more frames than its queue holds', async () => {
     const { heads, receive, expectCounts } = await bench();
     for (let count = 0; count < 34; count++) receive(request);
-    // Of 32 slots one stays free. SEND, in the first pass.
+    // One of the 32 slots stays free. The opcode is SEND, in the first pass.
     expect(heads()).toEqual(Array(31).fill('0000000a'));
     expectCounts({ received: 34, answers: 34, failed: 3 });
   });

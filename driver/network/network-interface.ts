@@ -185,7 +185,9 @@ export class NetworkInterface {
     this.#neighbours.resolve(cpu, address, timeoutMs, taken);
   }
 
-  /** The same, and the thread waits. @throws KernelError ENETUNREACH, ETIMEDOUT, ENOBUFS, ENODEV */
+  /**
+   * Resolves the MAC of an address like {@link resolve}; the thread waits for it. @throws KernelError ENETUNREACH, ETIMEDOUT, ENOBUFS, ENODEV
+   */
   async lookUp(cpu: Cpu, address: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
     const answer: { outcome?: Uint8Array | number } = {};
     const answered = this.#device.platform.newSignal();

@@ -94,7 +94,7 @@ function plainPostCycles(measured: Measured, node: number): number {
 
 interface CoreShares {
   readonly work: number;
-  /** Without a completion to poll: polling for one, or asleep until an event. */
+  /** Share of time without a completion to poll: polling for one, or asleep until an event. */
   readonly waiting: number;
   readonly blockedPosts: number;
   /** Cycles for falling asleep and waking up. */

@@ -13,7 +13,7 @@ export interface ProgramCore {
 export interface Measured {
   readonly config: MachineConfig;
   readonly args: PerfArgs;
-  /** From the first post to the last completion. */
+  /** Time from the first post to the last completion. */
   readonly durationPs: number;
   readonly messagesPerSecond: number;
   /** Numbered by side, like the nodes of cores: 0 is the client, 1 the server. */
@@ -21,7 +21,7 @@ export interface Measured {
   /** Host number of each entry of the figures. */
   readonly hosts: readonly number[];
   readonly cores: readonly ProgramCore[];
-  /** For each HCA since its start, including a warm-up. */
+  /** Lines of each HCA since its start, including a warm-up. */
   readonly mttLines: readonly MttLines[];
 }
 

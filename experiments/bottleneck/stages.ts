@@ -15,7 +15,7 @@ export interface StageShare {
   readonly turn: readonly Turn[];
 }
 
-/** For the cable: its rate and its length. */
+/** Parameters of the cable: its rate and its length. */
 const cableTurns = {
   infiniband: {
     rate: 'wire.speed',

@@ -78,7 +78,7 @@ it.each(seeds)('turning what binds raises the rate, of seed %i', async (seed) =>
     expect((await rateWith(elsewhere)) / rate, `${idle!.name} ${words}`).toBeLessThan(1.1);
 });
 
-/** Without a warm-up, a few hundred messages in all. */
+/** Shortens a run: no warm-up, and a few hundred messages in all. */
 function shortened({ fields: { warmup: _, ...fields }, ...rest }: DrawnRun): DrawnRun {
   const total = Math.min(400, Math.max(32, 2 ** 19 / Number(fields['size'])));
   return { ...rest, fields: { ...fields, iters: Math.max(2, Math.ceil(total / Number(fields['qps']))) } };

@@ -73,7 +73,7 @@ export class Bus {
     return roundUp(bytes, this.#config.pcie.link.packetAlignmentBytes) * this.#bytePs;
   }
 
-  /** From a core's store buffer to the HCA's decoder: `count` stores of `lengthBytes` issued at once. */
+  /** Time from a core's store buffer to the HCA's decoder: `count` stores of `lengthBytes` issued at once. */
   storePs(lengthBytes: number, count = 1): number {
     const { rootComplex, link } = this.#config.pcie;
     const { rootComplexPs, hcaPs, toHcaPs, toRootComplexPs } = this.#clocks;
@@ -103,7 +103,7 @@ export class Bus {
     return entryPs + therePs + answerPs + backPs + rootComplex.cpuLoadReturnLatencyPs;
   }
 
-  /** From the read engine's request until its first completion is ready at the root complex. */
+  /** Time from the read engine's request until its first completion is ready at the root complex. */
   readRequestPs(): number {
     const { rootComplex, link } = this.#config.pcie;
     return (
@@ -114,7 +114,7 @@ export class Bus {
     );
   }
 
-  /** From the first completion at the root complex until the last byte is on chip. */
+  /** Time from the first completion at the root complex until the last byte is on chip. */
   readDataPs(lengthBytes: number): number {
     const { whole, rest } = piecesOf(lengthBytes, this.#completionBytesMax);
     return lastLeavesPs(this.#returnStages(), this.#completionBytesMax, whole, rest);
@@ -135,7 +135,7 @@ export class Bus {
     return Math.min(lengthBytes, count * this.#readBytesMax);
   }
 
-  /** From sending a read until its last byte is on chip. */
+  /** Time from sending a read until its last byte is on chip. */
   readPs(lengthBytes: number): number {
     return this.readRequestPs() + this.readDataPs(lengthBytes);
   }
@@ -146,7 +146,7 @@ export class Bus {
     return (lengthBytes * this.readPs(this.#readBytesMax)) / underWayBytes;
   }
 
-  /** From the write engine's start until the last of these writes has left the lanes. */
+  /** Time from the write engine's start until the last of these writes has left the lanes. */
   writeLanesPs(lengthBytes: number, further: readonly number[] = []): number {
     const { whole, rest } = piecesOf(lengthBytes, this.#writeBytesMax);
     return lastLeavesPs(this.#writeStages(), this.#writeBytesMax, whole, [...rest, ...further]);
@@ -166,7 +166,10 @@ export class Bus {
     return this.#holdPs(this.#writeStages(), lengthBytes, this.#writeBytesMax);
   }
 
-  /** From the moment that a write has left the lanes until its effect in memory, or until an interrupt message is accepted. */
+  /**
+   * Time from the moment that a write has left the lanes until its effect in memory, or until an interrupt message is
+   * accepted.
+   */
   writeFlightPs(): number {
     const { rootComplex, link } = this.#config.pcie;
     const latencyPs = this.#clocks.rootComplexLatencyPs(rootComplex.writeLatencyPs);

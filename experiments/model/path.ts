@@ -35,7 +35,7 @@ type Verb = 'send' | 'write' | 'read';
 const opcodeOf = { send: IBV_WR_SEND, write: IBV_WR_RDMA_WRITE, read: IBV_WR_RDMA_READ } as const;
 const sendRows = sendRowsOf(IBV_QPT_RC);
 
-/** How a work request is posted. */
+/** Parameters with which a work request is posted. */
 export interface Post {
   readonly verb: Verb;
   readonly lengthBytes: number;
@@ -92,7 +92,7 @@ export class Path {
     return this.core(cycles);
   }
 
-  /** From the departure of the post's stores until the requester starts the WQE. */
+  /** Terms from the departure of the post's stores until the requester starts the WQE. */
   takeUp(post: Post): Terms {
     const schedulePs = this.hca(this.config.hca.scheduleCycles);
     const pieces = this.#blueFlamePieces(post);
@@ -109,7 +109,10 @@ export class Path {
     ];
   }
 
-  /** From the requester's start of a SEND or WRITE until its last byte (and the CQE of a SEND) is in the peer's memory. */
+  /**
+   * Terms from the requester's start of a SEND or WRITE until its last byte (and the CQE of a SEND) is in the peer's
+   * memory.
+   */
   deliver(post: Post, behind: readonly Post[] = []): Terms {
     const packets = this.#packetsOf(post);
     const further = behind.flatMap((next) => {
@@ -119,7 +122,7 @@ export class Path {
     return this.#termsOf(this.#requestStages(), packets.job, packets.whole, [...packets.tail, ...further]);
   }
 
-  /** From the requester's start of a READ until its payload and CQE are in memory. */
+  /** Terms from the requester's start of a READ until its payload and CQE are in memory. */
   readBack(lengthBytes: number): Terms {
     const { transmitLatencyCycles, requestPacketCycles } = this.config.hca;
     const request = [
@@ -145,7 +148,7 @@ export class Path {
     return this.hca(eventCycles) + this.bus.writeLanesPs(0, entries) - this.bus.writeLanesPs(0, [cqeBytes]);
   }
 
-  /** From an event of the command processor until the interrupt message is accepted. */
+  /** Time from an event of the command processor until the interrupt message is accepted. */
   commandEventPs(): number {
     return this.hca(2) + this.bus.writeLanesPs(0, [eqeBytes, messageBytes]) + this.bus.writeFlightPs();
   }
@@ -165,7 +168,7 @@ export class Path {
     return this.hca(3) + this.bus.readPs(receiveRecordBytes) + this.receiveFetchPs();
   }
 
-  /** From the requester's start of an inline SEND until its acknowledgement is processed. */
+  /** Time from the requester's start of an inline SEND until its acknowledgement is processed. */
   acknowledgedPs(lengthBytes: number): number {
     const { requestPacketCycles, responseCycles, transmitLatencyCycles, ackDelayCycles } = this.config.hca;
     const { transmitBytesPerCycle } = this.config.hca;
@@ -257,7 +260,7 @@ export class Path {
     return this.#packetStages('respond', responseCycles, () => this.hca(responseCycles));
   }
 
-  /** From the engine that builds packets until their effect in the other host's memory. */
+  /** Stages from the engine that builds packets until their effect in the other host's memory. */
   #packetStages(term: string, formCycles: number, formHoldPs: (packet: Packet) => number): Stage<Packet>[] {
     const { bus, config } = this;
     const { transmitLatencyCycles, transmitPacketCycles, transmitBytesPerCycle } = config.hca;
@@ -311,7 +314,7 @@ export class Path {
     ];
   }
 
-  /** From a packet's first byte to its last on the cable. */
+  /** Time from a packet's first byte to its last on the cable. */
   #wirePs(opcode: number, payloadBytes: number): number {
     return this.#bytesPs(this.#cable.sentBytesOf(opcode, payloadBytes));
   }
@@ -336,7 +339,7 @@ export class Path {
     return Math.max(0, this.clocks.toHcaPs + formPs - Math.max(aheadPs, formPs));
   }
 
-  /** From the wire until the receiver examines a packet. */
+  /** Time from the wire until the receiver examines a packet. */
   #intakePs(payloadBytes: number): number {
     const { receiveLatencyCycles, receiveBytesPerCycle } = this.config.hca;
     return (

@@ -13,7 +13,7 @@ export interface Stage<Job> {
   readonly term: string;
   /** Wait of the next job after the beginning of this one. */
   readonly holdPs: (job: Job) => number;
-  /** From the beginning until the job is at the next stage. */
+  /** Time from the beginning until the job is at the next stage. */
   readonly passPs: (job: Job) => number;
 }
 

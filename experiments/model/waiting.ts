@@ -16,7 +16,7 @@ export const completionVector = 1;
 /** Core of a host's first program. */
 const programCore = 0;
 
-/** From an interrupt message at the root complex until the waiting thread continues. */
+/** Terms from an interrupt message at the root complex until the waiting thread continues. */
 export function interruptTerms(path: Path, vector: number): Terms {
   const { core, interrupt, cost } = path.config.host;
   const { entryCycles, exitCycles, deliveryNs } = interrupt;
@@ -31,7 +31,7 @@ export function interruptTerms(path: Path, vector: number): Terms {
   ];
 }
 
-/** From a CQE in memory until the program has polled it. */
+/** Terms from a CQE in memory until the program has polled it. */
 export function waitTerms(path: Path, by: WaitingBy): Terms {
   const taken = { name: 'completion', ps: takeCompletionPs(path) };
   if (by === 'poll') return [{ name: 'poll', ps: pollPs(path) }, taken];

@@ -33,9 +33,9 @@ export interface CompareRow {
   readonly sizeBytes: number;
   readonly messages: number;
   readonly totalBytes: number;
-  /** Of a single message: until the receiver has it, or the initiator its completion. */
+  /** Latency of a single message: until the receiver has it, or the initiator its completion. */
   readonly latencyPs: number;
-  /** Of all messages in sequence. */
+  /** Duration of all messages in sequence. */
   readonly durationPs: number;
   readonly bytesPerSecond: number;
   /** Costs of all messages at host 0 (has the bytes) and at the host cabled to it (receives them). */

@@ -27,7 +27,7 @@ export interface CutoffLine {
 
 const warmUpRounds = 10;
 
-/** Of this thread: lines of one command differ only in their programs. */
+/** Machines of this thread: lines of one command differ only in their programs. */
 const machines = new BootedMachines({ imageOf: 1 });
 
 /** The channel configuration with which every message of these sizes takes this way. */

@@ -28,7 +28,7 @@ export interface LoadOutcome {
   readonly backlogAtEnd: number;
   /** Whether the offered load exceeded the throughput: latencies depend on the duration of the test and on the size of the backlog. */
   readonly isOverload: boolean;
-  /** For the client's host and the server's, from the start to the last completion. */
+  /** Interrupt rates of the client's host and the server's, from the start to the last completion. */
   readonly interruptsPerSecond: readonly number[];
   /** Busy cores of these hosts, including polling: 0.25 is a quarter of one core. */
   readonly busyCores: readonly number[];

@@ -74,7 +74,7 @@ type PerfResult = LatencyResult | BandwidthRates | KvRates | LoadedRates;
 interface Received {
   readonly count: number;
   readonly expected: number;
-  /** Of the missing messages, the number that found no receive, or found one whose page of an on-demand region was absent. */
+  /** Numbers of missing messages that found no receive, or found one whose page of an on-demand region was absent. */
   readonly lost?: { readonly withoutReceive: number; readonly withoutPage: number };
 }
 
@@ -417,7 +417,8 @@ function kvResultOf(rates: BandwidthRates, sides: readonly PerfSide[]): KvRates 
 const withoutPeak = ({ peakBytesPerSecond: _, ...rates }: BandwidthRates): BandwidthRates => rates;
 
 /**
- * For several senders that began together: the bytes of all until the last one finished; together they have no peak.
+ * Combines the results of several senders that began together: the bytes of all until the last one finished; together
+ * they have no peak.
  */
 function combined(results: readonly BandwidthResult[]): BandwidthRates {
   const [first] = results;

@@ -4,7 +4,7 @@ import { BootedMachines } from '../../machine/index.ts';
 import { type Outcome, outcomeOfRun } from '../sweep/index.ts';
 import runPerf, { type PerfOrder } from './perf-run.ts';
 
-/** Of this thread, for all points that it runs. */
+/** Machines of this thread, for all points that it runs. */
 const machines = new BootedMachines();
 
 /** Never throws: a run that ends with an error produces a row too. */

@@ -53,7 +53,7 @@ const urlOf = (file: string): string => new URL(`./${file}${ending}`, import.met
 
 const givenUp = (): RunError => new RunError('the pool of tasks has been given up');
 
-/** In this thread, one after another. */
+/** Runs tasks in this thread, one after another. */
 class TasksInTurn<Order, Result> implements TaskRunner<Order, Result> {
   readonly #task: Promise<{ readonly default: (order: Order) => Promise<Result> }>;
   #last: Promise<unknown> = Promise.resolve();

@@ -16,7 +16,7 @@ import type { PointToRun } from './runner.ts';
 import { checkedMachine, type SweepMachine } from './spec.ts';
 import { checkedDraft } from './workload-field.ts';
 
-/** How machines run, which changes no figure. */
+/** Manner in which machines run, which changes no figure. */
 export type RunManner = Pick<MachineOptions, 'partition' | 'shortcuts'>;
 
 /** Greatest number of starts of a point: one whose worker or task is lost that often has failed. */

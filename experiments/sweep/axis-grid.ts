@@ -7,9 +7,9 @@ export interface AxisGrid {
   readonly fixed: Readonly<Record<string, AxisValue | null>>;
   readonly xs: readonly (AxisValue | null)[];
   readonly ys: readonly (AxisValue | null)[];
-  /** By y and x; undefined if the point does not exist or lacks the figure. */
+  /** Cells by y and x; undefined if the point does not exist or lacks the figure. */
   readonly cells: readonly (readonly (number | undefined)[])[];
-  /** Of the cells' points, likewise; undefined if the point does not exist. */
+  /** Indexes of the cells' points, by y and x; undefined if the point does not exist. */
   readonly indexes: readonly (readonly (number | undefined)[])[];
 }
 

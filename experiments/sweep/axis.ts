@@ -25,7 +25,7 @@ export type AxisValue = number | string | boolean;
 
 export type Axis =
   | { readonly path: string; readonly values: readonly AxisValue[] }
-  /** For Latin hypercubes only. */
+  /** A span of values, for Latin hypercubes only. */
   | { readonly path: string; readonly span: Span };
 
 /** The axis that varies the profile. */

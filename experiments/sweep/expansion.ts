@@ -29,7 +29,7 @@ export interface SweepPoint {
   readonly index: number;
   readonly hash: string;
   readonly axes: Readonly<Record<string, AxisValue | null>>;
-  /** Left out for a refused point. */
+  /** Order of the point; left out for a refused point. */
   readonly order?: SweepOrder;
   /** Why the machine or the workload is impossible. */
   readonly refusal?: string;

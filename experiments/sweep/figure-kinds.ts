@@ -1,7 +1,7 @@
 /** Properties that the name of a figure determines: its unit, and whether more is better. */
 
 export interface FigureKind {
-  /** In the usual notation: `µs`, `MB/s`. */
+  /** Unit in the usual notation: `µs`, `MB/s`. */
   readonly unit: string;
   /** Divisor of a figure for that unit. */
   readonly divisor: number;
@@ -9,7 +9,7 @@ export interface FigureKind {
   readonly isMoreBetter?: boolean;
 }
 
-/** By the end of the name; the first match applies. */
+/** Kinds by the end of the name; the first match applies. */
 const kinds: readonly (readonly [end: RegExp, kind: FigureKind])[] = [
   [/BytesPerSecond$/, { unit: 'MB/s', divisor: 1e6, isMoreBetter: true }],
   [/messagesPerSecond$/i, { unit: 'Mmsg/s', divisor: 1e6, isMoreBetter: true }],

@@ -5,7 +5,7 @@ import type { SweepRow } from './row.ts';
 export interface FigureLine {
   /** Settings common to the whole line. */
   readonly fixed: Readonly<Record<string, AxisValue | null>>;
-  /** By rising x. */
+  /** Points by rising x. */
   readonly points: readonly (readonly [x: number, y: number])[];
   /** The row of each point. */
   readonly rows: readonly SweepRow[];

@@ -3,7 +3,7 @@ import { figureKindOf } from './figure-kinds.ts';
 import type { SweepRow } from './row.ts';
 
 /**
- * By rising first figure; of rows with both figures equal, only the first.
+ * Returns the Pareto front by rising first figure; of rows with both figures equal, only the first.
  * @param rows that have both figures, as numbers
  */
 export function paretoFront(rows: readonly SweepRow[], x: string, y: string): SweepRow[] {

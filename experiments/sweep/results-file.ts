@@ -19,7 +19,7 @@ import type { SweepHeader, SweepRow } from './row.ts';
 
 export interface Results {
   readonly header: SweepHeader;
-  /** By rising index, one of each point. */
+  /** Rows by rising index, one per point. */
   readonly rows: readonly SweepRow[];
 }
 
@@ -169,7 +169,7 @@ function checkSame(file: string, found: SweepHeader, header: SweepHeader): void 
 
 interface Parsed {
   readonly header: SweepHeader | undefined;
-  /** In the order of the lines. */
+  /** Rows in the order of the lines. */
   readonly rows: readonly SweepRow[];
   /** Up to the end of the last complete line. */
   readonly wholeBytes: number;
@@ -243,7 +243,7 @@ const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
 const textOfResults = (header: SweepHeader, rows: readonly SweepRow[]): string =>
   [header, ...rows].map(lineOf).join('');
 
-/** Of several rows of a point, the later one. */
+/** Sorts rows by index; a later row of a point replaces an earlier one. */
 function sorted(rows: Iterable<SweepRow>): SweepRow[] {
   const byIndex = new Map<number, SweepRow>();
   for (const row of rows) byIndex.set(row.index, row);

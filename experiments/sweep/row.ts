@@ -11,10 +11,10 @@ export type Figure = number | string | boolean;
  */
 export type RowStatus = 'done' | 'failed' | 'refused';
 
-/** Of two rows of a point, the more informative one is used. */
+/** Informative value of a row: if a point has two rows, the more informative one is used. */
 export const worthOfStatus: Readonly<Record<RowStatus, number>> = { done: 2, refused: 1, failed: 0 };
 
-/** How one run ended. */
+/** Outcome of one run. */
 export type Outcome =
   | { readonly status: 'done'; readonly figures: Readonly<Record<string, Figure>> }
   | { readonly status: 'failed' | 'refused'; readonly error: string };

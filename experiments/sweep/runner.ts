@@ -114,7 +114,7 @@ export function workOf(
   return { groups: byMachine([...groups.values()]), known };
 }
 
-/** Of several rows of a hash the most informative one, and of equal ones the last. */
+/** Selects, for each hash, the most informative row, and the last among equal ones. */
 function bestByHash(rows: readonly SweepRow[]): ReadonlyMap<string, SweepRow> {
   const best = new Map<string, SweepRow>();
   for (const row of rows) {

@@ -108,7 +108,7 @@ export function checkedSpec(value: unknown): SweepSpec {
   };
 }
 
-/** Of two seeds, the one outside the parameters would silently take precedence. */
+/** Rejects two different seeds: the one outside the parameters would silently take precedence. */
 function checkOneSeed({ seed, set = {} }: SweepMachine): void {
   const other = set['machine.seed'];
   if (seed !== undefined && other !== undefined && other !== seed)

@@ -26,7 +26,7 @@ export interface KneeSummary {
   readonly lineCount: number;
   /** The knees of those that have one, rising. */
   readonly at: readonly number[];
-  /** End of the longest of them: a knee there may lie beyond. */
+  /** End of the longest line: a knee there may lie beyond. */
   readonly end: number;
 }
 
@@ -53,7 +53,7 @@ export function summaryOf(
   });
 }
 
-/** Of points with the same value, the first. */
+/** Returns the first of the points with this value. */
 const firstOf = (rising: readonly Extreme[], value: number): Extreme =>
   rising.find((extreme) => extreme.value === value)!;
 

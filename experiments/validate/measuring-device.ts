@@ -42,7 +42,7 @@ const accessesMax = 4000;
 
 /** Times of the device in nanoseconds, each fitted to a few rows of measurements.csv group I. */
 export const measuringDeviceNs = {
-  /** From a command of its thread to the PCIe island and back: I-001a, minus link and root complex. */
+  /** Cycles from a command of its thread to the PCIe island and back: I-001a, minus link and root complex. */
   command: 90,
   /** The DMA engine's start of an access: I-005a minus I-001a. */
   engine: 112,
@@ -169,7 +169,7 @@ export class MeasuringDevice {
     };
   }
 
-  /** From a command to its first TLP; the engine stages the data that it writes. */
+  /** Time from a command to its first TLP; the engine stages the data that it writes. */
   #takeUpPs(stagedBytes: number): number {
     const { command, engine, line } = measuringDeviceNs;
     const engineNs = this.#point.via === 'engine' ? engine + linesOf(stagedBytes) * line : 0;

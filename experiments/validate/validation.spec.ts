@@ -151,7 +151,7 @@ describe('the rate of threads', () => {
       [22.5e6, 25],
       [60e6, 100],
     ] as const;
-    // From 25 to 60 µs: 35 of the one and 70 of the other.
+    // Both run from 25 to 60 µs: 35 of the one and 70 of the other.
     expect(commonRate([slow, fast])).toBeCloseTo(3e6, 3);
   });
 

@@ -1,5 +1,5 @@
 /**
- * From rows to verdicts: the requested rows, the points that they need, and their results.
+ * Turns rows into verdicts: the requested rows, the points that they need, and their results.
  *
  *     measurements ─► Case (row, family) ─► points, each once ─► figures ─► RowResult ─► GroupResult
  */
@@ -116,7 +116,7 @@ export interface RowResult {
   readonly measured: number;
   readonly unit: string;
   readonly verdict: RowVerdict;
-  /** For a row that ran. */
+  /** Simulated value, for a row that ran. */
   readonly simulated?: number;
   /** Relative to the measured value. */
   readonly error?: number;
@@ -173,7 +173,7 @@ export interface GroupResult {
   readonly misses: number;
   readonly failed: number;
   readonly notRun: number;
-  /** Of the rows that ran, those that hold. */
+  /** Share of passing rows among the rows that ran. */
   readonly share: number;
   /** Median of the absolute errors. */
   readonly medianError: number;
@@ -193,7 +193,7 @@ export function groupsOf(results: readonly RowResult[]): GroupResult[] {
   ];
 }
 
-/** For an even number of values, the mean of the two in the middle; 0 for none. */
+/** Returns the median; for an even number of values the mean of the two in the middle; 0 for none. */
 const medianOf = (sorted: readonly number[]): number =>
   ((sorted[(sorted.length - 1) >> 1] ?? 0) + (sorted[sorted.length >> 1] ?? 0)) / 2;
 

@@ -20,7 +20,7 @@ export type Budget = Partial<Record<(typeof ownFields)[number], number>> & {
   /** TLPs by accounting class; exactly the named classes are allowed. */
   readonly readTlps?: Readonly<Record<string, number>>;
   readonly writeTlps?: Readonly<Record<string, number>>;
-  /** At the devices that received its messages. */
+  /** Costs at the devices that received its messages. */
   readonly peer?: Partial<Record<(typeof peerFields)[number], number>> & {
     readonly readTlps?: Readonly<Record<string, number>>;
     readonly writeTlps?: Readonly<Record<string, number>>;

@@ -48,7 +48,9 @@ export class Costs {
 }
 
 export interface HcaFixture {
-  /** For everything that {@link run} does not do. */
+  /**
+   * The machine itself, for everything that {@link run} does not do.
+   */
   readonly machine: Machine;
   /** Loads programs, runs them to their end, and returns all costs so far. */
   run(...programs: readonly ProgramOptions[]): Promise<Costs>;

@@ -64,7 +64,7 @@ export interface BaselineOptions {
 }
 
 declare module 'vitest' {
-  // As vitest declares it: declarations of one interface have the same type parameters.
+  // The type parameters are those of vitest's declaration: declarations of one interface must have the same.
   interface Matchers<R extends void | Promise<void> = void | Promise<void>, T = unknown> {
     /** The operation, or each of a list, costs exactly this; figures that the budget omits are not checked. */
     toCost(budget: Budget): R;

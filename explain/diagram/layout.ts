@@ -283,7 +283,7 @@ function bandOf(process: string, text: string, names: readonly string[], y: numb
 
 const rootComplexY = ({ cells }: Drawn): number => cells.find(({ name }) => name === 'root complex')!.y;
 
-/** From top to bottom: interrupts, cores, root complex, memory. */
+/** Returns the host's cells from top to bottom: interrupts, cores, root complex, memory. */
 function hostOf({ process, blocks }: DiagramParts): Drawn {
   const names = ['interrupts', ...blocks, 'root complex', 'memory'];
   const places = names.map(

@@ -46,7 +46,7 @@ export const laneNumberPlace = ({ from, to }: LinkLane): Point => [
   from[1] + (to[1] - from[1]) / 3,
 ];
 
-/** As many letters as fit into a cell, at the drawing's 12 pixels. */
+/** Returns as much of the text as fits into a cell, at the drawing's 12 pixels. */
 export function cutToCell(text: string, widthPx: number): string {
   const most = Math.floor((widthPx - 8) / letterPx);
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;

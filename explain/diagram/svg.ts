@@ -19,7 +19,9 @@ interface Drawing {
   readonly workOf?: (cell: Cell) => Work | undefined;
 }
 
-/** Without a style sheet: it belongs to the page or to {@link diagramFile}. */
+/**
+ * Returns the drawing without a style sheet, which belongs to the page or to {@link diagramFile}.
+ */
 export function diagramSvg({ layout, label, name, workOf = () => undefined }: Drawing): string {
   const { width, height, zones, cells, arrows, lanes, titles } = layout;
   const parts = [

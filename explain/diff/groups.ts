@@ -1,6 +1,6 @@
 /** Topic of a figure, by its path. */
 
-/** In display order. */
+/** Groups in display order. */
 export const figureGroups = [
   'results',
   'times',

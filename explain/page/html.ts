@@ -66,7 +66,7 @@ export function table(caption: string, head: readonly string[], rows: readonly (
 `;
 }
 
-/** The same table, transposed if that makes fewer columns: for few items with many figures each. */
+/** Returns the table, transposed if that makes fewer columns: for few items with many figures each. */
 export function narrowTable(
   caption: string,
   head: readonly string[],

@@ -27,9 +27,9 @@ export interface PageTable {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly (string | number)[])[];
-  /** For few items with many figures each: one column per item. */
+  /** Shows one column per item: for few items with many figures each. */
   readonly isTurned?: true;
-  /** For each row, the number of the report that its head opens; undefined if none exists. */
+  /** Numbers of the reports that the heads of rows open, by row; undefined if none exists. */
   readonly reports?: readonly (number | undefined)[];
 }
 
@@ -62,7 +62,9 @@ ${scripts.map(scriptOf)}
   return page.text;
 }
 
-/** Not in a template, because a build tool rewrites templates that contain the end of a script. */
+/**
+ * Returns the script, outside of a template because a build tool rewrites templates that contain the end of a script.
+ */
 const scriptOf = (text: string): Html =>
   pieceOf(`<script>${text.replaceAll('</script', '<\\/script')}</script>`);
 

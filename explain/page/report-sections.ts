@@ -157,7 +157,7 @@ function coresAtWork(cpu: HostShown['cpu']): string[] {
   return names.length === 0 ? ['core 0'] : names.slice(0, 3);
 }
 
-/** In the order of a WRITE, then the control blocks of the device. */
+/** Returns the blocks in the order of a WRITE, then the control blocks of the device. */
 const blocksInOrder = (blocks: Readonly<Record<string, BlockRow>>): (readonly [string, BlockRow])[] => {
   const placeOf = (name: string): number => (blockOrder.indexOf(name) + 100) % 100;
   return Object.entries(blocks).toSorted(([left], [right]) => placeOf(left) - placeOf(right));
@@ -267,7 +267,7 @@ function cachesOf({ nodes }: ReportShown): Html {
 ${table('Look-ups that found what they needed, in all and by the block that asked', ['cache', 'hits', 'misses', 'hit rate', 'evictions'], rows)}`;
 }
 
-/** From the device's reason to the handler; steps that a report lacks are left out. */
+/** Steps from the device's reason to the handler; steps that a report lacks are left out. */
 const interruptSteps = [
   'requested',
   'moderated',

@@ -115,7 +115,7 @@ export function faultLines(faults: readonly FaultReport[] = []): string[] {
   );
 }
 
-/** The same for several named runs with the same faults. */
+/** Returns the same lines for several named runs with the same faults. */
 export function faultLinesOf(
   runs: readonly { readonly name: string; readonly faults?: readonly FaultReport[] | undefined }[],
 ): string[] {

@@ -11,7 +11,7 @@ import { argumentsOf, labelOf } from './labels.ts';
 
 /** An event during a step. */
 interface ExplainedEvent {
-  /** Relative to the post. */
+  /** Time after the post. */
   readonly afterPs: number;
   readonly durationPs: number;
   /** Host or device, and the place within it. */
@@ -40,7 +40,7 @@ export interface Explanation {
   readonly postedPs: number;
   /** Sum of all steps. */
   readonly latencyPs: number;
-  /** Without a CQE: it ends when the device has received its acknowledgement. */
+  /** True without a CQE: it ends when the device has received its acknowledgement. */
   readonly isSilent: boolean;
   /** CQE syndrome of a failed operation, which has no stages. */
   readonly syndrome?: number;

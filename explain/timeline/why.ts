@@ -39,7 +39,7 @@ export interface Failure {
   readonly qpn: number;
   readonly queue: 'send' | 'receive';
   readonly wqeCounter: number;
-  /** Its name in libibverbs. */
+  /** Name of the status in libibverbs. */
   readonly status: string;
   readonly atPs: number;
   /** The opcode of a send request, and its number among the posts of its host. */
@@ -497,7 +497,7 @@ const lossesMax = 10;
 /** Packets that never arrived, or arrived corrupted: a program may wait for them indefinitely. */
 export interface Losses {
   readonly count: number;
-  /** The first of them. */
+  /** The reasons of the first failure. */
   readonly first: readonly Reason[];
 }
 

@@ -18,7 +18,7 @@ import { type FiredFault, Scene } from './scene.ts';
 import { bootFailed, thrownExplained } from './thrown.ts';
 import { emptyWaitExplained, ownCompletionsTaken, type Waiting, waitExplained } from './waits.ts';
 
-/** How the run ended, if that explains anything. */
+/** End of the run, if that explains anything. */
 export interface RunEnd {
   /**
    * `threw`: a program threw; `waits`: programs wait for an event that never occurs; `ended`: all programs have ended,

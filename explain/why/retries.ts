@@ -399,7 +399,7 @@ const unknown: Rule<NoAnswer> = ({ scene, node, qp, atPs }) => {
   };
 };
 
-/** In the order in which they are tried. */
+/** Rules in the order in which they are tried. */
 export const noAnswerRules: readonly Rule<NoAnswer>[] = [
   linkDown,
   wrongAddress,

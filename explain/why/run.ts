@@ -6,7 +6,7 @@ import { RunError } from '../../sim/index.ts';
 import type { Cause } from './cause.ts';
 import { diagnose, type RunEnd } from './diagnose.ts';
 
-/** How a run ended, and why. */
+/** End of a run, and its causes. */
 export interface DiagnosedRun {
   /** Reason for the end of the run; left out if all programs have ended. */
   readonly error?: string;

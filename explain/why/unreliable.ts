@@ -164,7 +164,7 @@ function elsewhere(scene: Scene, node: number, qps: readonly QpEvidence[]): Expl
   };
 }
 
-/** The same for messages of unreliable connections. */
+/** Finds lost messages of unreliable connections. */
 export function servicesLost(
   scene: Scene,
   node: number,
@@ -193,7 +193,7 @@ export function servicesLost(
     ],
     vlanFilter: ['uc-wrong-vlan', 'Use GIDs of the same VLAN at both ends.'],
   };
-  // In INIT a QP has no path yet, which the device compares first.
+  // A QP in INIT has no path yet, which the device compares first.
   const state = stateAt(qp, drop.firstPs);
   const isUnready = ours !== undefined && (state === 'RESET' || state === 'INIT');
   const [cause, advice] = causes[isUnready ? 'packetQpState' : drop.reason] ?? [

@@ -127,7 +127,7 @@ const otherCq: Rule<Waiting> = (waiting) => {
   const { scene, node, wait, cqns } = waiting;
   if (cqns.length === 0) return undefined;
   const own = livingQps(waiting, (qp) => cqns.includes(qp.sendCqn) || cqns.includes(qp.receiveCqn));
-  // For a CQ that no QP uses: any other CQ of this program.
+  // If no QP uses the CQ, any other CQ of this program counts.
   const used = wait.kind !== 'poll' ? [] : livingQps(waiting, ({ service }) => service !== 'MLX');
   const qps = own.length > 0 ? own : used;
   const others = qps.flatMap(({ sendCqn, receiveCqn }) => [sendCqn, receiveCqn]);

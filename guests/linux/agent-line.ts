@@ -21,7 +21,7 @@ export interface CommandResult {
   readonly command: string;
   /** Output and errors, in the order written. */
   readonly output: string;
-  /** As the shell returns it: 0 for success, 128 + signal for a command ended by a signal. */
+  /** Exit status as the shell returns it: 0 for success, 128 + signal for a command ended by a signal. */
   readonly exitStatus: number;
   readonly hasTimedOut: boolean;
   readonly elapsedMs: number;

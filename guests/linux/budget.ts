@@ -25,8 +25,9 @@ const budgetSchema = 'hca-guest-budget/1';
 const usualTolerance = 0.05;
 
 /**
- * By name: `mmioWrites` and `mmioReads` (stores and loads of the guest in the device's BARs), `interrupts` (messages, and assertions of
- * the pin), `commands`, `tlpsToDevice`, `tlpsToHost`, and TLPs by class as in the report, `toDevice.doorbell`, `toHost.wqeRead`.
+ * Figures by name: `mmioWrites` and `mmioReads` (stores and loads of the guest in the device's BARs), `interrupts`
+ * (messages, and assertions of the pin), `commands`, `tlpsToDevice`, `tlpsToHost`, and TLPs by class as in the report,
+ * `toDevice.doorbell`, `toHost.wqeRead`.
  */
 export type GuestFigures = Readonly<Record<string, number>>;
 
@@ -40,7 +41,7 @@ const figureNames: ReadonlySet<string> = new Set([
 export interface RunCost {
   /** The command as given to `--run`. */
   readonly run: string;
-  /** By HCA. */
+  /** Figures by HCA. */
   readonly hcas: readonly GuestFigures[];
 }
 
@@ -187,7 +188,7 @@ export const budgetFaultsOf = (rows: readonly BudgetRow[]): string[] =>
         `over budget: ${figure} of HCA ${hca}: ${counted}, budget ${budget}: ${run}`,
     );
 
-/** For a terminal, without the many rows whose limit and count are 0. */
+/** Formats the budget for a terminal, without the many rows whose limit and count are 0. */
 export const budgetTable = (rows: readonly BudgetRow[]): string =>
   tableOf(
     'Budget: what each command cost at most, and what it cost',

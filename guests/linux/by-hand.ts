@@ -12,9 +12,9 @@ import type { CacheOptions } from './packages/cache.ts';
 import { qemuCommandLine } from './qemu.ts';
 
 export interface ByHand {
-  /** For `hca serve --socket`. */
+  /** Socket for `hca serve --socket`. */
   readonly socket: string;
-  /** For a shell, one for each guest. */
+  /** QEMU command lines for a shell, one for each guest. */
   readonly qemu: readonly string[];
 }
 

@@ -12,7 +12,10 @@ export interface GuestChoice extends KernelChoice {
   readonly cable: boolean;
   /** Two guests have an HCA each; one guest has all. */
   readonly guests: 1 | 2;
-  /** With one HCA: guest 1 has none, but an ordinary network card at the other end of the HCA's cable, under Linux's Soft-RoCE. Left out: no. */
+  /**
+   * With one HCA: guest 1 has no HCA but an ordinary network card at the other end of the HCA's cable, under Linux's
+   * Soft-RoCE. Default: no.
+   */
   readonly stranger?: 'rxe' | undefined;
   readonly memoryMib: number;
   readonly cpus: number;

@@ -77,7 +77,7 @@ export function differencesOf(interrupts: readonly VectorComparison[]): string[]
     );
 }
 
-/** For a terminal. */
+/** Formats the report for a terminal. */
 export function renderGuestReport({ versions, budget = [], interrupts, serve }: GuestReport): string {
   const { kernel, qemu, rdmaCore, perftest } = versions;
   return [

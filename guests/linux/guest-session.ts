@@ -408,7 +408,7 @@ async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGue
   return started;
 }
 
-/** By its path: for the bare name, the shell runs busybox's own depmod, which does not prefer updates. */
+/** Absolute path, because for the bare name the shell runs busybox's own depmod, which does not prefer updates. */
 const listModules = '/usr/sbin/depmod';
 
 const networkCommand = (index: number): string =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compareVectors, type DeviceVector, parseInterrupts } from './interrupts.ts';
 
-/** As printed by Debian's 6.1, with two vectors of the adapter. */
+/** Interrupts as printed by Debian's 6.1, with two vectors of the adapter. */
 const olderText = `           CPU0       CPU1
   0:         33          0   IO-APIC   2-edge      timer
   4:         12        340   IO-APIC   4-edge      ttyS0
@@ -11,7 +11,7 @@ const olderText = `           CPU0       CPU1
 NMI:          0          0   Non-maskable interrupts
 `;
 
-/** As printed by 6.12. */
+/** Interrupts as printed by 6.12. */
 const newerText = `           CPU0       CPU1
  28:          5          7 PCI-MSIX-0000:02:00.0   0-edge      mlx4-async@pci:0000:02:00.0
  29:          1          0 PCI-MSIX-0000:02:00.0   1-edge      mlx4-1@pci:0000:02:00.0

@@ -40,7 +40,7 @@ export const peerNetworkCommand = [
   `printf "${peerNetworkAddresses.peer} peer\\n" >>/etc/hosts`,
 ].join(' && ');
 
-/** For InfiniBand ports: makes `peer-ip` a command. */
+/** Makes `peer-ip` a command, for InfiniBand ports. */
 export const peerIpCommand = [
   `echo ${Buffer.from(peerIpScript).toString('base64')} | base64 -d >/usr/bin/peer-ip`,
   'chmod +x /usr/bin/peer-ip',

@@ -22,7 +22,7 @@ const ownerFile = 'owner';
 
 export interface TemporaryFolder {
   readonly path: string;
-  /** Removes it; may be called again. */
+  /** Removes the folder; may be called again. */
   remove(): void;
 }
 

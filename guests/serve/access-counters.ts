@@ -60,12 +60,12 @@ export class AccessCounters {
       this.#countUnknown(`BAR2 UAR page offset 0x${(offset % uarPageBytes).toString(16)}`, isWrite);
   }
 
-  /** By the name of the register; without those never accessed. */
+  /** Returns the counts by the name of the register, without those never accessed. */
   registers(): Record<string, AccessCount> {
     return byName(registerNames, this.#registerReads, this.#registerWrites);
   }
 
-  /** By the kind of place in BAR2. */
+  /** Returns the counts by the kind of place in BAR2. */
   doorbells(): Record<string, AccessCount> {
     return byName(placeNames, this.#placeReads, this.#placeWrites);
   }

@@ -385,7 +385,7 @@ class Scene {
 const TAG = 4;
 const FRAME_MIN = 60;
 
-/** As on the cable: padded. */
+/** Compares the frames; a short one is padded on the cable. */
 function sameFrame(sent: Buffer, arrived: Buffer): boolean {
   if (arrived.length !== Math.max(sent.length, FRAME_MIN)) return false;
   return (

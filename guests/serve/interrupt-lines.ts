@@ -76,7 +76,9 @@ export class InterruptLines implements GatedSink {
     return this.#isPinAsserted;
   }
 
-  /** @param descriptor -1 removes it */
+  /**
+   * @param descriptor the eventfd; -1 removes the vector's
+   */
   setVector(vector: number, descriptor: number): void {
     if (descriptor !== NO_DESCRIPTOR && !this.hasVectors)
       this.counters.raisedBefore.set(this.counters.raised);

@@ -1,6 +1,6 @@
 /**
- * How the serving loop shares the machine with its guests. None of them is part of the device: they determine when simulated
- * time passes, not what happens in it, and so are not parameters of a profile.
+ * Parameters of the serving loop, which shares the machine with its guests. None of them is part of the device: they
+ * determine when simulated time passes, not what happens in it, and so are not parameters of a profile.
  */
 import { type ConfigOf, number } from '../../base/index.ts';
 

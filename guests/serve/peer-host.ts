@@ -42,10 +42,10 @@ export interface PeerState {
   readonly endedPs?: ExactPs;
   /** The returned value. */
   readonly result?: JsonValue;
-  /** Its error, in words, and the place. */
+  /** The program's error, in words, and its place. */
   readonly error?: string;
   readonly stack?: string;
-  /** For a running program: its present wait, in a sentence. */
+  /** Present wait of a running program, in a sentence. */
   readonly waitsIn?: string;
 }
 

@@ -24,7 +24,7 @@ export function peerNetworkLine(guestPorts: ReadonlyMap<number, number>): string
   return `-netdev user,id=peer${forwarded.join('')} -device virtio-net-pci,netdev=peer`;
 }
 
-/** For another QEMU: a network card at the other end of the cable whose socket is at `path`. */
+/** Option of another QEMU for a network card at the other end of the cable whose socket is at `path`. */
 export const wireNetworkLine = (path: string): string =>
   `-netdev ${quoted(`stream,id=wire,server=off,addr.type=unix,addr.path=${path.replaceAll(',', ',,')},reconnect-ms=200`)} -device virtio-net-pci,netdev=wire`;
 

@@ -42,7 +42,7 @@ function loopWithStranger(holdMs: number) {
     notices,
     /** The third-party endpoint reads all available bytes. */
     read: () => stranger.receive(address, buffer.byteLength),
-    /** As frames from the cable. */
+    /** Sends frames as if they came from the cable. */
     bringForth: (count: number): void => {
       for (let at = 0; at < count; at++) frames.send(frame, 0, frame.length);
     },

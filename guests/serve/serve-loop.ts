@@ -36,7 +36,7 @@ export interface ServeLoopParts {
 
 /** Longest wait for the sockets: a silent client must be checked now and then. */
 const WAIT_MAX_MS = 1000;
-/** The same, when all guests have disconnected and the simulated host's program may still end. */
+/** Wait in milliseconds after all guests have disconnected, while the simulated host's program may still end. */
 const GRACE_WAIT_MS = 20;
 
 export class ServeLoop {

@@ -33,7 +33,7 @@ export type ServeMessage =
       readonly report: ServeReport;
       /** Empty unless the order requests a timeline. */
       readonly observations: readonly ProcessObservations[];
-      /** For each end that the order captures. */
+      /** Records that each captured end dropped. */
       readonly captureDrops: readonly DroppedRecords[];
       /** Empty unless the order requests evidence. */
       readonly evidence: Evidence;

@@ -69,7 +69,7 @@ export const meaning = {
     'this computer ran guest and emulator, not how fast a card is. run is wall-clock time of the emulator.',
 } as const;
 
-/** The same, with a simulated host next to the guest. */
+/** Meaning of the figures with a simulated host next to the guest. */
 export const peerMeaning =
   'Under peer, times and cycles of host 1 and its adapter are simulated time too. But what it waited for of the guest came at the ' +
   "guest's pace, which is host time: latencies and rates between the two, its idle and polling cycles and endedPs measure no card.";
@@ -83,7 +83,7 @@ export interface ServedInterruptRow extends DeviceInterruptRow {
   /** Messages that reached the guest's machine, and descriptors written to signal the guest. */
   readonly delivered: number;
   readonly raised: number;
-  /** Of these, those since the guest's machine last enabled MSI-X: the count of a guest's driver. */
+  /** Interrupts raised since the guest's machine last enabled MSI-X: the count of a guest's driver. */
   readonly raisedSinceEnabled: number;
   /** Event queues of the vector that hold events, or were not armed since their last message: the guest has not served them yet. */
   readonly unservedQueues: number;
@@ -112,7 +112,7 @@ export interface ServedNodeReport {
 
 export interface ServeChecks {
   readonly balanced: boolean;
-  /** For the simulated host; left out if none exists. */
+  /** Check of the simulated host; left out if none exists. */
   readonly cpu?: CheckReport;
   readonly blocks: CheckReport;
   readonly pcie: CheckReport;
@@ -135,7 +135,7 @@ export interface ServeRun {
 
 export interface ServeReport {
   readonly schema: typeof serveReportSchema;
-  /** With `peer` if a simulated host exists. */
+  /** Meaning of the figures; with `peer` if a simulated host exists. */
   readonly meaning: typeof meaning & { readonly peer?: typeof peerMeaning };
   readonly configHash: string;
   readonly config: MachineConfig;
@@ -145,7 +145,7 @@ export interface ServeReport {
   readonly cabling: Cabling;
   readonly timeScale: number;
   readonly elapsedPs: number;
-  /** Of these, the time that passed because wall-clock time did. */
+  /** The part of this time that passed because wall-clock time did. */
   readonly followedPs: number;
   readonly nodes: readonly ServedNodeReport[];
   /** The simulated host at the other end of the cable; left out if none exists. */
@@ -183,10 +183,16 @@ export interface StrangerReport {
   readonly framesToClient: number;
   /** Frames of the HCA that no third-party endpoint read: none was connected, or it did not read. */
   readonly unreadFrames: number;
-  /** How often simulated time stood still until the third-party endpoint had read, and the total wall-clock time of that. */
+  /**
+   * Number of times that simulated time stood still until the third-party endpoint had read, and the total wall-clock
+   * time of that.
+   */
   readonly holds: number;
   readonly heldMs: number;
-  /** Of these, how often it continued although the third-party endpoint had not read: frames without room then are among `unreadFrames`. */
+  /**
+   * Number of these times that simulated time continued although the third-party endpoint had not read: frames without
+   * room then are among `unreadFrames`.
+   */
   readonly expiredHolds: number;
   /** Frames of third-party endpoints that no cable carries: without a whole header, or longer than the MTU allows. */
   readonly unfitFrames: number;
@@ -435,7 +441,7 @@ function peerFailures({ host, hca, nic }: PeerParts, peers: readonly HcaLedger[]
   return nicHostFailures(host, nic!);
 }
 
-/** From the device's messages to the guest's descriptors. A missing descriptor is a guest's choice. */
+/** Compares the device's messages with the guest's descriptors. A missing descriptor is a guest's choice. */
 function interruptFailures({ node, hca, pcie, messages, vectors }: SlotLedger): string[] {
   const isQuiet = pcie.isQuiet && hca.pcie.isQuiet;
   const what = `node ${node}`;

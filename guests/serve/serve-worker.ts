@@ -44,7 +44,7 @@ function work(peer: PeerProgram | undefined): void {
 try {
   const { peer } = order;
   const run = peer === undefined ? undefined : await loadProgram(peer.url, peer.exportName);
-  // From a callback of the event loop: only there can the code of a simulated host run within a call.
+  // Work runs from a callback of the event loop: only there can the code of a simulated host run within a call.
   await outsideOfMicrotasks(() => work(peer && run && { name: peer.name, args: peer.args, run }));
 } catch (thrown) {
   post({ kind: 'failed', error: errorRecordOf(thrown) });

@@ -1,13 +1,13 @@
 /**
- * When simulated time passes on a machine whose host is real.
+ * Decides when simulated time passes on a machine whose host is real.
  *
  *     busy   an event is due within busyGapPs      as fast as the computer can, in slices of wall time
  *     idle   the next event is later              as the wall clock does, times the scale
  *
- * So a clock never delays a pipeline, and a timer (a retry, an interrupt's moderation) takes its specified time. Wall time that
- * passed while the device was busy is not caught up: a simulation slower than the hardware is a slow device, not one whose
- * timers all expire. This is the only place in the project where the wall clock influences the model; the model then depends on
- * nothing else.
+ * So a clock never delays a pipeline, and a timer (a retry, an interrupt's moderation) takes its specified time. Wall
+ * time that passed while the device was busy is not caught up: a simulation slower than the hardware is a slow device,
+ * not one whose timers all expire. This is the only place in the project where the wall clock influences the model; the
+ * model then depends on nothing else.
  */
 import { NEVER, psPerUs } from '../../base/index.ts';
 import { type ExactPs, epochLengthPs, epochStepPs, exactPs, type SteppedRunner } from '../../sim/index.ts';

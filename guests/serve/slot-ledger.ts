@@ -19,7 +19,7 @@ interface LineLedger {
   /** Messages that arrived after the fault gate, and descriptors written because of them. */
   readonly arrived: number;
   readonly raised: number;
-  /** Of these, those since the guest's machine last enabled MSI-X. */
+  /** Interrupts raised since the guest's machine last enabled MSI-X. */
   readonly raisedSinceEnabled: number;
   /** Event queues of the vector that the guest has not served yet. */
   readonly unservedQueues: number;
@@ -50,7 +50,7 @@ export interface SlotLedger {
   };
   readonly pcie: LinkEndLedger;
   readonly deviceFaults: Readonly<Record<string, number>>;
-  /** How often each fault of the plan has occurred on this side of the slot. */
+  /** Number of times that each fault of the plan has occurred on this side of the slot. */
   readonly faultsFired: readonly number[];
   readonly hca: HcaLedger;
   /** Cycles from latching to completing all commands of a kind, by name. */

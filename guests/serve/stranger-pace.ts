@@ -10,10 +10,10 @@
  */
 import type { ServingConfig } from './parameters.ts';
 
-/** How often and for how long time stood still for a third-party endpoint. */
+/** Numbers and durations of the times that simulated time stood still for a third-party endpoint. */
 export interface StrangerPaceCounters {
   holds: number;
-  /** Of these, the number that ended although bytes still waited. */
+  /** Number of these times that ended although bytes still waited. */
   expiredHolds: number;
   heldMs: number;
 }

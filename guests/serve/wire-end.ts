@@ -23,7 +23,7 @@ const waitingMax = 64;
 
 export class WireEnd {
   readonly lp: LogicalProcess;
-  /** How often each fault of the plan has occurred for frames of the third-party endpoint. */
+  /** Number of times that each fault of the plan has occurred for frames of the third-party endpoint. */
   readonly faultLog: FaultLog;
   readonly #port: EthernetPort;
   readonly #waiting: Uint8Array[] = [];
@@ -101,7 +101,7 @@ export class WireEnd {
     return this.#waiting.length;
   }
 
-  /** In the report's form for cable ends: frames handed to the third-party endpoint are done. */
+  /** Ledger in the report's form for cable ends: frames handed to the third-party endpoint are done. */
   get ledger(): FrameLedger {
     const { received, busyPs, heldFrames } = this.#port;
     return {

@@ -89,7 +89,7 @@ export class DmaMap implements GuestMemory {
   #segments: Segment[] = [];
   #lastRead = nowhere;
   #lastWritten = nowhere;
-  /** By key, oldest use first. */
+  /** Files by key, oldest use first. */
   readonly #files = new Map<string, KeptFile>();
 
   constructor(config: VfioUserConfig) {

@@ -3,7 +3,7 @@
 export const noFrame = -1;
 export const frameLater = -2;
 
-/** How a thread may wait: at its own time, or by yielding its core and asking again. */
+/** Manner in which a thread may wait: at its own time, or by yielding its core and asking again. */
 export interface AccessMode {
   /** False: an access that must wait answers "later", with `MemoryManager.retryPs`. */
   readonly waitsInPlace: boolean;

@@ -67,11 +67,11 @@ export class AddressSpace {
   readonly notifiers: NotifierList;
   /** Mapped memory without device windows. */
   mappedBytes = 0;
-  /** The part of it in frames of the process: without the zero page and swapped pages (RSS). */
+  /** The resident part in frames of the process: without the zero page and swapped pages (RSS). */
   residentBytes = 0;
   /** Pages in swap. */
   swappedPages = 0;
-  /** The out-of-memory killer has chosen it. */
+  /** True if the out-of-memory killer has chosen this address space. */
   isKilled = false;
   readonly #windows = new DeviceWindows(this);
   #nextAddress = userBase;
@@ -353,7 +353,7 @@ export class AddressSpace {
     return this.notifiers.isHeld(page);
   }
 
-  /** The same, for reclaim: subscribers are notified that the page is wanted. */
+  /** Notifies subscribers that reclaim wants the page. */
   askForPage(page: number): boolean {
     return this.notifiers.askFor(page);
   }

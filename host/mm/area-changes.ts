@@ -130,7 +130,7 @@ export function remapArea(
   return mayMove ? moveArea(space, address, oldBytes, newBytes) : 'ENOMEM';
 }
 
-/** The same pages at a new address, including pinned ones: a device still reaches them. */
+/** Moves the same pages to a new address, including pinned ones: a device still reaches them. */
 function moveArea(space: AddressSpace, address: number, oldBytes: number, newBytes: number): number {
   const { reverse, zeroFrame } = space.mm;
   const start = space.takeAddresses(newBytes);

@@ -1,4 +1,4 @@
-/** Where compaction may make room: aligned windows in which every frame is free or can be moved. */
+/** Finds places where compaction may make room: aligned windows in which every frame is free or can be moved. */
 import type { MemoryManager } from './memory-manager.ts';
 
 /** First frames of the windows of `count` frames that could be emptied, in order of address. */

@@ -26,7 +26,7 @@ export const accessRead = 0;
 export const accessWrite = 1;
 export const accessOwn = 2;
 
-/** How a fault ends. */
+/** Outcomes of a fault. */
 export const faultDone = 0;
 const faultSegmentation = 1;
 const faultBus = 2;

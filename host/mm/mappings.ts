@@ -91,7 +91,8 @@ function mapRepeating(
     new Vma({ start, end, kind: 'anonymous', pageSize, rights, isStable: true, stretchBytes }),
   );
   space.mappedBytes += size;
-  // From the last page to the first: frames are handed out in rising order, so consecutive pages never get consecutive frames.
+  // Pages are mapped from the last to the first: frames are handed out in rising order, so consecutive pages never get
+  // consecutive frames.
   for (let at = start + stretchBytes - pageSize; at >= start; at -= pageSize) {
     if (populate(space, at, at + pageSize, pageSize)) continue;
     space.unmap(start, size);

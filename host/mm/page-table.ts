@@ -14,7 +14,7 @@ export const flagPresent = 1;
 export const flagWritable = 2;
 /** Device space, not memory: no frame belongs to it. */
 export const flagDevice = 4;
-/** For a device page: write-combining instead of uncached. */
+/** Flag of a device page: write-combining instead of uncached. */
 export const flagWriteCombining = 8;
 /** Entry of a 2 MiB page. */
 export const flagHuge = 16;
@@ -22,7 +22,7 @@ export const flagHuge = 16;
 export const flagAccessed = 32;
 /** Set by the walk of a write. */
 export const flagDirty = 64;
-/** Not present: the page is in the swap slot whose number replaces its address. */
+/** Flag of an entry that is not present: the page is in the swap slot whose number replaces its address. */
 export const flagSwap = 128;
 
 class LeafTable {

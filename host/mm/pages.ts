@@ -6,7 +6,7 @@ import type { MemoryFile } from './memory-file.ts';
 export const pageAnonymous = 1;
 /** Belongs to one process alone: may be written, and pinned, without a copy (PageAnonExclusive). */
 export const pageExclusive = 2;
-/** Seen referenced in an earlier scan (PG_referenced): the second chance. */
+/** Flag of a page seen referenced in an earlier scan (PG_referenced): the second chance. */
 export const pageReferenced = 4;
 /** Differs from its copy in swap or in the file. */
 export const pageDirty = 8;

@@ -25,7 +25,7 @@ type Content = Map<number, number>;
 
 interface Page {
   content: Content;
-  /** For an unwritten private mapping of a file: the file's page, which other processes may write. */
+  /** The file's page, which other processes may write, under an unwritten private mapping of a file. */
   readonly ofFile: Content | undefined;
   readonly isShared: boolean;
   isWritable: boolean;
@@ -267,7 +267,10 @@ class Story {
   }
 }
 
-/** For writing: excludes file pages that others see, because their file system must see the writes. */
+/**
+ * True if the page may be pinned for writing: excludes file pages that others see, because their file system must see
+ * the writes.
+ */
 const mayBePinned = ({ isWritable, isShared, isOfFile }: Page): boolean =>
   isWritable && !(isShared && isOfFile);
 

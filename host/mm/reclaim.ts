@@ -233,7 +233,7 @@ export class Reclaim {
     return isTaken;
   }
 
-  /** Held only by its mappings and caches, and by no device. */
+  /** True if the frame is held only by its mappings and caches, and by no device. */
   #isFreeToTake(frame: number): boolean {
     const { frames, reverse, swap, pages, spaces } = this.#mm;
     if (frames.pinsOf(frame) > 0 || pages.has(frame, pageWriteback | pageStable)) return false;

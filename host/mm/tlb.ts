@@ -13,7 +13,10 @@ const hugePageShift = 9;
 export class Tlb {
   readonly #ways: number;
   readonly #setMask: number;
-  /** For each way of a set: address space, page number (negative for huge pages), whether writes are known to be allowed. */
+  /**
+   * Entries by way of a set: address space, page number (negative for huge pages), whether writes are known to be
+   * allowed.
+   */
   readonly #spaces: Int32Array;
   readonly #pages: Float64Array;
   readonly #isWritable: Uint8Array;

@@ -27,7 +27,7 @@ export class Vma {
   isWritable: boolean;
   /** MADV_DONTFORK: a child does not inherit it. */
   isDontFork = false;
-  /** Its pages stay in memory (VM_LOCKED). */
+  /** Whether the area's pages stay in memory (VM_LOCKED). */
   isStable: boolean;
   /** Bytes after which its memory repeats; 0 if every page is distinct. Such an area is changed as a whole or not at all. */
   readonly stretchBytes: number;

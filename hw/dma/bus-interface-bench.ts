@@ -1,4 +1,4 @@
-/** For specs: a slot of default sizes, and a device core whose BARs do nothing. */
+/** Test bench of the bus interface: a slot of default sizes, and a device core whose BARs do nothing. */
 import { defaultsOf } from '../../base/index.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes } from '../../sim/index.ts';
 import {

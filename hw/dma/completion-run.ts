@@ -121,7 +121,7 @@ export class CompletionRun {
     }
     if (count === 0) return false;
     link.countCompletions(trafficClass, count, dwords, bytes);
-    // As if they had been taken without a pause, the last one at its time.
+    // The account is the same as if the completions had been taken without a pause and the last one at its time.
     this.#account.serve(freeCycle - busyCycles, busyCycles);
     return true;
   }

@@ -99,7 +99,7 @@ class RandomTraffic {
       writes.request(requester, random.below(16_000), bytes, sram, slot, this.asked++);
   }
 
-  /** In one piece or two, refused, or never. */
+  /** Answers the read in one or two completions, with an error, or never. */
   #answerSoon(read: SentRead): void {
     const { bench } = this;
     const random = this.#random;

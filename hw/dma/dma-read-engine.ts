@@ -247,7 +247,10 @@ export class DmaReadEngine implements CompletionRunReceiver {
     };
   }
 
-  /** By tag: bytes of arrived completions that were not taken yet; a completion without data ends its read. */
+  /**
+   * Returns, by tag, the bytes of arrived completions that have not been taken; a completion without data ends its
+   * read.
+   */
   #arrivedBytes(): ReadonlyMap<number, number> {
     const arrived = new Map<number, number>();
     for (const offset of this.#completions.values) {
@@ -270,7 +273,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     return this.#tags.takenCount;
   }
 
-  /** For observers. */
+  /** The tag pool, for observers. */
   get tags(): TagPool {
     return this.#tags;
   }

@@ -42,10 +42,10 @@ export class EarlyPlacement implements ReadPlacement, EarlyPlaces {
   readonly #tags: TagPool;
   readonly #words: Int32Array;
   readonly #run: CompletionRun;
-  /** By tag: end of the read's destination while its bytes may be placed early, else 0. */
+  /** End of the read's destination, by tag, while its bytes may be placed early; 0 otherwise. */
   readonly #ends: Int32Array;
   /**
-   * By tag, never cleared: the bytes placed early for a read that was abandoned with completions outstanding. From then on
+   * Bytes placed early for a read that was abandoned with completions outstanding, by tag; never cleared. From then on
    * nothing is placed early under this tag, so a completion marked as placed early belongs to that read.
    */
   readonly #kept: (Uint8Array | undefined)[];

@@ -43,7 +43,7 @@ export class ReadRequest {
   address: Wide = 0;
   unsentBytes = 0;
   sramOffset = 0;
-  /** Its memory reads in flight. */
+  /** Memory reads of the request in flight. */
   readCount = 0;
   status: number = ok;
   cookie = 0;

@@ -302,7 +302,10 @@ const storyOf: fc.Arbitrary<Story> = fc.record({
   tagCount: fc.integer({ min: 1, max: 32 }),
 });
 
-/** Of fewer bytes than make postponing a copy worthwhile, after more of them to the same destination (found with seed -1188821547). */
+/**
+ * A story that writes fewer bytes than make postponing a copy worthwhile, after more of them to the same destination
+ * (found with seed -1188821547).
+ */
 const SMALL_OVER_LARGE: Story = {
   transfers: [
     { cycle: 1, isWrite: false, address: 0, slot: 0, bytes: 256 },

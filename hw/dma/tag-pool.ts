@@ -17,7 +17,9 @@ export const TAG_FREE = 0;
 export const TAG_ACTIVE = 1;
 /** Timed out: later completions are unexpected. */
 const TAG_EXPIRED = 2;
-/** In flight at a reset: later completions are discarded silently (PCIe Base 3.0, 6.6.2). */
+/**
+ * State of a tag whose read was in flight at a reset: later completions are discarded silently (PCIe Base 3.0, 6.6.2).
+ */
 export const TAG_ABANDONED = 3;
 
 const NOTHING_ARRIVED: ReadonlyMap<number, number> = new Map();
@@ -34,7 +36,7 @@ export class ReadTag {
   /** Destination of the next completion's bytes, and the number of bytes outstanding. */
   sramOffset = 0;
   remainingBytes = 0;
-  /** For a free tag: the one used next after it. */
+  /** The tag to use next after this one, if this one is free. */
   nextFree: ReadTag;
 
   constructor(number: number) {

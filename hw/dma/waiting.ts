@@ -20,7 +20,7 @@ export class DmaRequesterCounters {
 }
 
 export const readStalls = stallReasons('link', 'tags');
-/** The same number for the link. */
+/** Stall reasons of the write engine; the link has the same number as for reads. */
 export const writeStalls = stallReasons('link');
 export const { link: STALL_LINK, tags: STALL_TAGS } = readStalls;
 
@@ -46,7 +46,7 @@ export class StallClock {
     return Object.keys(readStalls)[this.#reason];
   }
 
-  /** From `cycle` on the engine waits for this reason. */
+  /** Begins to wait for this reason at `cycle`. */
   begin(reason: number, cycle: Cycles): void {
     if (this.#reason === reason) return;
     this.end(cycle);
@@ -54,7 +54,7 @@ export class StallClock {
     this.#sinceCycle = cycle;
   }
 
-  /** From `cycle` on the engine no longer waits. */
+  /** Ends the wait at `cycle`. */
   end(cycle: Cycles): void {
     if (this.#reason === NONE) return;
     if (this.#reason === STALL_LINK) this.linkCycles += cycle - this.#sinceCycle;

@@ -52,7 +52,9 @@ export class WriteRequest {
   readyCycle = 0;
   readyLinkCycles = 0;
 
-  /** @param owner its first owner */
+  /**
+   * @param owner the requester that owns the entry first
+   */
   constructor(owner: WriteRequester) {
     this.owner = owner;
     this.next = this;

@@ -1,13 +1,13 @@
 /**
- * What the stages of the device answer. Each name has one meaning and one number; a function's type says which of them it can
- * answer, so that comparing its answer with another one is a type error.
+ * Return values of the device's stages. Each name has one meaning and one number; a function's type lists those that it
+ * can return, so comparing its result with any other is a type error.
  *
- * What stands in the way of the work is negative: functions that count bytes or cycles answer it in place of a count.
+ * Reasons that block the work are negative, so functions that count bytes or cycles can return them instead of a count.
  */
 
-/** The work waits where it is; the reason is accounted for, and the stage will be woken. */
+/** The work waits in its stage; the reason is accounted for, and the stage will be woken. */
 export const WAIT = -1;
-/** A page has been asked for: the work is resumed when it is there. */
+/** A page has been requested: the work is resumed when the page is present. */
 export const ABSENT = -2;
 /** The work may not be done. */
 export const REFUSED = -3;
@@ -16,12 +16,12 @@ export const FULL = -4;
 
 /** An atomic has been answered: no more cycles. */
 export const ANSWERED = 0;
-/** All of it is done. */
+/** The whole work is done. */
 export const DONE = 1;
-/** The same, and nothing of the message or answer is left. */
+/** The whole work is done, and with it the message or response. */
 export const DONE_LAST = 2;
 
-/** What becomes of a request: it is executed, it has been executed before, or it is dropped. */
+/** Outcomes of checking a request: it is executed, it is a duplicate of an executed one, or it is dropped. */
 export const EXECUTE = 3;
 export const DUPLICATE = 4;
 export const DROPPED = 5;
@@ -30,11 +30,11 @@ export const DROPPED = 5;
 export const NONE_POSTED = 6;
 export const UNREADABLE = 7;
 
-/** Of a stage that uses memory. */
+/** Results of a stage that uses memory. */
 export type MemoryAnswer = typeof DONE | typeof WAIT | typeof ABSENT | typeof REFUSED;
-/** Of a step of a request, for which what is refused has been refused to the requester too. */
+/** Results of a step of a request. REFUSED means that the requester has received the refusal, too. */
 export type StepAnswer = typeof DONE | typeof WAIT | typeof REFUSED;
-/** Of the checks of a request. */
+/** Results of the checks of a request. */
 export type CheckAnswer = typeof EXECUTE | typeof DUPLICATE | typeof DROPPED;
-/** Of the taking of a receive WQE. */
+/** Results of taking a receive WQE. */
 export type ReceiveAnswer = typeof DONE | typeof WAIT | typeof NONE_POSTED | typeof UNREADABLE;

@@ -172,5 +172,5 @@ export const capabilityParameters = {
   firmwareSubminor: number(5000, '', [0, 65535], INVENTED, 'Firmware version.'),
 } as const;
 
-/** With what follows from the slot: whether BlueFlame is left out, since BAR2 has no room for it. */
+/** Capabilities with a consequence of the slot: whether BlueFlame is left out because BAR2 has no room for it. */
 export type CapabilityConfig = ConfigOf<typeof capabilityParameters> & { readonly lacksBlueFlame?: true };

@@ -1,4 +1,4 @@
-/** What holds for every block of the control side, whatever it does: contracts that each new block is held to by being in the list. */
+/** Contracts that every block of the control side keeps; adding a block to the list tests it against them. */
 import { describe, expect, it } from 'vitest';
 import { bar0 } from '../../abi/bar-map.ts';
 import { EventType } from '../../abi/eqe.ts';
@@ -26,7 +26,10 @@ const RESET = bar0.registers.reset.offset;
 const SEMAPHORE = bar0.registers.semaphore.offset;
 const blocks = [ControlRegisters, CommandProcessor, CommandDma, EventWriter, DeviceState, HcaPort];
 
-/** A device in use: queues, a port, a cable that comes and goes, events, and commands, of which the last may be under way. */
+/**
+ * A device in use: queues, a port, a cable that is plugged and unplugged, events, and commands, of which the last may
+ * be in progress.
+ */
 function busy(seed: number): ControlBench {
   const random = new Random(seed);
   const bench = broughtUp({ eventFifoDepth: 4, ...(random.chance(0.5) ? { linkInitialiseCycles: 20 } : {}) });

@@ -65,11 +65,11 @@ export interface ControlSideSetup {
   readonly tables: ContextTables;
   /** The cables of the ports, by port from 1; undefined for a port without one. */
   readonly links: readonly ((LinkStateSource & LinkTraffic) | undefined)[];
-  /** The same of Ethernet, where that is the ports' link layer. */
+  /** The cables of Ethernet ports. */
   readonly ethernet?: EthernetCable | undefined;
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
-  /** Which node this is, from 0: its GUIDs and LID come from it. */
+  /** Number of this node, from 0: its GUIDs and LID derive from it. */
   readonly nodeIndex: number;
   /** The members of each port's subnet, by port from 1, that port among them; empty for a port without a cable. */
   readonly subnets: readonly (readonly NodePort[])[];
@@ -94,7 +94,7 @@ interface Surroundings {
   readonly dataPath: DataPathControl;
   /** TCP connections of the card; left out without iWARP. */
   readonly tcp?: TcpControl | undefined;
-  /** The cache through which EQ contexts come; left out: all of them are on chip. */
+  /** Cache of EQ contexts; omitted: all of them are on chip. */
   readonly contexts?: EventContexts | undefined;
   /** Blocks that stall while the fifo of events is full. */
   readonly posters: readonly EventPoster[];

@@ -29,16 +29,16 @@ export interface ControlSidePorts {
   /** TCP connections of the card; left out without iWARP. */
   readonly tcp?: TcpControl | undefined;
   readonly device: {
-    /** A reset was triggered through BAR0: the DMA engines drop what they hold. */
+    /** A reset was triggered through BAR0: the DMA engines drop their requests. */
     deviceReset(cycle: Cycles): void;
   };
-  /** The cache through which EQ contexts come; left out: all of them are on chip. */
+  /** Cache of EQ contexts; omitted: all of them are on chip. */
   readonly contexts?: EventContexts | undefined;
   /** Blocks of the data path that stall while the fifo of events is full. */
   readonly posters: readonly EventPoster[];
 }
 
-/** For the translation entry of an EQ's page, aligned. */
+/** Room for the translation entry of an EQ's page, aligned. */
 const TRANSLATION_ROOM_BYTES = 64;
 
 export class ControlSide {
@@ -106,7 +106,7 @@ export class ControlSide {
     this.#device.deviceReset(cycle);
   }
 
-  /** The same full reset, from the PCIe function (FLR, hot reset) or through BAR0. */
+  /** Resets everything, whether the PCIe function triggered it (FLR, hot reset) or software through BAR0. */
   reset(cycle: Cycles): void {
     this.processor.reset(cycle);
     this.blocks.commandSet.reset(cycle);

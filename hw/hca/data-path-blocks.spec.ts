@@ -1,4 +1,4 @@
-/** What holds for every block of the data path, whatever it does: contracts that each new block is held to by being in the table. */
+/** Contracts that every block of the data path keeps; adding a block to the table tests it against them. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/cqe.ts';
@@ -24,7 +24,7 @@ import { localInvalidate } from './testing/key-verbs.ts';
 import { mixedTraffic, runMixedTraffic } from './testing/mixed-traffic.ts';
 import { scene, syndromesOf } from './testing/scenario.ts';
 
-/** Of the engines and of the transport. */
+/** Lists the wires of the engines and of the transport. */
 const wiresOf = (carries: Carried) =>
   listWires((b: Parameters<typeof dataPathWires>[0] & IbtaBlocks) => ({
     ...dataPathWires(b, ibtaRoles(b), carries),
@@ -83,7 +83,7 @@ describe('the diagrams of README.md', () => {
 });
 
 describe('the wires of the data path of an Ethernet port', () => {
-  /** By others than the blocks of RoCE, which are off. */
+  /** Lists callers other than the blocks of RoCE, which are off. */
   const calledBy = (name: string, table: typeof wires): string[] =>
     table
       .filter(({ to, block }) => to === name && !['roceLink', 'outbound', 'inbound'].includes(block))
@@ -156,7 +156,10 @@ const bottlenecks: readonly Bottleneck[] = [
   { isLoopback: true, hca: { loopbackBufferPackets: 1, loopbackBytesPerCycle: 1 } },
 ];
 
-/** What the mixture has not: errors, events, SRQs, small CQs and many queues. Each plays to its end and is checked. */
+/**
+ * Scenes for cases that the mixture lacks: errors, events, SRQs, small CQs and many queues. Each runs to its end and is
+ * checked.
+ */
 const scenes: readonly (() => Promise<DataPathBench>)[] = [
   errorsWithoutRoomForEvents,
   smallCq,
@@ -250,7 +253,10 @@ async function longReads(): Promise<DataPathBench> {
   return bench;
 }
 
-/** A command has the MPT; then a SEND invalidates a key, and a request of the other side one, while payload is read slowly. */
+/**
+ * A command claims the MPT; then a SEND, and a request of the other side, each invalidate a key while payload is read
+ * slowly.
+ */
 async function keyOperations(): Promise<DataPathBench> {
   const s = await scene({ dma: { readIssueCycles: 1000 } });
   const { bench, a, b, aCq, bCq, local, remote } = s;

@@ -30,7 +30,7 @@ export interface MadeBlocks<Blocks extends object> {
   readonly engines: Engines;
   /** The transport's. */
   readonly own: Blocks;
-  /** Both; a reset goes through them from the last to the first. */
+  /** All blocks of both; a reset visits them from the last to the first. */
   readonly all: DataPathBlocks<Blocks>;
 }
 
@@ -159,7 +159,7 @@ function makeFrameReceiver(parts: DataPathParts, account: BlockAccount | undefin
   );
 }
 
-/** From a QP with work to its packets, and operations on keys. */
+/** Makes the send side: from a QP with work to its packets, and operations on keys. */
 function makeSendSide(
   parts: DataPathParts,
   requestTransport: RequestTransport,
@@ -214,7 +214,7 @@ function makeScatter(parts: DataPathParts, account: BlockAccount): ReceiveScatte
   return new ReceiveScatter({ qps, srqs, sramView, format, translator, pageFaults }, account);
 }
 
-/** Doorbells, and what becomes of requests, QPs and the other objects. */
+/** Makes the blocks for doorbells and for the ends of requests, QPs and other objects. */
 function makeLifecycle(parts: DataPathParts) {
   const { lp, domain, config, contextMemory, keyFormat, dmaRead, dmaWrite, monitors, personality } = parts;
   const { qps, cqs, srqs, sramView, translator, pageFaults, qpcCache, cqcCache, srqcCache } = parts;

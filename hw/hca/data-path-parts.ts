@@ -52,7 +52,7 @@ export function makeTables(
   };
 }
 
-/** Traffic of port 1: packets; frames where it is of Ethernet; both, as with RoCE. */
+/** Traffic of port 1: packets; frames if it is an Ethernet port; both with RoCE. */
 export type Carried = 'packets' | 'frames' | 'both';
 
 /** The device around the data path. */
@@ -77,7 +77,7 @@ export interface DataPathSite<Parts extends TransportParts, Blocks extends objec
   /** Left out on a port of InfiniBand. */
   readonly ethernet?: EthernetAttachment | undefined;
   readonly tap: OperationTap | undefined;
-  /** On request: which operation each TLP is due to. */
+  /** Attribution of TLPs to operations, if requested. */
   readonly costs?: CostAttribution | undefined;
   /** See ContextCacheSetup. */
   readonly misses?: ContextMisses | undefined;
@@ -132,7 +132,7 @@ function makeEngineParts(site: Site) {
     sram: sram.bytes,
     sramView,
     allocateSram: (lengthBytes: number): number => sram.allocate(lengthBytes),
-    /** Of the two receivers where the port carries both. */
+    /** Arbitration between the two receivers if the port carries both packets and frames. */
     receiveTurns: site.carries === 'both' ? new ReceiveTurns() : undefined,
     ...tables,
     ...translation,

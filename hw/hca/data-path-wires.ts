@@ -10,7 +10,7 @@ import type { EqDoorbells } from './host-interface/index.ts';
 import type { PageRequestSink } from './memory/index.ts';
 import type { EngineBlocks, TransportRoles } from './transport/index.ts';
 
-/** Where the data path's events and EQ doorbells go: the event queues are the control side's. */
+/** Destinations of the data path's events and EQ doorbells: the control side owns the event queues. */
 export type EventQueues = AsyncEventSink & PageRequestSink & CompletionEvents & EqDoorbells;
 
 /** Neighbours of the data path's blocks outside of it, and the data path as a whole. */
@@ -19,7 +19,7 @@ interface Surroundings {
   readonly dataPath: { reset(): void };
 }
 
-/** The blocks that send and receive what the port carries. */
+/** Returns the blocks that send and receive the port's traffic. */
 function endsOf(b: Engines, roles: TransportRoles, carries: Carried) {
   if (carries === 'both') return { outbound: b.outbound, inbound: b.inbound };
   return carries === 'frames'
@@ -50,7 +50,10 @@ export const enginesFor = (b: Engines, carries: Carried): EngineBlocks => ({
 /** Everything with ports: the engines, and the tables, whose users grow with them. */
 type Wired = Engines & DataPathTables;
 
-/** For each engine, the neighbours that it calls by its ports; those of the transport by their roles. */
+/**
+ * Lists, for each engine, the neighbours that it calls by its ports; neighbours in the transport are named by their
+ * roles.
+ */
 export function dataPathWires(
   b: Engines & Surroundings,
   roles: TransportRoles,

@@ -49,12 +49,12 @@ export class DataPath<Parts extends TransportParts, Blocks extends object> {
     );
   }
 
-  /** What the command processor speaks to. */
+  /** The interface that the command processor uses. */
   get control(): DataPathControl {
     return this.blocks.objects;
   }
 
-  /** The blocks at an Ethernet port: what takes its frames, and what waits for room in it. */
+  /** The blocks at an Ethernet port: the receiver of its frames, and the block that waits for room in it. */
   get frameEnds() {
     const { frameReceiver, frameTransmitter, outbound } = this.blocks;
     return this.#carries === 'both'
@@ -87,8 +87,8 @@ export class DataPath<Parts extends TransportParts, Blocks extends object> {
   }
 
   /**
-   * Forgets every context and all work, from the side that asks to the side that serves, and what it has counted for software. The
-   * report's statistics stay.
+   * Resets every block, from requesting to serving ones: drops every context, all work, and the counters that software
+   * reads. The report's statistics stay.
    */
   reset(): void {
     const { qps, records, diagnostics } = this.parts;
@@ -114,7 +114,9 @@ export class DataPath<Parts extends TransportParts, Blocks extends object> {
     for (const [, block] of this.#all) block.rebase?.(cycles);
   }
 
-  /** What each block holds, by name: see {@link Block.inspect}; and the queue pairs, as far as they are numbers. */
+  /**
+   * Returns the state of each block, by name (see {@link Block.inspect}), and the numeric fields of the queue pairs.
+   */
   inspect(): BlockState {
     const { qps, records } = this.parts;
     const queuePairs = Object.fromEntries(

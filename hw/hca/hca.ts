@@ -88,17 +88,17 @@ export interface HcaSetup extends SlotSetup {
   readonly control: ControlConfig;
   readonly capabilities: CapabilityConfig;
   readonly wire: WireConfig;
-  /** Of the cable where ports are of Ethernet (`capabilities.linkLayer`); left out: the defaults. */
+  /** Configuration of the cable if ports are of Ethernet (`capabilities.linkLayer`); defaults if omitted. */
   readonly ethernet?: EthernetConfig | undefined;
-  /** Of the card's TCP where connections are of iWARP (`capabilities.transport`); left out: the defaults. */
+  /** Configuration of the card's TCP if connections are of iWARP (`capabilities.transport`); defaults if omitted. */
   readonly iwarp?: IwarpConfig | undefined;
-  /** Seed of what may happen to frames; left out: 1. */
+  /** Seed of random effects on frames; omitted: 1. */
   readonly seed?: number | undefined;
   /** The cables, by port from 1; without one, port 1 carries a loopback plug, and port 2 stays off. */
   readonly cables: readonly (HcaCable | undefined)[];
   /** Which node this is, from 0. */
   readonly nodeIndex: number;
-  /** The ports at the ends of each port's cable, that port among them, as the embedded subnet manager knows them. */
+  /** For each port, the ports at the ends of its cable, including itself, as the embedded subnet manager sees them. */
   readonly subnets: readonly (readonly NodePort[])[];
   readonly tap: OperationTap | undefined;
   /** Which marked operation a work request belongs to, where TLPs are attributed to operations (costs/); left out: they are not. */
@@ -152,7 +152,7 @@ interface EthernetParts {
   readonly ethernetPort: EthernetPort;
 }
 
-/** The same of Ethernet. */
+/** Lists the wires of a device with Ethernet ports. */
 function ethernetHcaWires(
   b: EthernetParts & { readonly dataPath: AnyDataPath; readonly firstPort: Pick<HcaPort, 'linkChanged'> },
 ): Wires<EthernetParts> {
@@ -181,19 +181,19 @@ export class Hca implements BarTarget {
   readonly dmaWrite: DmaWriteEngine;
   /** Port 1. With ports of Ethernet it stays off, with a plug in it. */
   readonly wirePort: WirePort;
-  /** All ports of InfiniBand, from port 1; with ports of Ethernet the one above. */
+  /** All InfiniBand ports, from port 1; on a device with Ethernet ports the one above. */
   readonly wirePorts: readonly WirePort[];
   /** Undefined where ports are of InfiniBand. */
   readonly ethernetPort: EthernetPort | undefined;
   readonly control: ControlSide;
   readonly dataPath: AnyDataPath;
-  /** The same data path as one of its transport: `hca.capability.transport`. The other is undefined. */
+  /** The same data path, typed by its transport (`hca.capability.transport`); the other one is undefined. */
   readonly ibta: IbtaDataPath | undefined;
   readonly iwarp: IwarpDataPath | undefined;
   readonly eqcCache: ContextCache<ContextUser<'eqc'>>;
-  /** On request: which operation each TLP is due to. */
+  /** Attribution of TLPs to operations, if requested. */
   readonly costs: CostAttribution | undefined;
-  /** For the root complex of a host in the same thread. */
+  /** The device's interface to the root complex of a host in the same thread. */
   readonly shared: SharedDevice;
   /** Blocks of {@link hcaWires}. */
   readonly parts: HcaParts;
@@ -202,7 +202,7 @@ export class Hca implements BarTarget {
   #accesses: AccessObserver | undefined;
   #barBytes: Uint8Array | undefined;
   #barView: DataView = new DataView(new ArrayBuffer(8));
-  /** A reset of the function resets the core and the other way round. */
+  /** True during a reset: the function's reset triggers the core's and vice versa. */
   #isResetting = false;
 
   constructor(setup: HcaSetup) {
@@ -376,7 +376,7 @@ export class Hca implements BarTarget {
       if (portNumber === undefined || portNumber === index + 1) port?.setEnabled(isEnabled);
   }
 
-  /** Connects an observer of what software does to the BARs; without one it costs a comparison. */
+  /** Connects an observer of software's accesses to the BARs; without one it costs a comparison. */
   observeAccesses(observer: AccessObserver): void {
     this.#accesses = observer;
   }
@@ -484,7 +484,7 @@ class PortIntake implements PacketReceiver {
   }
 }
 
-/** Frames on the cable may carry a tag beside the longest payload. */
+/** Creates an Ethernet port; frames on the cable may carry a tag in addition to the longest payload. */
 function makeEthernetPort(
   { lp, nodeIndex, seed = 1 }: HcaSetup,
   ethernet: EthernetConfig,

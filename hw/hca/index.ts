@@ -1,4 +1,4 @@
-/** The HCA: the device, the tables of its parameters, and what a report or a test of a part of it needs by name. */
+/** The HCA: the device, the tables of its parameters, and the names that reports and tests of its parts need. */
 export { capabilityParameters } from './capabilities.ts';
 export { type CommandFaults, controlParameters, GO_ON, NEVER_END } from './commands/index.ts';
 export { checkCapabilities, hasRoomForBlueFlame } from './connectx3/index.ts';

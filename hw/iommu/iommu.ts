@@ -46,7 +46,7 @@ export class Iommu implements HostMemory {
     return { ...walker.inspect(), ...faultLog.inspect(), iotlb: iotlb.inspect() };
   }
 
-  /** As after power-on: no page table, no translation, no fault. */
+  /** Restores the state after power-on: no page table, no translation, no fault. */
   reset(): void {
     const { walker, iotlb, faultLog, watches } = this.blocks;
     walker.reset();
@@ -101,7 +101,7 @@ export class Iommu implements HostMemory {
     return this.blocks.watches.peek(address, lengthBytes, target, targetOffset);
   }
 
-  /** Also notifies of mapping changes of the page, whether it is mapped or not. */
+  /** Watches a page; also notifies of its mapping changes, whether it is mapped or not. */
   watch(address: number, watcher: MemoryWatcher): void {
     this.blocks.watches.watch(address, watcher);
   }

@@ -71,7 +71,7 @@ export class Iotlb {
     this.#usedAt[at] = 0;
   }
 
-  /** As after power-on; the page table has changed. */
+  /** Drops all translations, after power-on or a change of the page table. */
   reset(): void {
     this.#pages.fill(none);
     this.#usedAt.fill(0);

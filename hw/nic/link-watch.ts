@@ -1,4 +1,4 @@
-/** Detects that the cable's link has come up or gone down, and sets the cause LSC at the next edge. */
+/** Detects that the cable's link came up or went down, and sets the cause LSC at the next edge. */
 
 import { NicCause } from '../../abi/nic/index.ts';
 import type { Cycles, Picoseconds } from '../../base/index.ts';

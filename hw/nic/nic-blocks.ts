@@ -105,7 +105,7 @@ export function makeBlocks(setup: NicBlocksSetup) {
 }
 
 export type NicBlocks = ReturnType<typeof makeBlocks>;
-/** Also the cable's port, which a reset of the card does not reset. */
+/** The blocks and the cable's port, which a reset of the card does not reset. */
 export type NicBlocksAndPort = NicBlocks & { readonly port: EthernetPort };
 
 /** The wires of the blocks. */

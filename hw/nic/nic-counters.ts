@@ -9,7 +9,7 @@ export class NicCounters {
   transmitDescriptors = 0;
   transmitFrames = 0;
   transmitBytes = 0;
-  /** Frames of PIOTX among them. */
+  /** Frames sent by PIOTX among them. */
   programmedFrames = 0;
   /** Frames abandoned: a transfer failed, or the queue was stopped in the middle of one. */
   transmitAborts = 0;
@@ -19,21 +19,21 @@ export class NicCounters {
   // ---- receive: frames that the port delivered, by result ----
   arrivals = 0;
   accepted = 0;
-  /** To a destination that is not ours; to ours, with a VLAN tag that VFTA does not include. */
+  /** Frames to a destination that is not ours; then frames to ours, with a VLAN tag that VFTA does not include. */
   filtered = 0;
   filteredVlans = 0;
   wrongLength = 0;
-  /** No room in the packet buffer. */
+  /** Frames that found no room in the packet buffer. */
   missed = 0;
   /** Reception was off. */
   disabledDrops = 0;
   receiveDescriptors = 0;
-  /** In host memory, their last descriptor written back. */
+  /** Frames in host memory whose last descriptor was written back, and their bytes. */
   delivered = 0;
   deliveredBytes = 0;
-  /** Those of them whose tag was removed: the tag's bytes are not counted. */
+  /** Delivered frames whose tag was removed: the tag's bytes are not counted. */
   deliveredTags = 0;
-  /** Read by programmed I/O and released. */
+  /** Frames read by programmed I/O and released. */
   released = 0;
   releasedBytes = 0;
   broadcasts = 0;
@@ -58,9 +58,9 @@ export class NicCounters {
   /** Times an enabled cause rose. */
   interruptsRaised = 0;
   interruptMessages = 0;
-  /** Raised ones that joined a message already due. */
+  /** Raised interrupts that joined a message already due. */
   interruptsModerated = 0;
-  /** Raised ones that were masked, read or cleared before their message left. */
+  /** Raised interrupts that were masked, read or cleared before their message left. */
   interruptsForgotten = 0;
   pinAssertions = 0;
 }

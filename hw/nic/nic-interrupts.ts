@@ -50,7 +50,9 @@ export class NicInterrupts {
   #eiac = 0;
   #iam = 0;
   #isPinAsserted = false;
-  /** By vector: its causes, whether a message is due, events since the last message, and the time of that message. */
+  /**
+   * State by vector: its causes, whether a message is due, events since the last message, and the time of that message.
+   */
   readonly #causes = new Int32Array(nicMsix.vectorCount);
   readonly #isRaised = new Uint8Array(nicMsix.vectorCount);
   readonly #events = new Int32Array(nicMsix.vectorCount);

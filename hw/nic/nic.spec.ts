@@ -278,7 +278,7 @@ describe('the receiving side', () => {
     await a.write('tdt', 2);
     await made.run(10 * US);
     expect([await b.read('gprc'), await b.read('gprc')]).toEqual([2, 0]);
-    // From the address to the check sequence of 4 bytes.
+    // Octets from the address to the check sequence of 4 bytes.
     const octets = 60 + 100 + 2 * 4;
     expect([await b.read('gorcl'), await b.read('gorcl')]).toEqual([octets, octets]);
     expect([await b.read('gorch'), await b.read('gorcl')]).toEqual([0, 0]);

@@ -11,7 +11,7 @@ import type { Cycles } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 export const NO_ROOM = -1;
-/** For a frame from which no tag was removed. */
+/** Value for a frame from which no tag was removed. */
 export const NO_TAG = -1;
 
 const ALIGNMENT = 16;

@@ -214,7 +214,7 @@ export class ReceiveMac {
     return true;
   }
 
-  /** For a group's address. */
+  /** Returns the hash of a group address. */
   #hashOf(start: number): number {
     const { rxBytes } = this.#parts.port;
     const last = rxBytes[start + 4]! | (rxBytes[start + 5]! << 8);

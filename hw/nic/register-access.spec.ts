@@ -1,4 +1,7 @@
-/** BAR0 of the NIC through the bus: what software reads after writing ones and zeros, compared with the data sheets' access. */
+/**
+ * Tests BAR0 of the NIC through the bus: software reads after writing ones and zeros, compared with the data sheets'
+ * access.
+ */
 import { describe, expect, it } from 'vitest';
 import { nicBar0 } from '../../abi/nic/index.ts';
 import { accessMistakes } from '../../base/testing/register-access.ts';

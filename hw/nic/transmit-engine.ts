@@ -215,7 +215,7 @@ export class TransmitEngine {
     return this.padsShort ? frameBytes >= FRAME_HEADER_BYTES : frameBytes >= UNPADDED_BYTES_MIN;
   }
 
-  /** The descriptor asks for a tag. */
+  /** True if the descriptor requests a tag. */
   get #isTagged(): boolean {
     return this.insertsTags && fields.insertTag.get(this.#view, this.#at) === 1;
   }

@@ -13,7 +13,7 @@ export function makeBlocks(core: SystemDmaCore) {
 }
 
 export type SystemDmaBlocks = ReturnType<typeof makeBlocks>;
-/** Also its own port of the root complex, which is created before them. */
+/** The blocks and their own port of the root complex, which is created before them. */
 export type SystemDmaBlocksAndPort = SystemDmaBlocks & { readonly rootComplex: RootComplexPort };
 
 /** The wires of the blocks. */

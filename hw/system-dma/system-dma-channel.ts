@@ -31,7 +31,7 @@ export class SystemDmaChannel {
     return fieldOf(this.mode, systemDmaBits.mode.mode) === SystemDmaMode.BLOCK;
   }
 
-  /** From memory to the device. */
+  /** True for transfers from memory to the device. */
   get readsMemory(): boolean {
     return fieldOf(this.mode, systemDmaBits.mode.transfer) === SystemDmaTransfer.READ;
   }

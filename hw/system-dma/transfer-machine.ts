@@ -122,7 +122,7 @@ export class TransferMachine implements StoreSender {
     this.#lastChannel = LAST_CHANNEL_AT_FIRST;
   }
 
-  /** A register that it reads has changed. */
+  /** Notes that a register that it reads has changed. */
   registersWritten(): void {
     this.#wakeNow();
   }

@@ -10,7 +10,7 @@ interface Gathered {
   readonly written: readonly PictureRecord[];
   /** Records that begin or take effect at an instant. */
   readonly byInstant: ReadonlyMap<number, readonly PictureRecord[]>;
-  /** By process and name, as the views look them up. */
+  /** Records by process and name, as the views look them up. */
   readonly ofCell: Map<string, readonly PictureRecord[]>;
 }
 

@@ -29,7 +29,7 @@ export interface LabProgramText {
   readonly text: string;
 }
 
-/** As a user of the package writes it. */
+/** Returns the text as a user of the package writes it. */
 const asUser = (text: string): string => text.replace(/'(\.\.\/)+(browser|index)\.ts'/g, "'hca-emulator'");
 
 const texts: readonly (readonly [name: string, title: string, text: string])[] = [
@@ -72,7 +72,7 @@ export function textOf(program: { readonly name: string } | { readonly text: str
 /** Faults of a state, separately. */
 export const faultsIn = (fault: string): readonly string[] => (fault === '' ? [] : fault.split('+'));
 
-/** In the form of `hca --fault`; several are joined by `+`. */
+/** Faults in the form of `hca --fault`; several are joined by `+`. */
 export const faultMenu: readonly { readonly text: string; readonly title: string }[] = [
   { text: '', title: 'none' },
   { text: 'packet=lost,nth=3,node=0', title: 'third packet of host 0 lost' },

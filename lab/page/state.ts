@@ -51,7 +51,7 @@ export interface LabState {
   readonly breakpoints: readonly number[];
   /** The line at which the program has stopped; undefined: it has stopped at an instant only. */
   readonly reached: ReachedName | undefined;
-  /** How long the program has run, and the length of a step. */
+  /** Time for which the program has run, and the length of a step. */
   readonly ranPs: number;
   readonly stepPs: number;
   /** The machine that the sliders change: 0 is A, 1 is B. */

@@ -65,7 +65,7 @@ const drawnRow = (
       html`<i class="c${colour}" style="left:${place(fromPs)};right:calc(100% - max(${place(toPs)}, ${place(fromPs)} + 2px))" title=${title}>${text ?? nothing}</i>`,
   )}${levels === undefined ? nothing : drawnLevels(rowTitle, levels, axis)}</div>`;
 
-/** On the curve's own scale, which spans the row. */
+/** Size of the curve's own scale, which spans the row. */
 const [curveWidth, curveHeight] = [1000, 20] as const;
 
 function drawnLevels(

@@ -21,7 +21,7 @@ export class PostedLines {
   };
 
   /**
-   * In the order of their posts.
+   * Returns the operations in the order of their posts.
    * @param timeline with the category `operations`
    */
   operationsOf(timeline: Timeline): readonly PostedOperation[] {

@@ -34,7 +34,7 @@ const lineOf = (text: string, part: string): number =>
 const isMistake = (name: string): boolean =>
   labPrograms.find((each) => each.name === name)!.title.startsWith('Mistake');
 
-/** For each mistake, a part of the named line and of the sentence. */
+/** Mistakes, each with a part of the named line and of the sentence. */
 const mistakes: readonly (readonly [name: string, line: string, says: RegExp])[] = [
   ['buffer-reused', 'fill(2)', /which the device reads for work request 1/],
   ['cq-overrun', 'createCq(endpoint', /CQ 0x80 of host 0 overran .* 8 entries/],

@@ -321,7 +321,7 @@ function raceText({ program, device }: Race, node: number, postedLine: number | 
 /** Accesses to the device's buffers are reported separately. */
 const isNews = ({ cause }: Cause): boolean => cause !== 'buffer-in-use';
 
-/** At the line of the mistake if it is known, else at the line where it shows. */
+/** Places the remark at the line of the mistake if it is known, else at the line where it shows. */
 function remarkOfFinding({ weight, sentence, advice, line, mendLine }: Cause): ProgramRemark {
   const where = mendLine ?? line;
   const shows = mendLine === undefined || line === undefined ? '' : ` It shows at line ${line}.`;

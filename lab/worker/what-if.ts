@@ -41,7 +41,7 @@ export async function latency(machine: LabMachine, message: LabMessage): Promise
   };
 }
 
-/** As many messages as the send queues hold, and the limit of the rate. */
+/** Measures the message rate with full send queues, and finds the resource that limits it. */
 export async function rate(
   machine: LabMachine,
   message: LabMessage,

@@ -37,7 +37,7 @@ export interface OperationCost extends DeviceCost {
   readonly systemCalls: number;
   readonly cpuCycles: number;
   readonly cycles: Readonly<Partial<Record<CpuCause, number>>>;
-  /** At the devices that received its messages, possibly its own device. */
+  /** Costs at the devices that received its messages, possibly its own device. */
   readonly peer: DeviceCost;
 }
 

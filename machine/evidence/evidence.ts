@@ -90,7 +90,7 @@ export interface QpEvidence {
   sequenceNaksReceived: number;
   lateAnswers: number;
   missingResponses: number;
-  /** As responder: requests without a receive, with a missing page, out of sequence, repeated. */
+  /** Counts as responder: requests without a receive, with a missing page, out of sequence, repeated. */
   noReceive: number;
   pageRnrNaks: number;
   outOfSequence: number;
@@ -271,7 +271,7 @@ export interface PostEvidence {
   readonly buffers: readonly BufferEvidence[];
   readonly atPs: InstantPs;
   readonly line?: string;
-  /** For a datagram. */
+  /** Address of a datagram. */
   readonly remoteQpn?: number;
   readonly remoteQkey?: number;
   readonly remoteLid?: number;
@@ -280,7 +280,7 @@ export interface PostEvidence {
   readonly isFenced: boolean;
   /** Whether the library copied its data at the post. */
   readonly isInline: boolean;
-  /** For a memory window bind: the new key. */
+  /** The new key of a memory window bind. */
   readonly bindKey?: number;
   isCompleted: boolean;
   /** When its program polled the completion. */

@@ -21,7 +21,7 @@ export class FaultLog {
     this.#fired.set(fault, (this.#fired.get(fault) ?? 0) + 1);
   }
 
-  /** For faults of events that are numbered anyway: `counted` returns the number of occurrences so far. */
+  /** Registers a fault of events that are numbered anyway: `counted` returns the number of occurrences so far. */
   firesOnNth(fault: Fault, { first, last }: Nth, counted: () => number): void {
     this.#derived.set(fault, () => Math.max(0, Math.min(counted(), last) - first + 1));
   }

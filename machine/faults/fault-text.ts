@@ -2,7 +2,10 @@
 import type { Field } from './fields.ts';
 import { type Fault, faultKinds } from './kinds.ts';
 
-/** For example `packet=corrupted,nth=5,node=1`; fields with default values are left out, except the node. */
+/**
+ * Returns the text of a fault, such as `packet=corrupted,nth=5,node=1`; fields with default values are left out, except
+ * the node.
+ */
 export function faultText(fault: Fault): string {
   const fields: Readonly<Record<string, Field<unknown>>> = faultKinds[fault.kind].fields;
   const values = fault as unknown as Readonly<Record<string, unknown>>;

@@ -193,7 +193,7 @@ function nthText({ first, last }: Nth): string {
   return first === 1 ? 'every' : `${first}-`;
 }
 
-/** In the largest unit in which the time is a whole number. */
+/** Returns the time in the largest unit in which it is a whole number. */
 function timeText(ps: number): string {
   const [unit, size] = wholeUnits.find(([, size]) => ps % size === 0)!;
   return `${ps / size}${unit}`;

@@ -37,7 +37,7 @@ export function injectFrameFaults(
   }
 }
 
-/** How an Ethernet port carries RDMA. */
+/** RDMA protocol of an Ethernet port. */
 export type HcaRoce = MachineConfig['hca']['capability']['roce'];
 
 /** @throws ConfigurationError for a mark on packets without an IP header */

@@ -35,7 +35,7 @@ export class InterruptGate implements InterruptSink {
   readonly #freePlaces: number[] = [];
   /** Messages from the device. */
   messageCount = 0;
-  /** Of these, messages lost here, and messages delayed. */
+  /** Numbers of these messages that were lost here, and that were delayed. */
   lostCount = 0;
   lateCount = 0;
   /** Delayed messages that have not been delivered yet. */

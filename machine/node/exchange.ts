@@ -57,7 +57,7 @@ export class ExchangePort {
   readonly #host: Host;
   readonly #latencyPs: number;
   readonly #peers: readonly number[];
-  /** By the number of the receiving host. */
+  /** Writers by the number of the receiving host. */
   readonly #writers: ReadonlyMap<number, ChannelWriter>;
   readonly #mailboxes = new Map<string, Mailbox>();
 

@@ -104,7 +104,7 @@ export class HcaNode {
   }
 }
 
-/** In a machine of simulated hosts. */
+/** Returns the neighbours in a machine of simulated hosts. */
 function neighboursOf(
   { config, topology }: Pick<HcaPlan, 'config' | 'topology'>,
   node: number,

@@ -22,7 +22,7 @@ export function heldByHca({ hca }: HcaNode): Held {
     sharedReceiveQueues: parts.srqs.liveCount,
     eventQueues: control.eqs.liveCount,
     icmPages: dataPath.parts.contextMemory.mappedPageCount,
-    // On-chip contents of these.
+    // On-chip contents of these queues.
     sendWqeLines: dataPath.parts.lines.heldCount,
     receiveWqeLines: dataPath.blocks.receives.heldCount,
     // Work in progress.

@@ -88,7 +88,7 @@ export class HostNode implements BusMap {
   readonly races: RaceWatch | undefined;
   /** The watch of the device's accesses, if requested. */
   readonly accesses: AccessWatch | undefined;
-  /** Between root complex and memory, if enabled. */
+  /** The IOMMU between root complex and memory, if enabled. */
   readonly iommu: Iommu | undefined;
   readonly interruptGate: InterruptGate;
   readonly exchange: ExchangePort;

@@ -11,10 +11,10 @@ import type { OperationTimes } from './operation-times.ts';
 const OPCODE_COUNT = frameOperation + 1;
 
 export class OperationLog implements OperationTap {
-  /** By WQE opcode; kernel frames have a separate index. */
+  /** Counts by WQE opcode; kernel frames have a separate index. */
   readonly postedCount = new Float64Array(OPCODE_COUNT);
   readonly completedCount = new Float64Array(OPCODE_COUNT);
-  /** From the CQE's departure at the device until the program polled it. */
+  /** Time from the CQE's departure at the device until the program polled it. */
   readonly takenPs = new Float64Array(OPCODE_COUNT);
   /** The part above it, for requests that lasted more than an hour. */
   readonly farTakenPs: bigint[] = new Array(OPCODE_COUNT).fill(0n);

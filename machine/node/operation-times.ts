@@ -80,8 +80,8 @@ export class OperationTimes {
   /** Entries that the views cover. */
   #room = 0;
   /**
-   * For the host: start of the entries never allocated; for each logarithm of the number of entries, start of the free
-   * interleaved ones, and of the freed ones.
+   * The host's free lists: start of the entries never allocated; for each logarithm of the number of entries, start of
+   * the free interleaved ones, and of the freed ones.
    */
   #unused = 0;
   readonly #fresh: number[][] = Array.from({ length: LOG_MASK }, () => []);
@@ -168,7 +168,7 @@ export class OperationTimes {
     return qpn < this.#directory.length ? this.#directory[qpn]! : 0;
   }
 
-  /** For the host: notes that the request became visible to the device. */
+  /** Records, at the host, that the request became visible to the device. */
   notePosted(entry: number, opcode: number, atPs: number, operation = 0): void {
     this.#times[FLOATS * entry] = atPs;
     this.#words[WORDS * entry + EPOCHS_AT] = this.#epoch;
@@ -176,7 +176,7 @@ export class OperationTimes {
     this.#words[WORDS * entry + OPERATION_AT] = operation;
   }
 
-  /** For the HCA: the marked operation of a request; 0 if none. */
+  /** Returns, at the HCA, the marked operation of a request; 0 if none. */
   operationOf(qpn: number, wqeCounter: number): number {
     const entry = this.entryOf(qpn, wqeCounter);
     return entry === NO_ENTRY ? 0 : this.#words[WORDS * entry + OPERATION_AT]!;
@@ -206,18 +206,22 @@ export class OperationTimes {
     return this.#exactPsAt(entry, ISSUED);
   }
 
-  /** For the HCA: {@link exactPostedPsAt}. */
+  /**
+   * Returns {@link exactPostedPsAt} of a request, at the HCA.
+   */
   exactPostedPs(qpn: number, wqeCounter: number): bigint {
     return this.#exactPsAt(this.entryOf(qpn, wqeCounter), POSTED);
   }
 
-  /** For the HCA: {@link postedPsAt}. */
+  /**
+   * Returns {@link postedPsAt} of a request, at the HCA.
+   */
   postedPs(qpn: number, wqeCounter: number): number {
     const entry = this.entryOf(qpn, wqeCounter);
     return entry === NO_ENTRY ? Number.NaN : this.#psAt(entry, POSTED);
   }
 
-  /** For the HCA: notes that the request's CQE was handed to the link. */
+  /** Records, at the HCA, that the request's CQE was handed to the link. */
   cqeIssued(qpn: number, wqeCounter: number, atPs: number): void {
     const entry = this.entryOf(qpn, wqeCounter);
     if (entry === NO_ENTRY) return;

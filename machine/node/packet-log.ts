@@ -9,7 +9,7 @@
 import { SIDEBAND_BASE, tlpRecord, UPDATE_FC, updateFcRecord } from '../../hw/pcie/index.ts';
 import { ChannelReader, exactPs } from '../../sim/index.ts';
 
-/** By the standard's names: MWr, MRd, CplD, Cpl, CfgRd0, CfgWr0, Msg, UpdateFC. */
+/** Names of the kinds in the standard: MWr, MRd, CplD, Cpl, CfgRd0, CfgWr0, Msg, UpdateFC. */
 const kindNames = ['', 'MWr', 'MRd', 'CplD', 'Cpl', 'CfgRd0', 'CfgWr0', 'Msg', 'UpdateFC'] as const;
 
 export interface LinkPacket {
@@ -23,11 +23,11 @@ export interface LinkPacket {
   readonly requesterId: number;
   readonly tag: number;
   readonly trafficClass: number;
-  /** For a completion: 0 is success. */
+  /** Status of a completion: 0 is success. */
   readonly status: number;
   readonly isPoisoned: boolean;
   readonly isRelaxed: boolean;
-  /** For a completion: remaining bytes, including these. */
+  /** Remaining bytes of a completion, including these. */
   readonly byteCount: number;
   /** Data of a configuration write, or the encoded limit of an UpdateFC (figure 3-8). */
   readonly data: number;

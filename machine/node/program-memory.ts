@@ -20,7 +20,7 @@ import {
 import type { ProgramAccess, RaceWatch } from './race-watch.ts';
 
 export class ProgramMemory {
-  /** The same memory as the verbs library and the driver see it. */
+  /** The memory as the verbs library and the driver see it. */
   readonly process: ProcessMemory;
   readonly #cpu: CoreThread;
   readonly #races: RaceWatch | undefined;

@@ -87,7 +87,7 @@ export class ProgramRunner {
     return this.#loaded.every(({ hasBegun }) => !hasBegun);
   }
 
-  /** In a host restored to its booted state: starts a program with this code and these arguments. */
+  /** Starts a program with this code and these arguments in a host restored to its booted state. */
   beginAs(number: number, run: ProgramFunction, args: JsonValue): void {
     const loaded = this.#loaded.find(({ order }) => order.number === number);
     if (loaded === undefined)

@@ -68,12 +68,12 @@ export class TransferMeter {
     if (label === endLabel && this.#begin !== undefined) this.end();
   }
 
-  /** Between start and end. */
+  /** Time between start and end. */
   get spanPs(): number {
     return this.#durationPs;
   }
 
-  /** Between start and end; undefined without a transfer. */
+  /** Costs between start and end; undefined without a transfer. */
   spent(): HostSpent | undefined {
     if (this.#begin === undefined || this.#end === undefined) return undefined;
     return differenceOf(this.#end, this.#begin);

@@ -10,7 +10,7 @@ interface CapturedPacket {
   /** When its last byte passed this end. */
   readonly atPs: ExactPs;
   readonly direction: 'inbound' | 'outbound';
-  /** From LRH to VCRC; for an Ethernet port a frame without FCS. */
+  /** Bytes from LRH to VCRC; for an Ethernet port a frame without FCS. */
   readonly bytes: Uint8Array;
   /** Effect of a fault on it, if any. */
   readonly note: string;

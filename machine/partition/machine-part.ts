@@ -176,7 +176,9 @@ export class MachinePart {
     }
   }
 
-  /** In a restored part: see {@link ProgramRunner.beginAs}. */
+  /**
+   * Starts a program in a restored part: see {@link ProgramRunner.beginAs}.
+   */
   beginAs(node: number, number: number, run: ProgramFunction, args: JsonValue): void {
     this.programs[this.#indexOf(node)]!.beginAs(number, run, args);
   }

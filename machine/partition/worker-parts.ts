@@ -50,7 +50,7 @@ export class WorkerParts {
     this.#control.abort(reason);
   }
 
-  /** For tests of a crash: terminates a thread. */
+  /** Terminates a thread, for tests of a crash. */
   async terminate(thread: number): Promise<void> {
     await this.#threads[thread]!.terminate();
   }

@@ -140,7 +140,7 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
   };
 }
 
-/** Without zeros. */
+/** Returns the frame counts without zeros. */
 const framesOf = ({
   transmitted,
   received,
@@ -262,7 +262,7 @@ function frameWireOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
     ...wire,
     opcodes: { ...roce.transmitted, ...(others === 0 ? {} : { FRAME: frames }) },
     retransmitted: roce.retransmitted,
-    // With a wrong FCS, and with a wrong ICRC under a right FCS.
+    // Packets with a wrong FCS, and with a wrong ICRC under a right FCS.
     corrupted: wire.corrupted + (receiver.dropped['packetDamaged'] ?? 0),
     discarded: transmitted['discardedFrames'] ?? 0,
   };

@@ -234,7 +234,10 @@ function interruptFailures(host: HostLedger, hca: HcaLedger): string[] {
   return [...hca.vectors.flatMap((vector) => vectorFailures(what, vector)), ...messageFailures(host, hca)];
 }
 
-/** From the messages that a device sent to the handlers; messages of the host's own DMA controller and IOMMU are added on the way. */
+/**
+ * Compares a device's messages with the handlers' interrupts; messages of the host's own DMA controller and IOMMU are
+ * added on the way.
+ */
 function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
   const isQuiet = host.pcie.isQuiet && adapter.pcie.isQuiet;
   const what = `node ${host.node}`;

@@ -35,8 +35,8 @@ export interface CacheUseLedger {
 export interface CacheLedger extends CacheUseLedger {
   readonly evictions: number;
   /**
-   * By block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for each
-   * step, packet or CQE; a WQE is a hit if it needed no read of its own.
+   * Uses by block: a translation counts once for each piece of payload, WQEs or CQE that it served, a context once for
+   * each step, packet or CQE; a WQE is a hit if it needed no read of its own.
    */
   readonly users: Readonly<Record<string, CacheUseLedger>>;
 }
@@ -98,9 +98,9 @@ export interface HcaOperationLedger {
   readonly payloadBytes: number;
   /** PSNs that the completed ones used. */
   readonly psnCount: number;
-  /** From posting until the device has finished the request, summed over all. */
+  /** Time from posting until the device has finished the request, summed over all. */
   readonly lifePs: number;
-  /** The same, by cause of the wait. */
+  /** The same time, by cause of the wait. */
   readonly stagesPs: Readonly<Record<OperationStage, number>>;
   /** The parts above both; absent if numbers hold all. */
   readonly far?: FarTimes;
@@ -150,9 +150,9 @@ export interface HcaLedger {
   readonly pcie: LinkEndLedger;
   /** The end of port 1's cable. */
   readonly wire: WireEndLedger;
-  /** That of port 2's; left out where it has none. */
+  /** Ledger of port 2's wire; left out without a second port. */
   readonly secondWire?: WireEndLedger | undefined;
-  /** Left out for InfiniBand ports; for Ethernet ports, `wire` is empty. */
+  /** Frames of Ethernet ports, for which `wire` is empty; left out for InfiniBand ports. */
   readonly ethernet?: FrameLedger | undefined;
   readonly loopback: LoopbackLedger;
   readonly operations: readonly HcaOperationLedger[];

@@ -17,7 +17,7 @@ export interface HostOperationLedger {
   readonly takenPs: number;
   /** The part above it; absent if a number holds all. */
   readonly farTakenPs?: bigint;
-  /** From posting until the program polled the completion, in picoseconds. */
+  /** Time from posting until the program polled the completion, in picoseconds. */
   readonly latencyPs: HistogramData | undefined;
 }
 
@@ -40,7 +40,7 @@ export interface HostLedger {
     readonly held: number;
     readonly spurious: number;
     readonly unrouted: number;
-    /** On their way to a core. */
+    /** Messages on their way to a core. */
     readonly delivering: number;
   };
   /** Reads of the device that the root complex accepted, and those that a fault left unanswered. */
@@ -57,7 +57,7 @@ export interface HostLedger {
   readonly iommu: IommuLedger | undefined;
   /** Violations of buffer ownership; undefined if they are not watched. */
   readonly races: readonly Race[] | undefined;
-  /** Violations beyond the kept ones. */
+  /** Number of violations beyond the kept ones. */
   readonly lostRaces: number;
   /** Device accesses to memory that was not granted; undefined if they are not watched. */
   readonly unownedAccesses: UnownedAccessLedger | undefined;

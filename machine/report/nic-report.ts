@@ -30,7 +30,7 @@ export const nicDeviceOf = (): NodeReport['hca'] => ({
 
 /** An adapter's counters of its end of an Ethernet cable. */
 type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'> & {
-  /** For an HCA: wire/ethernet-counters.ts. */
+  /** Flow control counters of an HCA: wire/ethernet-counters.ts. */
   readonly flowControl?: Readonly<Record<string, number>>;
 };
 

@@ -24,7 +24,7 @@ export type CoreCycles = Readonly<Record<CpuCause | 'total' | 'ahead', number>>;
 
 /** A device's actions for one MSI-X vector. */
 export interface DeviceInterruptRow {
-  /** In a row of the platform, also the name of a legacy pin. */
+  /** Number of the vector; in a row of the platform, also the name of a legacy pin. */
   readonly vector: number | string;
   /** Reasons of the device to interrupt, and those that moderation merged with another. */
   readonly requested: number;
@@ -46,14 +46,14 @@ export interface InterruptRow extends DeviceInterruptRow {
 
 export interface ClassCount {
   readonly tlps: number;
-  /** On the link: header, payload and framing. */
+  /** Bytes on the link: header, payload and framing. */
   readonly bytes: number;
 }
 
 export interface LinkDirection {
-  /** As the receiver counted them; classes without TLPs are left out. */
+  /** Counts by class, as the receiver counted them; classes without TLPs are left out. */
   readonly classes: Readonly<Record<string, ClassCount>>;
-  /** As the transmitter counted them. */
+  /** Total as the transmitter counted it. */
   readonly total: ClassCount;
   /** Total link bytes: TLPs, DLLPs and padding. */
   readonly linkBytes: number;
@@ -102,7 +102,7 @@ export interface NodeReport {
   readonly neighbours?: Readonly<Partial<NetworkCounts>>;
   /** The conventional NIC and the software above it; left out with an HCA. */
   readonly nic?: NicReport;
-  /** With a NIC, all parts of it are empty. */
+  /** Parts of the HCA; all are empty with a NIC. */
   readonly hca: {
     readonly blocks: Readonly<Record<string, BlockRow>>;
     readonly caches: Readonly<Record<string, CacheLedger>>;
@@ -147,7 +147,7 @@ export interface WireReport {
   readonly opcodes: Readonly<Record<string, PacketLedger>>;
   /** Packets whose PSN had been sent before, not included in `opcodes`: requests, READ responses, atomic results. */
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
-  /** Of the packets sent, those that arrived with a wrong CRC, and those that the far port dropped. */
+  /** Packets that arrived with a wrong CRC, and packets that the far port dropped, among those sent. */
   readonly corrupted: number;
   readonly dropped: number;
   /** Effects of faults on the packets sent; left out if there were none. */
@@ -163,7 +163,7 @@ export interface WireReport {
   readonly busyPs: number;
   readonly creditWaitPs: number;
   readonly serializerWaitPs: number;
-  /** For an Ethernet cable between ports with flow control: time that frames waited for the end of a pause. */
+  /** Time that frames waited for the end of a pause, on an Ethernet cable between ports with flow control. */
   readonly pauseWaitPs?: number;
 }
 
@@ -173,7 +173,9 @@ export interface OperationReport {
   readonly failed: number;
   readonly silent: number;
   readonly payloadBytes: number;
-  /** From posting until the program polled the completion; for operations with a CQE. Quantiles to within 0.4 %. */
+  /**
+   * Latency from posting until the program polled the completion; for operations with a CQE. Quantiles to within 0.4 %.
+   */
   readonly latencyPs: {
     readonly min: number;
     readonly p50: number;

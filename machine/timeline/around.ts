@@ -1,7 +1,7 @@
 /**
- * How the timeline observes a block: it wraps a method of that one object in a listener, from outside. The block's code
- * has no hook, so a machine without a timeline behaves as if timelines did not exist, at the same speed; with a
- * timeline it behaves the same, and the listener records it. A listener changes neither arguments nor results.
+ * Wraps a method of one object in a listener, from outside: so the timeline observes a block. The block's code has no
+ * hook, so a machine without a timeline behaves as if timelines did not exist, at the same speed; with a timeline it
+ * behaves the same, and the listener records it. A listener changes neither arguments nor results.
  */
 
 export type MethodsOf<T> = {

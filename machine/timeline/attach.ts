@@ -12,7 +12,7 @@ import { Stream, type TimelineOptions } from './stream.ts';
 /** Directions of a PCIe link, by their track names. */
 const toDevice = 'to device';
 const toHost = 'to host';
-/** For a cable: traffic that arrives at the recording process. */
+/** Track of a cable's traffic that arrives at the recording process. */
 const inbound = 'in';
 const inboundTrack = (port: number): string => (port === 1 ? inbound : `${inbound}, port ${port}`);
 
@@ -32,7 +32,7 @@ export function hostStream(
   return stream;
 }
 
-/** For a slot whose host is not simulated: traffic on its link to the host. */
+/** Creates the stream of a slot whose host is not simulated: traffic on its link to the host. */
 export function slotStream(
   options: TimelineOptions | undefined,
   lp: LogicalProcess,

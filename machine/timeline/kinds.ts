@@ -29,19 +29,24 @@ export interface TimelineKind {
   readonly values: readonly string[];
 }
 
-/** In the order of their numbers. */
+/** Kinds in the order of their numbers. */
 export const timelineKinds = {
   blockBusy: { category: 'blocks', shape: 'interval', values: [] },
   /** `reason` is a name of the track. */
   blockStalled: { category: 'blocks', shape: 'interval', values: ['reason'] },
-  /** On the lanes of its sender; it takes effect at the other end one track latency after its last byte was sent. */
+  /**
+   * A TLP on the lanes of its sender; it takes effect at the other end one track latency after its last byte was sent.
+   */
   tlp: {
     category: 'tlps',
     shape: 'interval',
     values: ['type', 'address', 'lengthBytes', 'tag', 'trafficClass', 'byteCount'],
   },
   updateFc: { category: 'tlps', shape: 'interval', values: ['flow', 'limit'] },
-  /** On the cable, like a TLP on its link. `flags`: 1 retransmitted, 2 corrupted by a fault, 4 requests an ACK, 8 never arrives. */
+  /**
+   * A packet on the cable, like a TLP on its link. `flags`: 1 retransmitted, 2 corrupted by a fault, 4 requests an ACK,
+   * 8 never arrives.
+   */
   packet: {
     category: 'packets',
     shape: 'interval',
@@ -50,9 +55,9 @@ export const timelineKinds = {
   flowControl: { category: 'packets', shape: 'interval', values: ['creditLimit'] },
   /** A frame that is not a RoCE packet: `flags` as for a packet, `protocol` a number of wire/frame-protocol.ts. */
   frame: { category: 'packets', shape: 'interval', values: ['frameBytes', 'flags', 'protocol'] },
-  /** From the request to its report. `status` 0 is success. */
+  /** A DMA read from its request to its report. `status` 0 is success. */
   dmaRead: { category: 'dma', shape: 'interval', values: ['address', 'lengthBytes', 'status'] },
-  /** Until its last TLP was handed to the link. */
+  /** A DMA write until its last TLP was handed to the link. */
   dmaWrite: { category: 'dma', shape: 'interval', values: ['address', 'lengthBytes'] },
   doorbell: { category: 'doorbells', shape: 'instant', values: ['qpn'] },
   /** A complete BlueFlame post. */

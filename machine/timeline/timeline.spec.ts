@@ -103,7 +103,7 @@ describe('a machine without a timeline', () => {
       .filter((file) =>
         /ObservationLog|system\/machine\/timeline/.test(readFileSync(join(root, file), 'utf8')),
       );
-    // Where the stream is created, and exported to the timeline.
+    // The stream is created here, and exported to the timeline.
     expect(knowing.toSorted()).toEqual(['sim/index.ts', 'sim/observation.spec.ts', 'sim/observation.ts']);
   });
 });

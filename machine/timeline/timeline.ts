@@ -43,10 +43,10 @@ export class Timeline {
   readonly count: number;
   /** Hosts, and the cables between their adapters. */
   readonly topology: Topology;
-  /** As each process has recorded it. */
+  /** Observations as each process has recorded them. */
   readonly parts: readonly ProcessObservations[];
   readonly #firstTrack: readonly number[];
-  /** For each record in order: its process, and its index there. */
+  /** Process of each record in order, and its index there. */
   readonly #part: Uint16Array;
   readonly #place: Uint32Array;
 

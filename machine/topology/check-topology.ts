@@ -180,7 +180,7 @@ function checkPorts({ nodes, links }: Topology): void {
     );
 }
 
-/** How an option names the second port of a host whose first port is taken. */
+/** Explains how an option names the second port of a host whose first port is taken. */
 const secondPortHint = (node: number, port: number): string =>
   port === firstPort ? ` (${node}.${hostPortMax} is port ${hostPortMax} of host ${node})` : '';
 

@@ -101,7 +101,7 @@ export const peerOf = (topology: Topology, node: number): number | undefined =>
   farEndOf(topology, { node, port: firstPort })?.node;
 
 /**
- * The same for a machine of simulated hosts.
+ * Returns the peer of a host in a machine of simulated hosts.
  * @throws InvariantError if its port is open
  */
 export function cabledPeerOf(topology: Topology, node: number): number {

@@ -52,7 +52,7 @@ describe('four hosts in a ring, by two ports each', () => {
     }
     const bytes = messages * (writeBytes + acknowledgementBytes);
     expect(report.wire.map((cable) => cable.bytes)).toEqual(Array(8).fill(bytes));
-    // In each direction: the same messages, as all hosts do the same at the same time.
+    // Both directions carry the same messages, as all hosts do the same at the same time.
     expect(new Set(report.wire.map(({ busyPs }) => busyPs)).size).toBe(1);
     const { busyPs, linkBytes } = report.wire[0]!;
     // 4X QDR carries 4 bytes a nanosecond.

@@ -249,7 +249,9 @@ export class NicDriver implements NetDevice, Polled, Watched {
     attach(NicVector.OTHER, (cpu) => this.#otherInterrupt(cpu));
   }
 
-  /** From reset to operation. @returns false if receive buffers are missing */
+  /**
+   * Brings the device from reset to operation. @returns false if receive buffers are missing
+   */
   async #start(cpu: Cpu): Promise<boolean> {
     const { transmitRing, receiveRing, mtu } = this.#config;
     await enableMsix(cpu, this.#platform, this.#msix, nicVectorCount);

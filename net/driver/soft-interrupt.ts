@@ -159,7 +159,7 @@ class OwnInstant {
     this.#ps = ps;
   }
 
-  /** Counted from the epoch in effect now. */
+  /** Time counted from the present epoch. */
   get ps(): number {
     return this.#ps - (this.#platform.epochUs() - this.#epochUs) * psPerUs;
   }

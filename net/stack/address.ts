@@ -11,7 +11,7 @@ const groupByte = 0xff;
 
 export class Ipv6Address {
   readonly bytes: Uint8Array;
-  /** In base 16: equal bytes give equal text. */
+  /** The address in base 16: equal bytes give equal text. */
   readonly key: string;
 
   /** @param bytes 16, which it keeps */
@@ -34,7 +34,7 @@ export class Ipv6Address {
     return this.key === unspecifiedKey;
   }
 
-  /** `::1`. */
+  /** True for `::1`. */
   get isLoopback(): boolean {
     return this.key === loopbackKey;
   }

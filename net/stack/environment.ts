@@ -5,7 +5,7 @@ import type { Cpu, NetPlatform } from '../platform.ts';
 import type { Connection } from './connection.ts';
 import type { PacketBuffer, PacketBuffers } from './packet-buffer.ts';
 
-/** Where the device inserts a checksum in a frame, and where it begins to sum. */
+/** Offsets at which the device begins to sum a frame and at which it inserts the checksum. */
 export interface ChecksumPlace {
   readonly start: number;
   readonly offset: number;

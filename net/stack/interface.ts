@@ -50,7 +50,7 @@ export interface InterfaceSetup {
   readonly neighbours: ReadonlyMap<number, Uint8Array>;
   /** Length of the prefix, 1 to 30, that all hosts of the link share with its address: these hosts are resolved. Left out: no other hosts exist. */
   readonly linkPrefixBits?: number | undefined;
-  /** Left out: no IPv6. */
+  /** Set-up of IPv6; left out: no IPv6. */
   readonly ipv6?: Ipv6Setup | undefined;
 }
 

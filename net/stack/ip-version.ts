@@ -32,7 +32,7 @@ export interface IpVersion {
   readonly headroomBytes: number;
   /** Bytes of the longest header: that of a SYN. */
   readonly synBytes: number;
-  /** Where a device that sums a segment begins, and where it inserts the checksum. */
+  /** Offsets at which a device that sums a segment begins, and at which it inserts the checksum. */
   readonly segmentChecksum: ChecksumPlace;
   /** Maximum segment size when the peer sends no MSS option (RFC 9293, 3.7.1). */
   readonly unsaidSegmentBytes: number;

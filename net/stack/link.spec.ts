@@ -304,7 +304,7 @@ describe('TCP with other hosts', () => {
   const answered = (options: string) => new RegExp(`^7012ffff....0000${options}$`);
 
   test('RFC 7323, 2.2: sends its window scale to a peer that has sent one: MSS 1460, scale 7', async () => {
-    // As in Linux: MSS, SACK permitted, timestamps, a no-operation, scale 7.
+    // The options are those of Linux: MSS, SACK permitted, timestamps, a no-operation, scale 7.
     expect(await answerTo('020405b40402080a00000001000000000103 0307'.replace(' ', ''))).toMatch(
       answered('020405b401030307'),
     );

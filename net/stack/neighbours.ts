@@ -14,18 +14,18 @@ import type { Cpu } from '../platform.ts';
 import { bytesOfIp, type IpAddress, keyOfAddress } from './address.ts';
 import type { OutboundFrame, StackEnvironment } from './environment.ts';
 
-/** On a link, to a host of it. */
+/** Route to a host of a link. */
 export interface NeighbourRoute {
   readonly destination: IpAddress;
   /** The neighbour entry found by the last send. */
   neighbour: Neighbour | undefined;
 }
 
-/** How neighbours of one IP version are resolved. */
+/** Resolution of the neighbours of one IP version. */
 export interface Resolution {
   /** Whether an address can be resolved. */
   isOnLink(address: IpAddress): boolean;
-  /** The frame that asks for an address: sent to all stations, or to its last known owner. */
+  /** The frame that requests an address: sent to all stations, or to its last known owner. */
   request(address: Uint8Array, mac?: Uint8Array): Uint8Array;
   readonly requestCount: keyof Pick<NetStatistics, 'arpRequests' | 'neighborSolicitations'>;
   /** The tag of the link's frames. */

@@ -68,7 +68,7 @@ export interface NetAddresses extends InterfaceSetup {
   readonly vlans?: readonly VlanSetup[] | undefined;
 }
 
-/** Where a device begins to sum a received frame: after the IPv4 header. */
+/** Offset at which a device begins to sum a received frame: after the IPv4 header. */
 export const receiveSumStart = ipv4.transportStart;
 
 const firstEphemeralPort = 32_768;

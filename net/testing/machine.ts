@@ -53,7 +53,7 @@ export interface TestOptions {
   readonly cost?: Partial<NetCostConfig>;
   readonly cores?: number;
   readonly latencyPs?: number;
-  /** The hosts do not know each other's MACs, and find them by ARP. */
+  /** True if the hosts do not know each other's MACs, and find them by ARP. */
   readonly asksForNeighbours?: boolean;
 }
 

@@ -45,7 +45,7 @@ export interface NicMachineOptions {
   readonly driver?: Partial<NetDriverConfig>;
   readonly stack?: Partial<NetStackConfig>;
   readonly seed?: number;
-  /** The hosts do not know each other's MACs. */
+  /** True if the hosts do not know each other's MACs. */
   readonly asksForNeighbours?: boolean;
 }
 

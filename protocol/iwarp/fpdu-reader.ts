@@ -216,7 +216,7 @@ export class FpduReader {
   }
 }
 
-/** Where the first marker lies among bytes that begin at `at`. */
+/** Offset of the first marker among bytes that begin at `at`. */
 const firstMarker = (at: number, phase: number): number =>
   at + ((MARKER_DISTANCE_BYTES - phase) & PHASE_MASK);
 

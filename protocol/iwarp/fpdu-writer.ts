@@ -26,7 +26,7 @@ export class FpduWriter {
   readonly #headView = viewOf(this.#head);
   readonly #copier = new BlockCopier();
   #at = 0;
-  /** Where the FPDU begins: markers point to its length field. */
+  /** Offset of the FPDU: markers point to its length field. */
   #start = 0;
 
   constructor(options: { readonly hasMarkers: boolean; readonly usesCrc: boolean }) {

@@ -1,7 +1,7 @@
 /**
- * Input of a stranger: options of TCP, frames of MPA, and FPDUs whose headers and lengths are drawn. Nothing throws, nothing is placed outside
- * what the owner has allowed, nothing is delivered after an error, and every error is one that a document defines. `npm run fuzz` plays a
- * million of each.
+ * Input of a hostile peer: options of TCP, frames of MPA, and FPDUs whose headers and lengths are drawn. The code
+ * throws no error, places nothing outside the memory that the owner has allowed, delivers nothing after an error, and
+ * reports only errors that a document defines. `npm run fuzz` plays a million of each.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

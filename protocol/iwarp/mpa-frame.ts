@@ -19,7 +19,9 @@ const replyKey = keyOf('MPA ID Rep Frame');
 /** The enhanced data of revision 2. */
 export interface EnhancedConnection {
   readonly isPeerToPeer: boolean;
-  /** Set of {@link ReadyMessage}: kinds that the initiator can send, or that the responder takes. */
+  /**
+   * Set of {@link ReadyMessage}: kinds that the initiator can send, or that the responder accepts.
+   */
   readonly readyKinds: number;
   /** IRD and ORD of the frame's sender, 0 to 0x3fff. */
   readonly inboundReads: number;

@@ -19,7 +19,9 @@ export interface MpaParameters {
   readonly canSendMarkers: boolean;
   readonly wantsCrc: boolean;
   readonly isPeerToPeer: boolean;
-  /** Set of {@link ReadyMessage}: kinds that this side can send as initiator and takes as responder. */
+  /**
+   * Set of {@link ReadyMessage}: kinds that this side can send as initiator and accepts as responder.
+   */
   readonly readyKinds: number;
   /** IRD and ORD of the consumer. */
   readonly inboundReads: number;

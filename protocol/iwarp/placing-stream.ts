@@ -54,7 +54,7 @@ export class PlacingStream<Buffer extends SegmentBuffer> implements ReceivedByte
     this.#bounds = bounds;
   }
 
-  /** From here on the bytes are FPDUs; those that are unread are the first. */
+  /** Attaches a reader: from here on the bytes are FPDUs, beginning with the unread ones. */
   attach(reader: FpduReader): void {
     const unread = this.#unread.subarray(0, this.readableBytes);
     this.#reader = reader;
@@ -124,7 +124,7 @@ export class PlacingStream<Buffer extends SegmentBuffer> implements ReceivedByte
     return 'behindGap';
   }
 
-  /** Where a range that begins at `sequence` is inserted. */
+  /** Returns the index at which a range that begins at `sequence` is inserted. */
   #indexFor(sequence: number): number {
     let index = this.#ranges.length;
     while (index > 0 && isBefore(sequence, this.#ranges[index - 1]!.sequence)) index--;

@@ -53,9 +53,13 @@ export interface StreamOwner {
   sendArrived(header: SegmentHeader, lengthBytes: number): number;
   /** Immediate data takes the receive buffer of its message, and leaves it as it is. */
   immediateArrived(header: SegmentHeader, data: Operand): void;
-  /** A READ is to be served; {@link RdmapReceiver.requestServed} follows when its response was sent. */
+  /**
+   * A READ must be served; {@link RdmapReceiver.requestServed} follows when its response was sent.
+   */
   readRequested(header: SegmentHeader, request: ReadRequest): void;
-  /** An atomic is to be served, as {@link readRequested}. */
+  /**
+   * An atomic must be served, like {@link readRequested}.
+   */
   atomicRequested(header: SegmentHeader, request: AtomicRequest): void;
   /** The oldest outstanding READ has its whole response. */
   readCompleted(): void;
@@ -73,7 +77,7 @@ export interface StreamOwner {
 }
 
 export interface ReceiverOptions {
-  /** Of the FPDUs that this side receives. */
+  /** Whether the FPDUs that this side receives have markers. */
   readonly hasMarkers: boolean;
   readonly usesCrc: boolean;
   /** IRD: READs and atomics of the peer that this side serves at once. */
@@ -111,7 +115,7 @@ export class RdmapReceiver implements SegmentSink {
   #requests = 0;
   #awaitedReady: number;
   readonly #header = new SegmentHeader();
-  /** The first bytes of a segment: its header; of RDMAP's own messages all of it. */
+  /** The first bytes of a segment: its header; for RDMAP's own messages the whole segment. */
   readonly #headBytes = new Uint8Array(HEAD_BYTES);
   readonly #head = viewOf(this.#headBytes);
   readonly #quoted = new QuotedSegment();
@@ -351,7 +355,9 @@ export class RdmapReceiver implements SegmentSink {
     this.#messageBytes[queue] = 0;
   }
 
-  /** Reads a header, and the payload of what is no SEND. @returns false if the segment is shorter than its header */
+  /**
+   * Reads a header, and the payload unless it is a SEND. @returns false if the segment is shorter than its header
+   */
   #readHead(bytes: Uint8Array, at: number, segmentBytes: number): boolean {
     const header = this.#header;
     this.#copyHead(bytes, at, 0, Math.min(segmentBytes, untaggedHeader.sizeBytes));

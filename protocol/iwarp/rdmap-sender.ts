@@ -44,14 +44,14 @@ export class OutboundMessage {
   queue = 0;
   message = 0;
   lengthBytes = 0;
-  /** Bytes of it that were written. */
+  /** Written bytes of the present message. */
   writtenBytes = 0;
-  /** All of it was written. */
+  /** True if the whole message was written. */
   isWritten = true;
 }
 
 export interface SenderOptions {
-  /** Of the FPDUs that this side sends. */
+  /** Whether the FPDUs that this side sends have markers. */
   readonly hasMarkers: boolean;
   readonly usesCrc: boolean;
   /** EMSS: the maximum segment size of TCP less the options of each segment. */

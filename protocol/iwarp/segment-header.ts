@@ -11,7 +11,7 @@ export const IWARP_VERSION = 1;
 export class SegmentHeader {
   opcode: number = RdmapOpcode.SEND;
   isTagged = false;
-  /** Last segment of its message. */
+  /** True for the last segment of its message. */
   isLast = false;
   ddpVersion: number = IWARP_VERSION;
   rdmapVersion: number = IWARP_VERSION;
@@ -20,7 +20,7 @@ export class SegmentHeader {
   /** Tagged offset: bits 51 to 0, and above them {@link offsetTop}. */
   offset: Wide = 0;
   offsetTop = 0;
-  /** Of an untagged segment: queue number, message sequence number, message offset. */
+  /** Fields of an untagged segment: queue number, message sequence number, message offset. */
   queue = 0;
   message = 0;
   messageOffset = 0;

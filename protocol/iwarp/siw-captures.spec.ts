@@ -45,7 +45,10 @@ function segmentsOf(name: string): Segment[] {
   });
 }
 
-/** The bytes of both directions in the order in which a receiver gets them: what was lost comes when it is sent again. */
+/**
+ * Returns the bytes of both directions in the order in which a receiver gets them: lost bytes follow when they are
+ * retransmitted.
+ */
 function streamsOf(segments: readonly Segment[]): Segment[] {
   const next = new Map<boolean, number>();
   const kept: Segment[] = [];

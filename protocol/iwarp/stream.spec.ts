@@ -100,7 +100,7 @@ function sent(transfer: Transfer): Uint8Array[] {
   return segments;
 }
 
-/** The same bytes in other segments. */
+/** Cuts the same bytes into other segments. */
 function recut(segments: readonly Uint8Array[], cuts: readonly number[]): Uint8Array[] {
   if (cuts.length === 0) return [...segments];
   const all = Uint8Array.from(segments.flatMap((segment) => [...segment]));

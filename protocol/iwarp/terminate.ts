@@ -77,8 +77,8 @@ export class QuotedSegment {
   }
 
   /**
-   * Quotes a READ request that is being served. Of one that was served in part, `request` has what is left: offsets and length are those of
-   * the next byte (RFC 5040, 4.8).
+   * Quotes a READ request that is being served. If it was served in part, `request` holds its rest: offsets and length
+   * are those of the next byte (RFC 5040, 4.8).
    */
   quoteRead(message: number, request: ReadRequest): void {
     const header = this.#header;

@@ -52,7 +52,7 @@ export class Congestion {
   #recoverTo = 0;
   readonly #segmentBytes: number;
   readonly #growth: WindowGrowth;
-  /** The sender knows what has arrived: duplicates do not widen the window. */
+  /** Whether the sender knows which segments have arrived: duplicates then do not widen the window. */
   readonly #hasSack: boolean;
 
   constructor(

@@ -1,6 +1,6 @@
 /**
- * CUBIC (RFC 9438): after a loss the window is 0.7 of what it was, grows fast towards that, slowly around it, and fast again beyond it. Where
- * NewReno would be faster, it grows as NewReno does.
+ * CUBIC (RFC 9438): after a loss the window is 0.7 of its former size, grows fast towards that, slowly around it, and
+ * fast again beyond it. Where NewReno would be faster, it grows as NewReno does.
  *
  *     W(t) = 0.4 · (t − K)³ + W_max in segments, K = ∛((W_max − W_after) / 0.4) in seconds
  */

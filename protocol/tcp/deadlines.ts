@@ -23,7 +23,7 @@ export function deadlinesDue<Actor, Buffer extends StreamBuffer>(
   if (connection.keepalivePs <= nowPs) keepaliveDue(actor, connection);
 }
 
-/** RFC 9293, 3.8.4: an idle connection is probed; a peer that answers none of the probes is gone. */
+/** RFC 9293, 3.8.4: probes an idle connection; a peer that answers none of the probes has left. */
 function keepaliveDue<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
@@ -85,7 +85,7 @@ function sendAgain<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
 ): void {
   connection.counts.retransmissionTimeouts++;
-  // The peer may have discarded what it has reported (RFC 2018, 8).
+  // The peer may have discarded data that it has reported (RFC 2018, 8).
   connection.scoreboard.clear();
   connection.congestion.timedOut(connection.flightBytes);
   connection.duplicateAcks = 0;

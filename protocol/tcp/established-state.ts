@@ -7,7 +7,7 @@ import type { StreamBuffer, TcpConnection } from './tcp-connection.ts';
 
 /** Variables of an established connection. */
 export interface EstablishedState {
-  /** SND.UNA and SND.NXT: what lies between them is retransmitted by the new owner. */
+  /** SND.UNA and SND.NXT: the new owner retransmits the bytes between them. */
   readonly sendUnacknowledged: number;
   readonly sendNext: number;
   /** SND.WND in bytes, and the shift of its field. */
@@ -27,8 +27,8 @@ export interface EstablishedState {
 }
 
 /**
- * The state of a connection whose owner gives it up.
- * @returns undefined unless it is established, has no gap in what it received, and has sent everything that is queued
+ * Returns the state of a connection whose owner hands it over. @returns undefined unless it is established, has no gap
+ * in its received data, and has sent everything that is queued
  */
 export function establishedStateOf<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,

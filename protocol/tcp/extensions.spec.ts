@@ -54,7 +54,7 @@ describe('the options of a segment', () => {
         { localPort: view.getUint16(0), remotePort: view.getUint16(2) },
         fields,
       );
-      // The checksum is its caller's.
+      // The checksum is the caller's.
       again.set(header.subarray(16, 18), 16);
       expect(toHex(again)).toBe(toHex(header));
     }
@@ -242,7 +242,7 @@ describe('timestamps', () => {
     server.recentTimestamp = 0xffff_fff0;
     expect([arrive(0xffff_ffef), server.received.positions.length]).toEqual([1, 1]);
     expect([arrive(-1), server.received.positions.length]).toEqual([0, 1]);
-    // Newer across the wrap.
+    // The sequence number is newer, across the wrap.
     arrive(5);
     expect([server.received.positions.length, server.recentTimestamp]).toEqual([2, 5]);
   });
@@ -260,7 +260,7 @@ describe('timestamps', () => {
     const lost = dropping(3);
     const plain = transfer(1, plainTcp, lost, 10 * second).client.roundTrip.smoothedPs;
     const measured = transfer(1, stamped, lost, 10 * second).client.roundTrip.smoothedPs;
-    // Without them only the handshake is measured, in microseconds; with them the clock's tick counts.
+    // Without timestamps only the handshake is measured, in microseconds; with them the clock's tick counts.
     expect(measured).toBeGreaterThan(plain);
   });
 });
@@ -417,7 +417,7 @@ describe('CUBIC', () => {
 });
 
 describe('a connection that is handed over', () => {
-  /** A card takes the client's end, with what it has not had acknowledged. */
+  /** Hands the client's end, with its unacknowledged data, over to a card. */
   function handOver(extensions: TcpExtensions, unacknowledged: number) {
     const { link, client, server } = open([], extensions);
     for (let at = 0; at < 3; at++) client.queue(at * client.segmentBytes, client.segmentBytes);

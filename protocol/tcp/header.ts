@@ -51,7 +51,7 @@ export interface SegmentFields {
   acknowledgement: number;
   /** {@link Flag} bits. */
   flags: number;
-  /** As the header has it: shifted by the scale. */
+  /** Window as in the header: shifted by the scale. */
   window: number;
   /** Maximum segment size in bytes, an option of a SYN; 0: absent, as in every other segment. */
   maximumSegment: number;

@@ -27,7 +27,7 @@ export function sackArrived<Actor, Buffer extends StreamBuffer>(
   return isNew;
 }
 
-/** After a report, or an acknowledgement of part of what was lost: begins or continues the recovery. */
+/** Begins or continues the recovery after a report, or an acknowledgement of a part of the lost data. */
 export function recoverLost<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,
@@ -47,7 +47,7 @@ export function recoverLost<Actor, Buffer extends StreamBuffer>(
   } else measure(connection);
   resendLost(actor, connection, 'lost');
   output(actor, connection);
-  // Without new segments to send, those that may be lost are sent (RFC 6675, 4, NextSeg 3).
+  // Without new segments to send, segments that may be lost are sent (RFC 6675, 4, NextSeg 3).
   if (connection.sendQueue[connection.sendIndex] === undefined) resendLost(actor, connection, 'doubtful');
 }
 

@@ -5,7 +5,7 @@ import { isAfter, isBefore, sequenceAdd } from './sequence.ts';
 import { SequenceRanges } from './sequence-ranges.ts';
 
 export class SackScoreboard extends SequenceRanges {
-  /** End of what was retransmitted in this recovery (HighRxt). */
+  /** End of the data retransmitted in this recovery (HighRxt). */
   retransmittedTo = 0;
   /** Bytes that are believed to be in the network (pipe). */
   pipeBytes = 0;

@@ -229,7 +229,7 @@ function newlyAcknowledged<Actor, Buffer extends StreamBuffer>(
   connection.pathConfirmed();
   const bytes = sequenceDistance(acknowledgement, connection.sendUnacknowledged);
   connection.duplicateAcks = 0;
-  // Karn's rule leaves out what was retransmitted; its timestamp is that of one transmission (RFC 7323, 4.1).
+  // Karn's rule excludes retransmitted segments; a timestamp belongs to one transmission (RFC 7323, 4.1).
   const isTimed = !connection.hasTimestamps || connection.timedEnd >= 0;
   if (!isTimed) sampleEcho(connection, timestampEcho);
   const freed = takeAcknowledged(connection, acknowledgement);
@@ -393,7 +393,7 @@ function delayAcknowledgement<Actor, Buffer extends StreamBuffer>(
   connection.deadlineChanged();
 }
 
-/** The other side has sent everything; `end` is the sequence number of its FIN. */
+/** Handles a FIN: the other side has sent everything; `end` is its sequence number. */
 function finArrived<Actor, Buffer extends StreamBuffer>(
   actor: Actor,
   connection: TcpConnection<Actor, Buffer>,

@@ -55,7 +55,7 @@ export class SequenceRanges {
     return this.#ranges.some((range) => !isBefore(start, range.start) && !isAfter(end, range.end));
   }
 
-  /** Forgets what is before `sequence`. */
+  /** Forgets everything before `sequence`. */
   removeBefore(sequence: number): void {
     for (let index = this.#ranges.length - 1; index >= 0; index--) {
       const range = this.#ranges[index]!;

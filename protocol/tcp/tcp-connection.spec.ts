@@ -53,7 +53,7 @@ describe('TCP on a card', () => {
 
   it('probes a window that is closed, at twice the interval each time, until it opens (RFC 9293, 3.8.6.1)', () => {
     const { link, client, server } = open();
-    // The receiver reads nothing: what it has announced is used up, and it announces no more.
+    // The receiver reads nothing: its announced window is used up, and it announces no more.
     server.received.readableBytes = server.receiveLimitBytes;
     for (let at = 0; at < 60; at++) client.queue(at * segmentBytes, segmentBytes);
     output(client.engine, client);

@@ -41,7 +41,7 @@ export interface StreamBuffer {
   sequence: number;
   /** Bytes of payload. */
   readonly length: number;
-  /** Sent at least once: its contents are fixed. */
+  /** True if sent at least once: its contents are fixed. */
   isSent: boolean;
 }
 
@@ -98,7 +98,7 @@ export interface TcpExtensions {
   readonly keepalive: Keepalive | undefined;
 }
 
-/** Without any of them. */
+/** TCP without any of the extensions. */
 export const plainTcp: TcpExtensions = {
   hasSack: false,
   hasTimestamps: false,
@@ -134,7 +134,7 @@ export interface TcpSetup {
   readonly extensions: TcpExtensions;
   readonly counts: TcpCounts;
   readonly initialSequence: number;
-  /** The peer opened it. */
+  /** True if the peer opened it. */
   readonly isPassive: boolean;
   /** Payload bytes of the longest segment that the path carries. */
   readonly segmentBytes: number;
@@ -153,7 +153,7 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   readonly extensions: TcpExtensions;
   readonly counts: TcpCounts;
   state: ConnectionState = 'CLOSED';
-  /** Kept until a call reports it. */
+  /** Error kept until a call reports it. */
   error: ConnectionError | undefined;
   /** True when no socket refers to it any more. */
   isOrphan = false;
@@ -216,7 +216,10 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
   hasTimestamps: boolean;
   /** The peer's timestamp that is echoed (TS.Recent); -1: none yet. */
   recentTimestamp = -1;
-  /** Milliseconds of the timestamp clock when the present epoch of the simulated time began, and what is left of one. */
+  /**
+   * Milliseconds of the timestamp clock when the present epoch of the simulated time began, and the rest of a
+   * millisecond.
+   */
   #timestampMs: Wide = 0;
   #timestampRestPs = 0;
 

@@ -123,7 +123,7 @@ export async function startQueueServer(name: 'redis' | 'valkey'): Promise<QueueS
 
 /** A Slurm of one machine with two processors. */
 export interface Slurm extends AsyncDisposable {
-  /** With its commands in the PATH. */
+  /** Environment with its commands in the PATH. */
   readonly env: NodeJS.ProcessEnv;
 }
 

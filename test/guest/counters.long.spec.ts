@@ -47,7 +47,7 @@ const diagnostics = [...ofBoth, 'num_cqovf', 'rq_num_udsdprd'];
 type Counts = Readonly<Record<string, number>>;
 const devices = [0, 1] as const;
 
-/** Without the file that tells how long the kernel caches values, which is less than the wait here. */
+/** The listing leaves out the file that tells how long the kernel caches values, which is less than the wait here. */
 const listing =
   'sleep 0.1; cd /sys/class/infiniband; for d in mlx4_0 mlx4_1; do for f in $d/hw_counters/* $d/ports/1/hw_counters/* $d/ports/1/counters/*; do echo $f $(cat $f); done; done';
 

@@ -16,7 +16,7 @@ type Counts = Readonly<Record<string, number>>;
 const requests = 'MPA request';
 const replies = 'MPA reply';
 
-/** As `hca wire` tells it. TCP may send again when a busy computer is late; nothing else may be out of the ordinary. */
+/** Counts as `hca wire` reports them. TCP may retransmit when a busy computer is late; nothing else may be unusual. */
 function countsToldOf(file: string): Counts {
   const reading = new CaptureReading({ lines: Number.POSITIVE_INFINITY, isTroubleOnly: false });
   reading.push(readFileSync(file));
@@ -37,7 +37,7 @@ function countsToldOf(file: string): Counts {
   };
 }
 
-/** As tshark reads it, without what TCP sends again. */
+/** Counts as tshark reads them, without TCP retransmissions. */
 async function countsReadOf(tree: string, file: string): Promise<Counts> {
   const fields = ['iwarp_rdma.opcode', 'iwarp_mpa.key.req', 'iwarp_mpa.key.rep', '_ws.malformed'];
   const again = ['tcp.analysis.retransmission', 'tcp.analysis.spurious_retransmission'];
@@ -64,7 +64,9 @@ async function verdictsOf(tree: string, file: string): Promise<{ good: number; b
   return { good: countOf('Good'), bad: countOf('Bad') };
 }
 
-/** Fails if the two readers differ, or if a frame is wrong. @returns what was found */
+/**
+ * Fails if the two readers differ, or if a frame is wrong. @returns the findings
+ */
 export async function checkIwarp(file: string): Promise<string> {
   const tree = await tsharkTree();
   const told = countsToldOf(file);

@@ -39,7 +39,7 @@ export async function reasonAgainst(kernel: Kernel, hasSoftIwarp = false): Promi
   }
 }
 
-/** How guests of tests are started. */
+/** Options with which guests of tests are started. */
 export const optionsFor = (kernel: Kernel, cpus = 2): ScenarioOptions => ({
   kernel,
   cache,
@@ -50,7 +50,7 @@ export const optionsFor = (kernel: Kernel, cpus = 2): ScenarioOptions => ({
   onNotice: () => {},
 });
 
-/** For stock drivers, which keep the rules of the adapter's interface: the linter checks all their actions. */
+/** Scenarios of stock drivers, which keep the rules of the adapter's interface: the linter checks all their actions. */
 const linted = [
   ...['cable', 'ethernet-offloads', 'ethernet-peer', 'loopback', 'nfs', 'nfs-roce', 'probe', 'raw-packets'],
   ...['roce', 'roce-peer', 'roce-v1', 'roce-v1-peer', 'subnet-manager', 'two-guests'],
@@ -58,7 +58,7 @@ const linted = [
 
 /** Expectations of the frames on a scenario's cable. */
 export interface CableCheck {
-  /** Of one end alone, so that each frame is there once. */
+  /** Capture of one end alone, so that each frame appears once. */
   readonly sizeBytes: number;
   /** Fails for frames that are wrong. @returns a summary */
   check(file: string): Promise<string>;

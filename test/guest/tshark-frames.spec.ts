@@ -176,7 +176,7 @@ it('the frames of two simulated kernels, read by tshark, are ARP, Neighbor Disco
   const none = new Set<string>();
   const bytes = 5000;
   const of = (count: number, status = GOOD) => ({ bytes: count, status });
-  // In VLAN 7, frames of the first host have priority 3, those of the second 5.
+  // Frames of the first host in VLAN 7 have priority 3, those of the second 5.
   expect(Object.fromEntries(kinds)).toEqual({
     '1 arp   ': of(0, none),
     '2 arp   ': of(0, none),

@@ -58,7 +58,9 @@ export async function fieldsOf(
     .map((line) => line.split('\t'));
 }
 
-/** What tshark says in words of one protocol in a capture. @throws Error with what tshark complains of */
+/**
+ * tshark's decode of one protocol in a capture, as text. @throws Error with tshark's error message
+ */
 export const wordsOf = (tree: string, file: string, protocol: string): Promise<string> =>
   outputOf(tree, file, ['-O', protocol, '-Y', protocol]);
 

@@ -7,7 +7,7 @@ import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
 const reason = await reasonAgainst('debian');
 
-/** By the mistakes of verbs-mistakes.c: cause, and the sentence with the numbers that the program used. */
+/** Expected causes by the mistakes of verbs-mistakes.c, and the sentence with the numbers that the program used. */
 const expected: Readonly<Record<string, readonly [cause: string, says: RegExp]>> = {
   'wrong-rkey': ['remote-key-unknown', /uses rkey 0x\w+, which no region of host 0 ever had/],
   'few-receives': ['no-receive', /all 1 posted ones were used: 3 RNR NAKs .* rnr_retry 2 is used up/],

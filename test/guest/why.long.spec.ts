@@ -8,7 +8,7 @@ import { bootTimeoutMs, optionsFor, reasonAgainst } from './suite.ts';
 
 const reason = await reasonAgainst('debian');
 
-/** By the names of mistakes.py: required contents of the sentence, with the numbers that the program used. */
+/** Required contents of the sentences by the names of mistakes.py, with the numbers that the program used. */
 const sentences: Readonly<Record<string, RegExp>> = {
   'wrong-qpn': /sends to QP 0x7777, which host 1 does not have: its device dropped 3 packets/,
   'wrong-lid': /sends to LID 0x55, which no port has/,

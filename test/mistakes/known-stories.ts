@@ -15,7 +15,7 @@ interface KnownStory {
   readonly scene: string | undefined;
   /** Processor time. */
   readonly cpuMs: number;
-  /** Of this story and all before it. */
+  /** Time of this story and all before it. */
   readonly endMs: number;
   readonly findings: readonly Finding[];
 }

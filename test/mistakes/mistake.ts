@@ -9,7 +9,7 @@ export interface Mistake {
   readonly scene?: string;
   /** Stories of served devices show it (torture/served). */
   readonly isServed?: true;
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   readonly file: string;
   /** Text that occurs exactly once in the file … */
   readonly find: string;

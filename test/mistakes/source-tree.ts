@@ -25,7 +25,7 @@ export class SourceTree implements Disposable {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'hca-mistakes-'));
 
   constructor() {
-    // Without git: a clone may lack the history.
+    // Works without git: a clone may lack the history.
     const isSource = (path: string): boolean => !notSource.has(relative(repositoryRoot, path));
     cpSync(repositoryRoot, this.folder, { recursive: true, filter: isSource });
     symlinkSync(join(repositoryRoot, 'node_modules'), join(this.folder, 'node_modules'));

@@ -40,7 +40,7 @@ function rowsOver(
   return places.map((place, index) => ({ index, axes: place, figures: figuresOf(place, index) }));
 }
 
-/** As `hca sweep` writes them. */
+/** Returns the results as `hca sweep` writes them. */
 function resultsText(header: object, rows: readonly Row[]): string {
   const lines = rows.map((row) => ({ hash: `${row.index}`.padStart(64, '0'), status: 'done', ...row }));
   return [header, ...lines].map((line) => `${JSON.stringify(line)}\n`).join('');
@@ -296,7 +296,7 @@ describe('a point of a chart shows its values and opens its report', () => {
           await isShown(page, index);
           expect(await openReports(page)).toEqual([index]);
         }
-        // Between points nothing opens.
+        // A click between points opens nothing.
         const beside = await placeOf(page, Number(kneed[0]!.axes[x] ?? kneed[0]!.figures[x]! / divisor), 40);
         await page.mouse.click(beside.x, beside.y);
         expect(await openReports(page)).toEqual([]);

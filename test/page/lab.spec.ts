@@ -166,7 +166,7 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
     await press(page, '◀ Back');
     await page.waitForFunction(`location.hash.endsWith('at=${cqePs}')`);
 
-    // To the next event of a single block.
+    // Steps go to the next event of a single block.
     await page.select('.player select', 'hca0 doorbells');
     await press(page, '◀ Back');
     const doorbell = instantsOf(picture, recordsOfCell(picture, 'hca0', 'doorbells')).findLast(

@@ -10,7 +10,7 @@ interface Box {
 
 interface PlacedText extends Box {
   readonly text: string;
-  /** For the text of a canvas. */
+  /** Colour of a canvas's text. */
   readonly colour?: string;
 }
 

@@ -12,7 +12,7 @@ export interface GroupArgs {
   /** 16 bytes. */
   readonly gid: readonly number[];
   readonly lid: number;
-  /** As many groups as this one, each with another last byte, so that chains of entries form. */
+  /** Number of groups like this one, each with another last byte, so that chains of entries form. */
   readonly groups?: number;
 }
 

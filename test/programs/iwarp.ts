@@ -1,4 +1,7 @@
-/** Every verb of iWARP between two hosts over one connection, by sizes around the borders of segments; each host says what it read. */
+/**
+ * Every verb of iWARP between two hosts over one connection, by sizes around the borders of segments; each host reports
+ * the data that it read.
+ */
 import {
   barrier,
   connectRc,
@@ -14,11 +17,11 @@ export interface IwarpArgs {
   readonly sizes: readonly number[];
 }
 
-/** What a host found. */
+/** Observations of one host. */
 export interface IwarpFound {
   readonly transport: number;
   readonly nodeType: number;
-  /** Of each size: whether the bytes of the READ, and those that the peer's WRITE and SEND left here, are right. */
+  /** Results by size: whether the bytes of the READ, and those that the peer's WRITE and SEND left here, are right. */
   readonly read: readonly boolean[];
   readonly written: readonly boolean[];
   readonly received: readonly boolean[];

@@ -25,7 +25,10 @@ async function statusOf(cq: IbvCq, kind: string): Promise<string> {
   return `${kind} ${wcs[0]!.status}`;
 }
 
-/** Like ib_drain_rq and ib_drain_sq: 2ERR, a request on each queue, its completion; each after a long time. */
+/**
+ * Drains queues like ib_drain_rq and ib_drain_sq: 2ERR, a request on each queue, its completion; each after a long
+ * time.
+ */
 export async function drains(
   program: ProgramContext<{ readonly rounds: number; readonly waitPs: number }>,
 ): Promise<JsonValue> {

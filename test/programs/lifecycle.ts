@@ -67,8 +67,8 @@ function postLong(pair: Pair, count: number): void {
 }
 
 /**
- * In the middle of traffic the device is reset (`how`), then its driver removed and probed again; a second life begins, and
- * data move as in the first.
+ * Resets the device in mid-traffic (`how`), then removes and probes its driver again; a second life begins, and data
+ * move as in the first.
  */
 export async function resetter(program: ProgramContext): Promise<JsonValue> {
   const { cpu, args } = program;
@@ -166,7 +166,7 @@ export async function owner(program: ProgramContext): Promise<JsonValue> {
       sendFlags: IBV_SEND_SIGNALED | inline,
     });
   side.write(pair.buffer, patternOf(9, 64));
-  // By doorbell, then by BlueFlame.
+  // The first post uses a doorbell, the second BlueFlame.
   postSend(foreign, write(1));
   postSend(foreign, write(2, IBV_SEND_INLINE));
   const undone = statusesOf(await takeAll(sendCq, 50));
@@ -205,7 +205,10 @@ export async function intruder(program: ProgramContext): Promise<JsonValue> {
   return rings;
 }
 
-/** Forks a child that opens the device, and kills it `killNs` later; after its end, the driver holds nothing of it. */
+/**
+ * Forks a child that opens the device, and kills it `killNs` later; after its end, the driver holds none of its
+ * objects.
+ */
 export async function killer(program: ProgramContext): Promise<JsonValue> {
   const { cpu, args } = program;
   const { killNs } = args as { readonly killNs: readonly number[] };

@@ -139,7 +139,7 @@ export async function client(program: ProgramContext): Promise<JsonValue> {
   return Number(unmarkedPs);
 }
 
-/** The same without marks: for results that marking must not change. */
+/** The same client without marks: for results that marking must not change. */
 export async function unmarkedClient(program: ProgramContext): Promise<JsonValue> {
   return client({ ...program, operation: async (_name, stretch) => stretch() });
 }

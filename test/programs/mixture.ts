@@ -229,7 +229,7 @@ class EventWaiter {
     for (const cq of cqs) reqNotifyCq(cq, 0);
   }
 
-  /** Until this many have completed since the beginning. */
+  /** Polls until this many have completed since the beginning. */
   async until(count: number, received: (wc: IbvWc) => void): Promise<void> {
     await this.#takeAll(received);
     while (this.#completed < count) {

@@ -58,7 +58,7 @@ const slotStride = slotBytes + 1032;
 const sizes = [0, 1, 8, 255, 1024, 1025, 2048, 4095, 4096, 4097, 8192, 10_000, slotBytes];
 const kinds = ['SEND', 'SEND_IMM', 'WRITE', 'WRITE_IMM', 'READ', 'FETCH_ADD', 'CMP_SWAP'] as const;
 const quiescentUntilPs = 10_000_000;
-/** In simulated time: ends a run without progress. */
+/** Limit in simulated time: ends a run without progress. */
 const limitPs = 2e12;
 
 interface Work {

@@ -27,7 +27,7 @@ import { type Area, type PairOptions, Side } from './side.ts';
 /** Memory provided by each side. */
 interface Ground {
   readonly plain: Area;
-  /** In another PD. */
+  /** Area in another PD. */
   readonly foreign: Area;
   /** Only local reading is allowed. */
   readonly readOnly: Area;

@@ -102,7 +102,7 @@ async function wrongStates(side: Side, name: string): Promise<JsonValue> {
     toRtr: await codeOf(toRtr(pair.qp, pair.remote, attributesOf({}))),
     state: await side.stateOf(pair),
   };
-  // In the error state posting is allowed, and everything is flushed.
+  // Posting is allowed in the error state, and everything is flushed.
   await toState(pair, IBV_QPS_ERR);
   const inError = {
     send: postSend(pair.qp, request),

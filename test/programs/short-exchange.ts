@@ -69,7 +69,7 @@ async function statusOf(pair: Pair, request: IbvSendWr): Promise<number> {
 /** Sends, writes and reads. @returns the errors */
 export const asker = (program: ProgramContext): Promise<JsonValue> => ask(program, 0);
 
-/** The same, with requests short enough for BlueFlame. */
+/** The same program with requests short enough for BlueFlame. */
 export const inlineAsker = (program: ProgramContext): Promise<JsonValue> => ask(program, IBV_SEND_INLINE);
 
 async function ask(program: ProgramContext, flag: number): Promise<JsonValue> {

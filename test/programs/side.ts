@@ -1,6 +1,6 @@
 /**
- * One end of a test: an open device and as many connected pairs of QPs as the test asks for, with every attribute that a test
- * may want to change. The program on the second host requests the same pairs in the same order.
+ * One end of a test: an open device and as many connected pairs of QPs as the test requests, with every attribute that
+ * a test may want to change. The program on the second host requests the same pairs in the same order.
  *
  *     Side.open ─► pair('label', options) ─► post … ─► take(cq, n) ─► closePair
  */
@@ -86,7 +86,7 @@ export interface Pair {
   readonly sendCq: IbvCq;
   readonly recvCq: IbvCq;
   readonly buffer: Area;
-  /** As granted. */
+  /** Limits as granted. */
   readonly cap: QpCap;
   remote: Remote;
 }

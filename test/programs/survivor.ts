@@ -34,7 +34,7 @@ export interface SurvivorArgs {
   readonly rounds?: number;
   /** Pause between two rounds. */
   readonly pauseUs?: number;
-  /** How long it waits for the event, and then for the device. */
+  /** Time for which it waits for the event, and then for the device. */
   readonly patienceMs?: number;
   /** Number of restarts. */
   readonly lives?: number;

@@ -30,7 +30,7 @@ const names = readdirSync(folder).filter((name) => /\.pcap(ng)?$/.test(name));
 const captureOf = (name: string) => readCapture(readFileSync(new URL(name, folder)));
 
 interface Read {
-  /** From LRH or MACs on. */
+  /** Bytes from LRH or MACs on. */
   readonly bytes: Uint8Array;
   readonly isFrame: boolean;
   readonly read: ReturnType<typeof readFrame>;

@@ -183,7 +183,7 @@ const bothKinds = (data: readonly unknown[]): unknown[][] => {
   return [data.filter((one) => !isAnswer(one)), data.filter(isAnswer)];
 };
 
-/** In every REQ. Origin of Linux' values. */
+/** Differences in every REQ, with the origin of Linux' values. */
 const differences: Readonly<Record<string, { readonly ours: unknown; readonly why: string }>> = {
   primaryFlowLabel: {
     ours: 0,

@@ -57,7 +57,7 @@ function remade(frame: Uint8Array, padding = 0): Uint8Array {
   return into.subarray(5, 5 + bytes);
 }
 
-/** The same packet with another route before its BTH. */
+/** Returns the packet with another route before its BTH. */
 const rerouted = (read: WirePacket, route: Partial<PacketParts>): Uint8Array => {
   const { bth, headers, payload, ethernet } = read;
   return encodePacket({ ethernet, bth, headers, payload, ...route } as PacketParts);

@@ -106,7 +106,7 @@ const leavingAt = (node: number, packets: readonly SentPacket[]): SentPacket[] =
 interface Outcome {
   /** Statuses of each step, at each end. */
   readonly told: readonly (readonly string[][])[];
-  /** By end. */
+  /** Messages by end. */
   readonly ours: readonly Said[][];
   readonly linux: readonly Said[][];
 }

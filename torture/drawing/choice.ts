@@ -1,4 +1,4 @@
-/** How numbers of stories are drawn: choices with weights, ranges that prefer their ends, and tables of values. */
+/** Draws numbers of stories: choices with weights, ranges that prefer their ends, and tables of values. */
 import type { ParameterValue } from '../../machine/profile/index.ts';
 import type { Random } from '../../sim/index.ts';
 
@@ -13,7 +13,7 @@ export function pick<T>(random: Random, values: readonly T[], weights?: readonly
   return values.at(-1)!;
 }
 
-/** One row of a table in which each has a weight. */
+/** Picks one row of a table, by the rows' weights. */
 export const pickRow = <Row extends { readonly weight: number }>(random: Random, rows: readonly Row[]): Row =>
   pick(
     random,

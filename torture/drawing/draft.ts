@@ -1,7 +1,7 @@
 /**
- * A story of players while it is drawn: programs with areas, queues and steps, and the links between them. Every step is appended to its
- * program's list when it is drawn, so that the lists of all programs are in the order of one time, and none waits for what comes later.
- * Numbers prefer edges: sizes of 0, 1, MTU ± 1, 4 KiB ± 1, PSNs near the wrap.
+ * A story of players while it is drawn: programs with areas, queues and steps, and the links between them. Every step
+ * is appended to its program's list when it is drawn, so that the lists of all programs follow one order of time, and
+ * no step waits for a later one. Numbers prefer edges: sizes of 0, 1, MTU ± 1, 4 KiB ± 1, PSNs near the wrap.
  */
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
@@ -29,7 +29,7 @@ import type { Feature, Swarm } from './swarm.ts';
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] extends readonly (infer Item)[] ? Item[] : T[Key] };
 
-/** Of its areas `lengthBytes` is what requests use so far. */
+/** The program's plan; `lengthBytes` of an area is the part that requests use so far. */
 export type ProgramDraft = Mutable<Omit<ProgramPlan, 'areas' | 'windows'>> & {
   readonly areas: Mutable<AreaPlan>[];
   readonly windows: WindowPlan[];
@@ -48,9 +48,9 @@ export const verbsOf: Readonly<Record<Transport, readonly number[]>> = {
   UD: messages,
 };
 
-/** Of a message of UC that takes a receive, and of a datagram. */
+/** Longest message of UC that consumes a receive, and longest datagram. */
 const unreliableBytesMax = 2048;
-/** Of each receive of a shared queue: room for the longest message there. */
+/** Size of each receive of a shared queue: room for the longest message there. */
 const sharedBytes = 600;
 
 type Connection = Pick<
@@ -64,7 +64,7 @@ export class Draft {
   readonly swarm: Swarm;
   readonly programs: ProgramDraft[] = [];
   readonly links: Link[] = [];
-  /** Links whose QPs are there now. */
+  /** Links with their present QPs. */
   readonly current: Link[] = [];
   /** Areas that have had other keys, by `program.area`. */
   readonly renewedAreas = new Set<string>();
@@ -73,7 +73,7 @@ export class Draft {
   readonly #lateQps = new Set<string>();
   /** First value of a word of atomics, or the value that a COMPARE_SWAP stores. */
   readonly #words = new Map<string, string[]>();
-  /** The end that allows less than its peer asks for, and the right that it lacks. */
+  /** The end that allows less than its peer requests, and the missing right. */
   #strict: { readonly end: LinkEnd; readonly right: number } | undefined;
   #nextId = 1;
 
@@ -204,7 +204,7 @@ export class Draft {
 
   // Requests.
 
-  /** Some requests of one end of a link to the other, as one list; undefined: none is possible. */
+  /** Draws some requests of one end of a link to the other, as one list; undefined if none is possible. */
   drawPost(from: LinkEnd, to: LinkEnd, most = 6): Step | undefined {
     const { random } = this;
     const count = this.has('lists') && random.chance(0.3) ? random.between(1, most) : 1;
@@ -293,7 +293,9 @@ export class Draft {
     return end?.program === program && end.qp === qp && verbs.get(opcode)!.right === right;
   }
 
-  /** Half of the COMPARE_SWAPs compare with what the word holds at first, or with what another one has put there. */
+  /**
+   * Half of the COMPARE_SWAPs compare with the word's initial value, or with a value that another request has written.
+   */
   #drawOperands(
     opcode: number,
     program: number,
@@ -309,7 +311,7 @@ export class Draft {
     return { compareAdd: random.chance(0.5) ? pick(random, known) : word, swap };
   }
 
-  /** Pieces of an area that add up to a length: of a source anywhere, of a sink where nothing came before. */
+  /** Draws pieces of an area that add up to a length: anywhere in a source, in an unused part of a sink. */
   #drawSges(program: ProgramDraft, area: number, length: number, maxSge: number, flaw: Flaw): SgePlan[] {
     const { random } = this;
     const count = length === 0 ? 0 : Math.min(length, random.between(1, maxSge));
@@ -325,7 +327,7 @@ export class Draft {
     return sges;
   }
 
-  /** Place of so many bytes in an area: in a source often where others are, else at its end. */
+  /** Draws an offset of this many bytes in an area: in a source often an offset of another request, else at its end. */
   place({ areas }: ProgramDraft, area: number, length: number): number {
     const { random } = this;
     const draft = areas[area]!;
@@ -359,7 +361,7 @@ export class Draft {
     return { area, offset: this.place(peer, area, length) };
   }
 
-  /** The receive of a message at the other end, early or late. */
+  /** Adds the receive of a message at the other end, early or late. */
   addReceive(at: LinkEnd, send: SendPlan, length: number, transport: Transport): void {
     const { random } = this;
     const program = this.programs[at.program]!;
@@ -384,7 +386,7 @@ export class Draft {
     );
   }
 
-  /** Receives are taken in order: what comes after a late one is late as well. */
+  /** Receives are consumed in order: those after a late one are late as well. */
   #isLate({ program, qp }: LinkEnd, transport: Transport): boolean {
     const { random } = this;
     const key = `${program}.${qp}`;
@@ -395,7 +397,7 @@ export class Draft {
   }
 }
 
-/** Area from which a request takes its bytes, or to which it brings them. */
+/** Area from which a request takes its bytes, or into which it places them. */
 const areaOf = (opcode: number): number => (isFetching(opcode) ? areaIndex.sink : areaIndex.source);
 
 function firstWord(program: number, area: number, offset: number): string {

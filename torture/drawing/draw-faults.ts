@@ -1,6 +1,6 @@
 /**
- * Faults of a story, by tables: an effect on packets, and which packets suffer it; and faults of devices. None when the climate is
- * calm or flawed, but for such as programs notice by their clocks at most.
+ * Draws the faults of a story from tables: an effect on packets with a selection of packets, and faults of devices. In
+ * calm and flawed climates only faults that programs notice by their clocks at most.
  *
  *     effects × selectors ──► by number · by header or chance, with so many shots · by chance without an end (a bad cable)
  */
@@ -73,7 +73,7 @@ const effectsByRule: readonly FaultRow[] = [
   damagedUnderVcrc,
   row(1, { packet: 'congested' }),
 ];
-/** Of a bad cable up to one packet in ten. */
+/** Effects of a bad cable, on up to one packet in ten. */
 const effectsOfCable: readonly FaultRow[] = [
   lost,
   row(1, { packet: 'corrupted', where: 'header' }),
@@ -117,13 +117,13 @@ const deviceFaults: readonly FaultRow[] = [
 const several = <T>(random: Random, most: number, draw: () => T): T[] =>
   Array.from({ length: random.between(1, most) }, draw);
 
-/** Of the stories whose packets get lost, and of those in which more than packets fails, so many have faults by rule as well. */
+/** Shares of the stories with lost packets, and of those with further failures, that also have faults by rule. */
 const ruleShare = { lossy: 0.5, broken: 0.3 };
-/** Of the calm stories without faults. */
+/** Share of the calm stories without faults that get a bad cable. */
 const badCableShare = 0.2;
 
 /**
- * @param answering node whose answers alone are lost while everything else goes well; undefined: either way
+ * @param answering node whose responses alone are lost, while nothing else fails; undefined: either direction
  * @returns the story with the faults of its climate; on a bad cable a calm one becomes lossy
  */
 export function withFaults(random: Random, story: Story, answering?: number): Story {
@@ -163,11 +163,11 @@ function drawByNumber(random: Random): FaultEntry {
   return { ...made(random, pickRow(random, effects)), nth, node: anyNode(random) };
 }
 
-/** By header or chance; when the shots are used up the cable is good, and everything has to end. */
+/** Draws a fault by header or chance; when its shots are used up the cable is good, and everything has to end. */
 function drawByRule(random: Random, named: readonly string[]): FaultEntry {
   const header = made(random, pickRow(random, headers(named)));
   const isByChance = Object.keys(header).length === 0 || random.chance(0.3);
-  // With a number as well: not the first such packet, but one after it.
+  // With a number as well: the fault does not begin with the first such packet, but a later one.
   const nth = isByChance || random.chance(0.7) ? {} : { nth: `${random.between(1, 12)}-` };
   return {
     ...made(random, pickRow(random, effectsByRule)),
@@ -202,7 +202,7 @@ const headers = (named: readonly string[]): readonly FaultRow[] => [
   row(1.2, { psn: drawPsns, only: (random) => pick(random, ['requests', 'responses']) }),
 ];
 
-/** From the first of each connection on, so that a packet that is repeated may be lost again. */
+/** Draws a range of PSNs, counted from the first of each connection, so that a repeated packet may be lost again. */
 function drawPsns(random: Random): string {
   const first = random.below(random.chance(0.6) ? 6 : 60);
   return random.chance(0.6) ? `+${first}` : `+${first}-${first + random.below(8)}`;

@@ -1,7 +1,8 @@
 /**
- * Hardware of a story by the table of knobs. Numbers come more often from near the ends of their ranges, where queues are one entry
- * deep and caches hold one line. Costs and latencies stay within some tens of their defaults: a story in which every load takes a
- * millisecond tests nothing and never ends. Sizes and counts go to both ends.
+ * Draws the hardware of a story from the table of knobs. Numbers are drawn more often near the ends of their ranges,
+ * where queues are one entry deep and caches hold one line. Costs and latencies stay within some tens of their
+ * defaults: a story in which every load takes a millisecond tests nothing and never ends. Sizes and counts go to both
+ * ends.
  */
 import { ConfigurationError, type NumberParameter } from '../../base/index.ts';
 import {
@@ -17,7 +18,7 @@ import { type Facts, fitted, groups, type KnobGroup, knots, pool } from './knobs
 type Settings = Record<string, ParameterValue>;
 
 const memory: ParameterValues = { 'host.memory.sizeMib': 64 };
-/** Of the stories that turn any of the pool. */
+/** Share of the stories that vary any parameter of the pool. */
 const pooledShare = 0.8;
 const fittedShare = 0.07;
 
@@ -49,8 +50,8 @@ export function drawGroups(random: Random, from: readonly KnobGroup[], facts: Fa
 }
 
 /**
- * The settings that are needed together with drawn ones, of which it leaves out those that the configuration's checks name until they
- * accept the rest.
+ * Returns settings that the configuration's checks accept: the needed ones, and the drawn ones without those that the
+ * checks name.
  */
 export function acceptable(hardware: ParameterValues, needed: ParameterValues = {}): ParameterValues {
   const kept: Settings = { ...hardware };

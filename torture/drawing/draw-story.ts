@@ -51,7 +51,7 @@ export function drawPlayers(random: Random, seed: number): Story {
   return withBearableRnr(withEthernet(random, faulty, facts));
 }
 
-/** Where one side alone asks. */
+/** Node that sends requests if only one side does. */
 const askingNode = 0;
 
 /** Fills a draft with operations, one after the other. */
@@ -170,7 +170,7 @@ class Telling {
     const random = this.#random;
     const { programs } = this.#draft;
     const gap = this.#draft.has('qpnGap') ? pick(random, qpnGaps) : 0;
-    // One program of a node: the QPs of several at once do not fit memory.
+    // One program per node: the QPs of several at once do not fit in memory.
     const passers = [0, 1].map((node) =>
       programs.find((program) => program.node === node && program.qps.length > 1),
     );
@@ -186,9 +186,12 @@ class Telling {
   }
 }
 
-/** How stories are played once more, with weights: not at all, elsewhere, unwatched, without shortcuts, with all observers. */
+/** Weights of a second play: none, in another partition, unwatched, without shortcuts, with all observers. */
 const agains = [0.58, 0.2, 0.07, 0.1, 0.05];
-/** Of those that are played elsewhere: threads that wait for each other take ten times as long where cores are busy. */
+/**
+ * Share of the single partition among those played elsewhere: threads that wait for each other take ten times as long
+ * if cores are busy.
+ */
 const singleShare = 0.93;
 /** The shortest that a machine takes is 3 µs. */
 const shortEpochPs = 5_000_000;

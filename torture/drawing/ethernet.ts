@@ -12,10 +12,10 @@ import { edge, logUniform, pick } from './choice.ts';
 import { acceptable, drawGroups } from './draw-hardware.ts';
 import { ethernetGroups, type Facts } from './knobs.ts';
 
-/** Of the stories of players, and of the scenes that any cable does for. */
+/** Shares of Ethernet among the stories of players, and among the scenes that work on any cable. */
 const share = { players: 0.3, scenes: 0.12 };
 
-/** Of IEEE 802.3, and some for which QUERY_PORT has no code. */
+/** Rates of IEEE 802.3, and some for which QUERY_PORT has no code. */
 const gigabits = [1, 10, 10, 10, 20, 25, 40, 40, 40, 50, 56, 100, 200, 400];
 const longestMtuBytes = 9000;
 const longestPacketBytes = 4096 + roceHeaderBytesMax;
@@ -65,8 +65,8 @@ export function ethernetForScene(
 }
 
 /**
- * Faults as they are on Ethernet: packets of stories do not say that they take marks of congestion, and drivers have a queue pair of
- * their own for frames, which is ready before those of programs.
+ * Adapts faults to Ethernet: packets of stories do not announce that they accept congestion marks, and drivers have a
+ * queue pair of their own for frames, which is ready before those of programs.
  */
 const onEthernet = (faults: readonly FaultEntry[]): FaultEntry[] =>
   faults
@@ -75,7 +75,10 @@ const onEthernet = (faults: readonly FaultEntry[]): FaultEntry[] =>
       fault['after'] === 'RTR2RTS_QP' ? { ...fault, nth: Number(fault['nth'] ?? 1) + 1 } : fault,
     );
 
-/** Requests with a flaw end as the flaw says where nothing else goes wrong; late interrupts are no reason for losses. */
+/**
+ * True if no frame may be dropped: flawed requests end as their flaw demands only if nothing else fails, and late
+ * interrupts must not cause losses.
+ */
 function mustBeLossless(random: Random, { climate, faults }: Story): boolean {
   if (climate === 'flawed' || (climate === 'calm' && faults.length > 0)) return true;
   return random.chance(climate === 'calm' ? 0.6 : 0.4);
@@ -93,7 +96,7 @@ function drawMtuBytes(random: Random, { programs }: Story): number {
   return random.chance(0.7) ? pick(random, usual) : random.between(from, longestMtuBytes);
 }
 
-/** The QPs that ask for longer packets than the port sends ask for the longest that it sends. */
+/** Limits the MTU of QPs to the longest packet that the port can send. */
 function withinMtu(plan: ProgramPlan, frameBytes: number): ProgramPlan {
   const fits = (code: number): boolean => mtuBytes(code) + roceHeaderBytesMax <= frameBytes;
   const longest = [5, 4, 3, 2].find(fits) ?? 1;
@@ -107,7 +110,7 @@ function drawPaths(random: Random, links: readonly Link[], gidCount: number): Li
   return links.map((link) => ({ ...link, gidIndex: isOne ? first : random.below(gidCount) }));
 }
 
-/** A cable with flow control that has room for what arrives after a PAUSE frame. */
+/** Draws a cable with flow control that has room for the frames that arrive after a PAUSE frame. */
 function drawCable(random: Random, facts: Facts): Cable {
   const metres = random.chance(0.6) ? 7 : edge(random, 1000);
   return {
@@ -160,7 +163,9 @@ function leastFifoFrames(story: Story): number {
 
 const triedPacketsMax = 80_000;
 
-/** @param isBearable whether the HCA must keep up with the rate, so that a PAUSE is in time; undefined where it keeps up with none */
+/**
+ * @param isBearable whether the HCA must sustain the rate, so that a PAUSE is in time; undefined if it sustains none
+ */
 function atSomeRate(
   random: Random,
   hardware: ParameterValues,

@@ -13,7 +13,7 @@ export interface Facts {
   readonly climate: Climate;
   readonly isOfPlayers: boolean;
   readonly hasOnDemand: boolean;
-  /** Programs sleep until events come. */
+  /** Programs sleep until events arrive. */
   readonly sleeps: boolean;
 }
 
@@ -22,13 +22,13 @@ type Condition = (facts: Facts) => boolean;
 interface Knob {
   readonly path: string;
   readonly values: Values;
-  /** Of the stories in which its group is drawn; left out: all. */
+  /** Share among the stories in which its group is drawn; omitted: all. */
   readonly share?: number;
   readonly when?: Condition;
 }
 
 export interface KnobGroup {
-  /** Of the stories that meet the condition. */
+  /** Share among the stories that meet the condition. */
   readonly share: number;
   readonly when?: Condition;
   readonly knobs: readonly Knob[];
@@ -40,7 +40,7 @@ const keepsPackets: Condition = (facts) => !losesPackets(facts);
 
 export const groups: readonly KnobGroup[] = [
   { share: 0.16, knobs: [{ path: 'wire.packetForm', values: ['bytes'] }] },
-  // Few lines of a WQE at once, each of which takes its time.
+  // Few lines of a WQE at once, each of which takes time.
   {
     share: 0.1,
     knobs: [
@@ -59,8 +59,9 @@ export const groups: readonly KnobGroup[] = [
   // Headers that pass the receive datapath ahead of their payload.
   { share: 0.05, when: ofPlayers, knobs: [{ path: 'hca.receiveHeadCycles', values: from(1, 64) }] },
   /*
-   * Time-outs and RNR delays of other cards (ConnectX-3's are rows H-195 to H-225 of reference/measurements.csv). Shorter ones than the
-   * standard's run out by themselves on slow hardware: only where that is no contradiction.
+   * Timeouts and RNR delays of other cards (ConnectX-3's are rows H-195 to H-225 of reference/measurements.csv). Those
+   * shorter than the standard's expire by themselves on slow hardware, so they are drawn only if that is no
+   * contradiction.
    */
   {
     share: 0.2,
@@ -78,7 +79,7 @@ export const groups: readonly KnobGroup[] = [
     when: ({ hasOnDemand }) => hasOnDemand,
     knobs: [
       { path: 'driver.pageRequestPagesMax', values: from(1, 8), share: 0.5 },
-      // Each request touches up to 64 pages; with fewer than that, pages go as fast as they come.
+      // Each request touches up to 64 pages; with a smaller limit, pages are evicted as fast as they arrive.
       { path: 'driver.onDemandPagesMax', values: from(128, 527), share: 0.4 },
     ],
   },
@@ -89,7 +90,9 @@ export const groups: readonly KnobGroup[] = [
   },
 ];
 
-/** Of ports of Ethernet, apart from frames, rates and lengths of cables, which depend on each other (ethernet.ts). */
+/**
+ * Knobs of Ethernet ports, except frame sizes, rates and lengths of cables, which depend on each other (ethernet.ts).
+ */
 export const ethernetGroups: readonly KnobGroup[] = [
   {
     share: 1,
@@ -153,7 +156,7 @@ export const knots: readonly ParameterValues[] = [
   { 'driver.useMsix': false },
   { 'hca.sameQpIntervalCycles': 1, 'hca.scheduleCycles': 1 },
 ];
-/** Those that make a device slow: memory is taken away while it has work. */
+/** Combinations that make a device slow: memory is taken away while it has work. */
 export const slowKnots: readonly ParameterValues[] = knots.slice(0, 4);
 
 /** Costs as measurements show them, all together in some stories. */
@@ -182,7 +185,7 @@ const poolPrefixes = [
   'driver.useMsix',
 ];
 
-/** They would make another machine, another memory map or a driver that gives up, not another timing. */
+/** Parameters that would make another machine, another memory map or a driver that gives up, not another timing. */
 const keptPrefixes = [
   'host.core.count',
   'host.core.storeSpaceKib',
@@ -208,7 +211,7 @@ const ofGroups: ReadonlySet<string> = new Set(
   pathsOf(groups).filter((path) => path !== 'driver.eqUpdateInterval' && path !== 'hca.wqeLineCycles'),
 );
 
-/** Parameters of which each story turns a few over their declared ranges. */
+/** Parameters of which each story varies a few over their declared ranges. */
 export const pool: readonly string[] = [...parametersByPath.keys()].filter(
   (path) =>
     poolPrefixes.some((prefix) => path.startsWith(prefix)) &&

@@ -1,4 +1,4 @@
-/** The table of steps that are not traffic: what a program may do between requests, and how often. */
+/** The table of steps that are not traffic: actions of a program between requests, and their frequencies. */
 import type { Random } from '../../sim/index.ts';
 import { type Climate, isCurrent, isOnDemandArea, type Step } from '../story.ts';
 import { pick } from './choice.ts';
@@ -14,11 +14,11 @@ interface At {
 }
 
 interface StepRow {
-  /** After each operation. */
+  /** Probability after each operation. */
   readonly chance: number;
   readonly feature?: Feature;
   readonly climates?: readonly Climate[];
-  /** Only after a turn. */
+  /** The step occurs only after a turn. */
   readonly isAfterTurn?: true;
   /** Nothing, where the program has nothing to do it with. */
   readonly steps: (at: At) => readonly Step[];
@@ -76,7 +76,7 @@ const rows: readonly StepRow[] = [
   { chance: 0.001, climates: ['flawed'], steps: () => [{ do: 'exit' }] },
 ];
 
-/** Appends what any of the programs does after an operation. */
+/** Appends a step of any program after an operation. */
 export function addOtherSteps(draft: Draft, turn: number): void {
   const { random, climate } = draft;
   for (const { chance, feature, climates, isAfterTurn, steps } of rows) {

@@ -9,9 +9,9 @@ import { pick, some } from './choice.ts';
 import { verbsOf } from './draft.ts';
 
 interface FeatureRow {
-  /** Of the stories in whose climates it occurs. */
+  /** Share among the stories in whose climates it occurs. */
   readonly share: number;
-  /** Left out: in all. */
+  /** Climates in which it occurs; omitted: all. */
   readonly climates?: readonly Climate[];
 }
 
@@ -40,7 +40,7 @@ const features = {
   /** Numbers of QPs that differ in no low bit. */
   qpnGap: { share: 0.04 },
   longestRnrDelay: { share: 0.06 },
-  /** Areas registered on demand: some of them, or all; and pages that the program gives back. */
+  /** Areas registered on demand: some of them, or all; and pages that the program returns. */
   someOnDemand: { share: 0.1 },
   allOnDemand: { share: 0.1 },
   givesBack: { share: 0.7 },
@@ -48,9 +48,9 @@ const features = {
   renewsKeys: { share: 0.5, climates: ['flawed'] },
   /** A region is deregistered right after a post. */
   suddenDeregistration: { share: 0.35, climates: ['flawed'] },
-  /** One QP allows less than its peer asks for. */
+  /** One QP allows less than its peer requests. */
   strictQp: { share: 0.3, climates: ['flawed'] },
-  /** One side asks, and some of the other's answers are lost. */
+  /** One side sends requests, and some of the other's responses are lost. */
   lostAnswers: { share: 0.35, climates: ['lossy'] },
 } as const satisfies Readonly<Record<string, FeatureRow>>;
 export type Feature = keyof typeof features;

@@ -1,12 +1,12 @@
 /**
- * Memory windows in stories of players: bound over an area that nothing else reaches, used by the peer, and taken back by a local
- * invalidate, a SEND with Invalidate, another binding, a deallocation, or not at all.
+ * Memory windows in stories of players: bound over an area that nothing else reaches, used by the peer, and invalidated
+ * by a local invalidate, a SEND with Invalidate, another binding, a deallocation, or not at all.
  *
  *     owner: bind ── tells the key ─────────── (awaits that it is used) ── takes back ── tells ── fills the area again
  *     user:                └── requests ── tells that they have ended ─┘                   └── one more, by the stale key
  *
- * An episode is a generator: it stops where other operations may come in between. Where requests may fail the owner does not wait: windows go in
- * the middle of traffic, and stale keys are used.
+ * An episode is a generator: it stops where other operations may come in between. Where requests may fail the owner
+ * does not wait: windows go in the middle of traffic, and stale keys are used.
  */
 import type { Random } from '../../sim/index.ts';
 import * as ibv from '../../userlib/index.ts';
@@ -36,7 +36,7 @@ interface Round {
   /** Whether the owner waits until the user has ended. */
   readonly isAwaited: boolean;
   readonly taking: Taking;
-  /** One for the whole round: after it the connection is gone. */
+  /** The flaw of the whole round: after it the connection has failed. */
   readonly flaw: Flaw;
 }
 
@@ -157,7 +157,7 @@ class Episode {
     yield;
     const uses = this.#drawUses(round);
     for (const list of random.chance(0.5) ? [uses] : uses.map((use) => [use])) this.#post(user, list);
-    // The user ends what it began before another binding takes the key, also where it takes the key back itself.
+    // The user's requests end before another binding replaces the key, or before the user invalidates the key itself.
     const isAwaited = round.isAwaited && round.taking !== 'remoteInvalidate';
     if (isAwaited) this.#put(user, { do: 'tell', what: 'used', bind });
     yield;
@@ -205,7 +205,7 @@ class Episode {
     const length = random.chance(0.4) ? 0 : random.below(65);
     const send: SendPlan = {
       ...request(ibv.IBV_WR_SEND_WITH_INV, 'remoteInvalidKey'),
-      // READs and atomics in front of it use the key that it invalidates (10.8.3.3, table 79).
+      // READs and atomics before it use the key that it invalidates (10.8.3.3, table 79).
       isFenced: !this.#isTroubled || random.chance(0.5),
       through,
       sges: length === 0 ? [] : [this.#local(areaIndex.source, length)],

@@ -1,4 +1,4 @@
-/** Answers on a cable, falsified: each rule finds what breaks it. And those of stock Linux, which break none. */
+/** Falsified responses on a cable: each rule finds its violation. Those of stock Linux violate none. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { LinkType, readCapture } from '../../analyser/capture/index.ts';
@@ -12,7 +12,10 @@ import { packetIn } from './ethernet/frame.ts';
 import { type Frame, withFrames } from './testing/altered-capture.ts';
 
 const { acknowledge, atomicAcknowledge, readFirst } = operations;
-/** Places in a record of the extensible record format: BTH behind the record's header and the LRH, and the AETH behind that. */
+/**
+ * Offsets in a record of the extensible record format: the BTH follows the record's header and the LRH, and the AETH
+ * follows the BTH.
+ */
 const base = 16 + 8;
 const aeth = base + 12;
 
@@ -42,7 +45,7 @@ const isAck = isAnswerOf(({ operation, syndrome }) => operation === acknowledge 
 const foundIn = (whole: Played, change: (frames: Frame[]) => Frame[]): string =>
   judgeAnswers(withFrames(whole, change)).join('\n');
 
-/** Adds to a number of so many bytes there. */
+/** Adds to a number of `size` bytes at an offset. */
 function plus(bytes: Uint8Array, at: number, size: number, amount: number): Uint8Array {
   const copy = bytes.slice();
   const view = new DataView(copy.buffer);
@@ -136,7 +139,7 @@ describe('the judge of answers', () => {
 
 describe('the answers of stock Linux', () => {
   const wire = new URL('../../reference/wire/', import.meta.url);
-  // Where requests pass each other behind the place that was listened to, they came otherwise than they are there.
+  // If requests overtake each other after the capture point, they arrive in another order than the capture shows.
   const names = readdirSync(wire).filter((name) => /^(?!reorder-).*\.pcap(ng)?$/.test(name));
 
   it.each(names)('IBTA 9.7.5.1, 9.7.7.1: break no rule in %s', (name) => {
@@ -170,7 +173,7 @@ describe('the answers of stock Linux', () => {
         return answers.includes(packet) ? end.answered(packet) : [];
       });
     });
-    // Of which the cable made an ACK twice.
+    // In this capture the cable duplicated an ACK.
     expect(found).toEqual(
       name.startsWith('dup-ack') ? [expect.stringMatching(/acknowledges PSN 258 behind 258/)] : [],
     );

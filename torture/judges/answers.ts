@@ -1,5 +1,6 @@
 /**
- * The requests and answers of reliable connections, as a stranger on the cable sees them, against IBTA vol 1, 9.7.2, 9.7.5.1 and 9.7.7:
+ * Judges the requests and responses of reliable connections, as an observer of the cable sees them, by IBTA vol 1,
+ * 9.7.2, 9.7.5.1 and 9.7.7:
  *
  *     capture of both ends, connections by the commands of the drivers ─▶ by end: what came, and what left
  *       ├─ nothing is acknowledged that has not come; READs and atomics get the answers that they asked for
@@ -56,7 +57,10 @@ function rulesOf(story: Story): AnswerRules {
   };
 }
 
-/** Packets of connections at one end of the cable, by time: what came whole, and what left once. */
+/**
+ * Packets of connections at one end of the cable, by time: those that arrived undamaged, and those that left, once
+ * each.
+ */
 function passedAt({ sent, received }: CableEnd, isEthernet: boolean): Passed[] {
   const of = (isSent: boolean): Passed[] =>
     (isSent
@@ -103,7 +107,7 @@ function judgeEnd(
       ({ remoteQpn, remoteLid, remoteMac }) =>
         remoteQpn === destinationQpn && (isEthernet ? remoteMac : String(remoteLid)) === destination,
     );
-    // Two that send to the same queue pair cannot be told apart.
+    // Two connections that send to the same queue pair cannot be distinguished.
     if (end === undefined || others.length > 0) continue;
     const { answering, asking } = of(end);
     const wrong = isAnswer(operation) ? answering.answered(packet) : asking.requested(packet);

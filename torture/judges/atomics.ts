@@ -1,6 +1,7 @@
 /**
- * Atomics on one word: the values they returned must be those of some order of all of them, one after the other, that keeps
- * what had ended before what began later, and that ends in what the word holds (IBTA 10.6.6.3, C9-150 ff.).
+ * Judges atomics on one word: their returned values must be those of a serial order of all of them that respects real
+ * time (an atomic that ended before another began precedes it) and ends in the word's final value (IBTA 10.6.6.3,
+ * C9-150 ff.).
  */
 import { IBV_WC_SUCCESS, IBV_WR_ATOMIC_FETCH_AND_ADD } from '../../userlib/index.ts';
 import type { Played } from '../run-story.ts';
@@ -77,7 +78,9 @@ class Search {
     this.#isDone = operations.map(() => false);
   }
 
-  /** Whether the operations that are left can follow on a word of this value. Gives up, and says yes, after many tries. */
+  /**
+   * Whether the remaining operations can follow on a word of this value. Gives up after many tries, and returns true.
+   */
   isPossible(value: bigint, left: number): boolean {
     if (this.#tries-- < 0) return true;
     const isAllKnownDone = this.#operations.every(
@@ -95,7 +98,7 @@ class Search {
     return false;
   }
 
-  /** Nothing that is left had ended before it began. */
+  /** True if none of the remaining operations had ended before this one began. */
   #isNext({ fromPs }: Operation): boolean {
     return this.#operations.every(
       ({ returned, toPs }, index) => this.#isDone[index] || returned === undefined || toPs >= fromPs,

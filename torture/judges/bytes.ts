@@ -26,7 +26,7 @@ interface Writing {
   readonly bytes: Uint8Array | undefined;
   readonly fromPs: number;
   readonly toPs: number;
-  /** Whether all of it is there once it has ended. */
+  /** Whether all of its bytes are certainly there once it has ended. */
   readonly isCertain: boolean;
   readonly by: string;
   /** Whether the program itself wrote it. */
@@ -39,7 +39,7 @@ export function judgeBytes(played: Played): string[] {
 
 class Shadow {
   readonly #played: Played;
-  /** Of each area, by `program.area`. */
+  /** Writings of each area, by `program.area`. */
   readonly #writings = new Map<string, Writing[]>();
   readonly #found: string[] = [];
 
@@ -83,7 +83,10 @@ class Shadow {
     return found?.toPs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Whether a program can have lost what came into these buffers before it looked: it writes over regions that are gone. */
+  /**
+   * Whether a program can have lost data received into these buffers before it read them: it overwrites regions that it
+   * has deregistered.
+   */
   #isStale(program: number, sges: readonly SgePlan[], fromPs: number, atPs: number): boolean {
     return (
       sges.some(({ area }) => this.#goneOf(program, area) <= atPs) ||
@@ -133,14 +136,15 @@ class Shadow {
       const { plan, post, end, lengthBytes } = history;
       const isWrite = plan.opcode === ibv.IBV_WR_RDMA_WRITE || plan.opcode === ibv.IBV_WR_RDMA_WRITE_WITH_IMM;
       if (!isWrite || plan.remote === undefined || lengthBytes === 0) continue;
-      // The responder refuses an access that a window's key does not allow, or whose window is gone, before it touches memory.
+      // The responder refuses an access that a window's key does not allow, or whose window no longer exists, before it
+      // touches memory.
       const goneAt = goneOfWindow(flow, back, history);
       if (post.fromPs >= goneAt || (plan.through !== undefined && plan.flaw !== 'none')) continue;
       const { area, offset } = plan.remote;
       this.#add(flow.to.program, area, {
         offset,
         length: lengthBytes,
-        // Of a buffer that exceeds its region, the part within the region may have been sent.
+        // If a buffer exceeds its region, the part within the region may have been sent.
         bytes:
           plan.flaw === 'localBounds' ? undefined : this.#gathered(flow.from.program, plan.sges, post.fromPs),
         fromPs: post.fromPs,
@@ -153,14 +157,18 @@ class Shadow {
     }
   }
 
-  /** A packet of an unreliable connection is carried out again, or late, if it comes so. */
+  /**
+   * Whether a packet of an unreliable connection may be executed again, or late, because the cable duplicates or delays
+   * it.
+   */
   #mayComeAgain({ from }: Flow): boolean {
     return from.plan.transport !== 'RC' && isDisordered(this.#played.story);
   }
 
   /**
-   * When the last packet of a request has taken effect at the latest: at its completion, if that says that all has arrived. That of
-   * an unreliable one says that it has left; of one that has failed, packets that the cable held back may come at any time.
+   * Latest instant at which the last packet of a request takes effect: its completion, if that tells that everything
+   * has arrived. For an unreliable request the completion only tells that it has left; packets of a failed one that the
+   * cable held back may arrive at any time.
    */
   #lastTakenPs(flow: Flow, id: number, endPs = Number.POSITIVE_INFINITY): number {
     const succeededPs = this.#endOf(flow, id);
@@ -210,7 +218,7 @@ class Shadow {
     }
   }
 
-  /** Bytes into a list of buffers, one after the other; the first `skipped` of them are anything. */
+  /** Adds bytes written to a list of buffers, one after the other; the first `skipped` of them are unknown. */
   #scatter(
     program: number,
     sges: readonly SgePlan[],
@@ -250,7 +258,7 @@ class Shadow {
     }
   }
 
-  /** READs and atomics: what they brought is what the program saw at the completion. */
+  /** Adds READs and atomics: their data are the bytes that the program saw at the completion. */
   #addOwn(flow: Flow): void {
     for (const { plan, post, end } of flow.sends) {
       if (plan.opcode !== ibv.IBV_WR_RDMA_READ && !isAtomicVerb(plan.opcode)) continue;
@@ -326,7 +334,7 @@ class Shadow {
       }
   }
 
-  /** Whether what was found in [offset, …) between two instants can have been there. */
+  /** Judges whether the bytes found in [offset, …) between two instants can have been there. */
   #judgeRange(
     program: number,
     area: number,
@@ -367,14 +375,14 @@ class Shadow {
 }
 
 /**
- * How long a peer's WRITE may still end in pages that were given back: the device forgets them with a doorbell, and the
- * call does not wait for it (docs/explanation/memory.md).
+ * Time for which a peer's WRITE may still end in pages that were returned: a doorbell makes the device forget them, and
+ * the call does not wait for it (docs/explanation/memory.md).
  */
 const forgettingPs = 200 * psPerUs;
 
 /**
- * How long a packet that has left may wait at the far end: 64 KiB of receive buffers take 2.7 ms where the device writes 64 bytes
- * to memory every 2.6 µs, as slowly as in any story.
+ * Time for which a packet that has left may wait at the far end: 64 KiB of receive buffers take 2.7 ms if the device
+ * writes 64 bytes to memory every 2.6 µs, as slowly as in any story.
  */
 const onItsWayPs = 5000 * psPerUs;
 

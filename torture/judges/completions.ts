@@ -23,7 +23,7 @@ import {
 import { backOf, type Flow, flowsOf, type ReceiveHistory, type SendHistory } from './traffic.ts';
 import { isEverTaken, windowStateOf } from './windows.ts';
 
-/** A story with the packets at most that were missing where they were due. */
+/** A story with the limit of packets that were missing where they were due. */
 interface CountedStory extends Story {
   readonly losses: number;
   /** Records of requests that the QPs of a device share. */
@@ -237,7 +237,7 @@ function unexplained(
   return `it had no flaw that ends so (${plan.flaw})`;
 }
 
-/** Of code 13: slow hardware and long messages do not take so long. */
+/** ACK timeout of code 13: slow hardware and long messages take less. */
 const longTimeoutPs = ackTimeoutPs(13);
 
 function retriesUnexplained(
@@ -295,9 +295,9 @@ function rnrUnexplained(
 ): string | undefined {
   const { rnrRetry } = from.plan;
   if (rnrRetry === 7) return 'its QP retries indefinitely';
-  // A responder asks for time as well while a page comes in.
+  // A responder also sends RNR NAKs while a page is brought in.
   if (!consumesReceive(plan.opcode) && !hasOnDemand(story, to.program)) return 'it takes no receive';
-  // An RNR NAK that comes again after its delay counts again.
+  // An RNR NAK that is duplicated after its delay counts again.
   const delays = Math.max(0, rnrRetry - copiesOf(story));
   const leastPs = delays * rnrDelayPs(to.plan.rnrTimer, story.set);
   return elapsedPs >= leastPs ? undefined : `it took ${elapsedPs} ps, and ${delays} delays take ${leastPs}`;
@@ -429,7 +429,10 @@ function judgeCoverage(story: CountedStory, flow: Flow, back: Flow): string[] {
   return found;
 }
 
-/** Without a time-out, a requester waits indefinitely for an answer that was lost, or that a destroyed responder never sends. */
+/**
+ * Without a timeout, a requester waits indefinitely for a response that was lost, or that a destroyed responder never
+ * sends.
+ */
 const mayHang = (story: CountedStory, flow: Flow, back: Flow): boolean =>
   flow.from.plan.transport === 'RC' &&
   (mayLackRecords(story, flow) ||
@@ -451,7 +454,10 @@ function mayLackReceives(story: CountedStory, { from, to }: Flow): boolean {
   );
 }
 
-/** Requests that wait indefinitely hold records of the device, of which all QPs share `hca.outstandingWqes`: others may never begin. */
+/**
+ * Requests that wait indefinitely hold records of the device, of which all QPs share `hca.outstandingWqes`: others may
+ * never begin.
+ */
 function mayLackRecords(story: CountedStory, { from }: Flow): boolean {
   const { programs, outstandingWqes, losses } = story;
   const { node } = programs[from.program]!;

@@ -19,13 +19,15 @@ export function gatheredOf(
   return bytes;
 }
 
-/** Place of the first byte that differs from what was due; -1: none. */
+/** Returns the offset of the first byte that differs from the expected one; -1 if none. */
 export function firstDifference(found: Uint8Array, due: Uint8Array): number {
   for (let at = 0; at < due.length; at++) if (found[at] !== due[at]) return at;
   return -1;
 }
 
-/** Whether the program gave back a page under these buffers between two instants: what came in meanwhile may be gone. */
+/**
+ * Whether the program returned a page under these buffers between two instants: data received meanwhile may be lost.
+ */
 export const isGivenBack = (
   { givenBack }: Observations,
   sges: readonly SgePlan[],
@@ -42,7 +44,7 @@ export const isGivenBack = (
       ),
   );
 
-/** Whether the program had taken one of these buffers away, and written over it, by an instant. */
+/** Whether the program had deregistered one of these buffers, and overwritten it, by an instant. */
 export const isTakenAway = (
   { deregistrations }: Observations,
   sges: readonly SgePlan[],

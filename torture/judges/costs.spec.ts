@@ -1,4 +1,4 @@
-/** Costs of operations against what links count, where everybody looks on; and the judge is not to be had with false accounts. */
+/** Costs of operations against the links' counts, with all observers; false accounts do not deceive the judge. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Played, playStory, textOf } from '../run-story.ts';
 import { exampleStory } from '../testing/example-story.ts';
@@ -89,7 +89,7 @@ describe('a story with all observers', () => {
         operations: [...rest, { ...changed, writeTlps: { ...changed.writeTlps, cqe: wrong } }],
         others,
       };
-      // Where a device leaves its slot some may have no TLP.
+      // If a device leaves its slot some operations may have no TLP.
       const story = { ...observed.story, faults: [] };
       expect(judgeCosts({ ...observed, costs, story })).toEqual([
         expect.stringMatching(/^node \d: \d+ TLPs of class cqe have an owner, its link counted \d+$/),

@@ -11,7 +11,7 @@ import { successesOf } from './traffic.ts';
 
 /** TLPs that no operation causes: completions of register accesses, and messages of the slot itself. */
 const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'message', 'msix']);
-/** These are writes, which do not fail at the device, but for its reset. */
+/** Classes of writes, which fail at the device only by its reset. */
 const isWritten: ReadonlySet<string> = new Set(['cqe', 'eqe', 'payloadWrite']);
 
 /** @returns nothing where costs were not attributed */
@@ -65,7 +65,7 @@ function ownedTlps(story: Story, { operations, others }: Costs, node: number): M
   return owned;
 }
 
-/** The node that received what an operation sent: the own one, where a program's QP is connected to another of its own. */
+/** The node that received an operation's packets: the own one, if a program's QP is connected to another of its own. */
 function receiverOf(story: Story, { node, program, name }: OperationCost): number {
   const [index, qp] = [/^player(\d+)$/.exec(program), /^post on QP (\d+)$/.exec(name)].map((match) =>
     Number(match?.[1]),

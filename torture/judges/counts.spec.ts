@@ -1,4 +1,4 @@
-/** Counts of the report and times of the programs: a story that went well, altered. */
+/** Falsified counts of the report and times of the programs of a successful story. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { NodeReport } from '../../machine/report/schema.ts';
 import { IBV_WC_RETRY_EXC_ERR } from '../../userlib/index.ts';

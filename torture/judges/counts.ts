@@ -24,7 +24,7 @@ const programsOf = ({ story, seen }: Played, node: number): Observations[] =>
 
 const isWhole = (seen: Observations): boolean => seen.failure === null && seen.finals.length > 0;
 
-/** Each completion that a program took was written once; and where all goes well, each that was written was taken. */
+/** Each completion that a program polled was written once; in a faultless story, each that was written was polled. */
 function judgeCompletions(played: Played, node: number): string[] {
   const { report, story } = played;
   const { hca, pcie } = report.nodes[node]!;
@@ -43,7 +43,7 @@ function judgeCompletions(played: Played, node: number): string[] {
     : [];
 }
 
-/** Requests that a device has started were posted; and where all goes well, all of them are. */
+/** Requests that a device has started were posted; in a faultless story, all of them are started. */
 function judgeRequests(played: Played, node: number): string[] {
   const { wqe } = played.report.nodes[node]!.hca.caches;
   const hits = wqe?.hits ?? 0;
@@ -64,7 +64,7 @@ function judgeRequests(played: Played, node: number): string[] {
     : [];
 }
 
-/** The memory bus carried at least what was read and written for requests that ended well. */
+/** The memory bus carried at least the bytes read and written for successful requests. */
 function judgeBytes(played: Played, node: number): string[] {
   let read = 0;
   let written = 0;

@@ -19,7 +19,8 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
       continue;
     }
     if (story.climate === 'broken') continue;
-    // Whether what is unfinished may be so is for the judge of completions; a peer whose end broke may answer no more.
+    // The judge of completions decides whether unfinished requests may be so; a peer whose end failed may answer no
+    // more.
     if (observations.unfinished.length === 0 && !isAnythingBroken && !mayWaitForNextRequest(story))
       for (const what of observations.impatience.slice(0, 1))
         found.push(`program ${program} waited too long for ${what}`);
@@ -44,14 +45,17 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
   return found;
 }
 
-/** Without an ACK time-out (code 0), what is lost is noticed when the next request is answered, and a program may not have posted one yet. */
+/**
+ * Without an ACK timeout (code 0), a loss is noticed when the next request is answered, and a program may not have
+ * posted one yet.
+ */
 const mayWaitForNextRequest = ({ climate, programs }: Story): boolean =>
   climate === 'lossy' &&
   programs.some(({ qps }) => qps.some(({ transport, timeout }) => transport === 'RC' && timeout === 0));
 
 /**
- * A QP in the error state refuses what only a working one takes. Without faults retries for receives that come late may run out;
- * that request is for the judge of completions.
+ * A QP in the error state refuses operations that need a working one. Without faults, retries for late receives may run
+ * out; the judge of completions handles that request.
  */
 const isExplained = (refusal: string, climate: Climate, observations: Observations): boolean =>
   (climate !== 'calm' || hasFailed(observations)) && /^(modify|post|quiesce): /.test(refusal);
@@ -59,7 +63,7 @@ const isExplained = (refusal: string, climate: Climate, observations: Observatio
 const hasFailed = (observations: Observations | null): boolean =>
   observations?.completions.some(({ status }) => status !== IBV_WC_SUCCESS) === true;
 
-/** A read of the device that is answered wrongly while its driver probes it: the driver gives up (docs/how-to/faults.md). */
+/** True if the driver may give up: a read of the device is answered wrongly while it probes (docs/how-to/faults.md). */
 const isLawfulBoot = ({ climate, faults }: Story, { message }: Error): boolean =>
   climate === 'broken' &&
   message.startsWith('program boot failed') &&

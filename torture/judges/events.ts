@@ -1,7 +1,7 @@
 /**
- * Events: each completion that an armed CQ waits for brings one (IBTA 11.4.2.2), a send queue says when it is drained and is
- * so then (10.3.1), the limit event of an SRQ comes at most once for each time that it was armed (10.2.9.4.2). Interrupts may be
- * late, and in broken stories may be lost.
+ * Judges events: each completion for which an armed CQ waits raises one (IBTA 11.4.2.2), a send queue reports when it
+ * is drained and is then drained (10.3.1), the limit event of an SRQ occurs at most once for each time that it was
+ * armed (10.2.9.4.2). Interrupts may be late, and in broken stories may be lost.
  */
 import type { Played } from '../run-story.ts';
 

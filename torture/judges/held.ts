@@ -1,6 +1,7 @@
 /**
- * Nothing held at the end: when all programs have ended nothing is under way in the hardware, and when the drivers are gone every
- * block holds what it held when the machine was built. What software still holds is checked by the judge of the ending.
+ * Judges that nothing is held at the end: when all programs have ended the hardware has no work in flight, and when the
+ * drivers have left every block holds the same as when the machine was built. The judge of the ending checks what
+ * software still holds.
  */
 import type { Held } from '../../machine/index.ts';
 import type { Played } from '../run-story.ts';

@@ -1,4 +1,4 @@
-/** Each judge finds what it is for: a story that went well, altered. */
+/** Each judge finds its kind of defect in a falsified successful story. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -31,14 +31,14 @@ beforeAll(async () => {
 const verdict = (name: string, told: Partial<Played> = {}): string[] =>
   judges.find((judge) => judge.name === name)!.judge({ ...played, ...told });
 
-/** The story with what one program saw changed. */
+/** Returns the story with one program's observations changed. */
 const seenAs = (program: number, change: (seen: Observations) => Partial<Observations>): Partial<Played> => ({
   seen: played.seen.map((seen, index) =>
     index === program && seen !== null ? { ...seen, ...change(seen) } : seen,
   ),
 });
 
-/** The first program, and its first completion, of which something holds. */
+/** Returns the first program, and its first completion, for which a condition holds. */
 function firstWhere(
   holds: (completion: CompletionSeen, opcode: number) => boolean,
 ): [number, CompletionSeen] {
@@ -67,7 +67,7 @@ const withFlaw = (id: number, flaw: Flaw): Story => ({
   })),
 });
 
-/** The same bytes but for the first. */
+/** Returns the bytes with the first one changed. */
 function altered(bytes: string): string {
   const buffer = Buffer.from(bytes, 'base64');
   buffer[0] = buffer[0]! ^ 0x80;

@@ -1,7 +1,7 @@
 /**
- * The packets of a cable of InfiniBand, as a stranger at both ends reads them (analyser/independent): each has headers that agree with each
- * other and right CRCs, but for those that a fault damaged, of which one CRC at least is wrong. Frames of Ethernet have a judge of their
- * own. Source: IBTA vol 1, chapters 7 to 9.
+ * Judges the packets of an InfiniBand cable, as an observer at both ends reads them (analyser/independent): each has
+ * headers that agree with each other and right CRCs, except those that a fault damaged, which have at least one wrong
+ * CRC. Another judge handles Ethernet frames. Source: IBTA vol 1, chapters 7 to 9.
  */
 
 import { readCapture } from '../../analyser/capture/index.ts';

@@ -16,7 +16,7 @@ import { isOnDemandArea, type Story } from '../story.ts';
 import { rnrDelayPs } from '../verbs-model.ts';
 import { backOf, type Flow, flowsOf } from './traffic.ts';
 
-/** Slow hardware, commands, and what else a program does before it polls again. */
+/** Time for slow hardware, commands, and other work of a program before it polls again. */
 const slowPs = 500 * psPerMs;
 
 export function judgeLiveness(played: Played): string[] {
@@ -43,7 +43,7 @@ function isJudged(story: Story, { from }: Flow): boolean {
 function judgeFlow(story: Story, losses: number, flow: Flow, back: Flow): string[] {
   const { from, to, sends } = flow;
   const { timeout, retryCount, rnrRetry } = from.plan;
-  // A program looks at its queues again after a part of its patience.
+  // A program checks its queues again after a part of its patience.
   const looksPs = patienceOf(story) / 64 + slowPs;
   const timeouts = retryCount + 1 + losses;
   const instants = [
@@ -56,7 +56,7 @@ function judgeFlow(story: Story, losses: number, flow: Flow, back: Flow): string
     waiting++;
     if (end === undefined) continue;
     const lastPs = Math.max(post.toPs, latestUpTo(instants, end.fromPs));
-    // Each of those without a completion of their own may have met a receiver that was not ready.
+    // Each unsignalled request may have met a receiver that was not ready.
     const delays = waiting * (rnrRetry === 7 ? timeouts + 1 : rnrRetry + 1);
     const rnrPs = delays * rnrDelayPs(to.plan.rnrTimer, story.set);
     const mostPs = 4 * timeouts * ackTimeoutPs(timeout, story.set) + rnrPs + looksPs;
@@ -69,7 +69,7 @@ function judgeFlow(story: Story, losses: number, flow: Flow, back: Flow): string
   return [];
 }
 
-/** The latest of these instants, in order, that is not after `atPs`; 0 if all are. */
+/** Returns the latest of these instants, in order, that is not after `atPs`; 0 if all are. */
 function latestUpTo(instants: readonly number[], atPs: number): number {
   let [low, high] = [0, instants.length];
   while (low < high) {

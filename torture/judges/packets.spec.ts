@@ -1,4 +1,4 @@
-/** Packets of a scene that went well, altered: each rule finds what breaks it. */
+/** Falsified packets of a successful scene: each rule finds its violation. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { LinkPacket } from '../../machine/node/packet-log.ts';
 import { type Played, playStory } from '../run-story.ts';

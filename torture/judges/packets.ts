@@ -1,6 +1,6 @@
 /**
- * The packets of the PCIe links against the standard (PCI Express Base Specification 3.1) and the parameters: it uses what a
- * protocol analyser at both ends of the link sees, and no state of either end.
+ * Judges the packets of the PCIe links by the standard (PCI Express Base Specification 3.1) and the parameters: it uses
+ * what a protocol analyser at both ends of the link sees, and no state of either end.
  *
  *     packets of both directions, in the order of time ─► sizes, tags, completions, credits, lanes, latencies
  */
@@ -13,7 +13,7 @@ import type { Accuse, Direction, LinkRule } from './pcie/link-facts.ts';
 import { CompletionRule, SizeRule } from './pcie/request-rules.ts';
 import { LaneRule, ReadLatencyRule, RegisterLatencyRule } from './pcie/time-rules.ts';
 
-/** Each rule says so much at most of a link: what follows is mostly the same again. */
+/** Limit of findings of each rule on a link: further ones are mostly the same. */
 const accusationsMax = 2;
 
 type Judged = Pick<Played, 'story' | 'packets' | 'config' | 'held' | 'error'>;
@@ -21,7 +21,7 @@ type Judged = Pick<Played, 'story' | 'packets' | 'config' | 'held' | 'error'>;
 export function judgePackets({ story, packets, config, held, error }: Judged): string[] {
   // No rule holds for a device that is removed, or that answers nothing after a reset.
   if (story.faults.some((fault) => 'device' in fault || 'reset' in fault)) return [];
-  // Behind 2^53 ps instants are known to two or four of them: too little for what a byte takes.
+  // After 2^53 ps, instants have a resolution of two or four picoseconds: too coarse for the time of one byte.
   if ((story.scene?.sleepsSeconds ?? 0) * psPerSecond > Number.MAX_SAFE_INTEGER) return [];
   const found: string[] = [];
   for (let node = 0; node < config.machine.nodeCount; node++) {
@@ -60,7 +60,7 @@ function accuserOf(found: string[], of: string): Accuse {
   };
 }
 
-/** Both logs as one. Where one of them has been cut short, so is the other. */
+/** Merges both logs. If one of them is cut short, so is the other. */
 function* inTime(left: LinkPackets, right: LinkPackets): Generator<[LinkPacket, Direction]> {
   const [lefts, rights] = [left.packets, right.packets];
   for (let at = 0, other = 0; at < lefts.length || other < rights.length; ) {

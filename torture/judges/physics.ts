@@ -56,7 +56,7 @@ function ratesOf({ report, story }: Played): Rates {
 const isLoopback = ({ story }: Played, { from, to }: Flow): boolean =>
   story.programs[from.program]!.node === story.programs[to.program]!.node;
 
-/** Of the bytes that have crossed both PCIe links, and the cable, when the request has ended well. */
+/** Least time for bytes that have crossed both PCIe links and the cable when the request has succeeded. */
 function leastPsOf(played: Played, flow: Flow, bytes: number): number {
   const { cablePs, pciePs } = ratesOf(played);
   return bytes * (isLoopback(played, flow) ? pciePs : Math.max(pciePs, cablePs));
@@ -83,7 +83,7 @@ function judgeFlow(played: Played, flow: Flow): string[] {
   return found;
 }
 
-/** A requester that gives up does so after the most time that its time-outs can take since it last got on. */
+/** Judges that a requester gives up within the longest time that its timeouts can take since its last progress. */
 function judgeGivingUp(
   played: Played,
   { from, to }: Flow,
@@ -97,7 +97,7 @@ function judgeGivingUp(
   // The program sleeps between two looks for a part of its patience; and hardware may be slow.
   const looksPs = patienceOf(played.story) / 64 + 500 * psPerMs;
   const rnrPs = (rnrRetry === 7 ? timeouts : rnrRetry + 1) * rnrDelayPs(to.plan.rnrTimer, played.story.set);
-  // Without any, a loss is noticed with a later request: however late that is, where packets are lost without an end.
+  // Without a timeout, only a later request reveals a loss: arbitrarily late if the cable keeps losing packets.
   const timeoutsPs =
     timeout !== 0
       ? 4 * timeouts * ackTimeoutPs(timeout, played.story.set)
@@ -111,7 +111,7 @@ function judgeGivingUp(
     : [`${who}: gave up ${elapsedPs} ps after it got on last, and its time-outs take ${mostPs} at most`];
 }
 
-/** All that went one way over the cable between the first post and the last completion. */
+/** Judges the bytes that crossed the cable in one direction between the first post and the last completion. */
 function judgeThroughput(played: Played, flows: readonly Flow[]): string[] {
   const { cablePs } = ratesOf(played);
   const found: string[] = [];
@@ -132,7 +132,7 @@ function judgeThroughput(played: Played, flows: readonly Flow[]): string[] {
     if (bytes > 0 && toPs - fromPs + roundingPs < bytes * cablePs)
       found.push(`node ${node} sent ${bytes} bytes in ${toPs - fromPs} ps: more than the cable carries`);
   }
-  // The last frame's gap may still be to come.
+  // The last frame's gap may still be outstanding.
   const restBytes = isOnEthernet(played.story) ? played.report.config.ethernet.interFrameGapBytes : 0;
   for (const { from, linkBytes } of played.report.wire)
     if ((linkBytes - restBytes) * cablePs > played.report.elapsedPs + roundingPs)

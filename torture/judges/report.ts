@@ -1,5 +1,5 @@
 /**
- * The report against what the programs measured themselves: counts of requests, bytes and doorbells, latencies by the
+ * Judges the report by the programs' own measurements: counts of requests, bytes and doorbells, latencies by the
  * programs' own clocks, and in calm stories the packets that the messages' lengths demand (IBTA 9.4, 9.7).
  */
 
@@ -58,7 +58,7 @@ function judgeOperations({ report, seen }: Played, flows: readonly Flow[]): stri
   return found;
 }
 
-/** The latency of the report lies between what the program's clock said inside and outside of its calls. */
+/** The latency of the report lies between the times that the program's clock showed inside and outside of its calls. */
 function judgeLatency(
   name: string,
   latency: { readonly min: number; readonly max: number } | null,
@@ -173,14 +173,16 @@ const isDone = ({ end, post }: SendHistory): boolean =>
 /** Packets that a message of this length is cut into. */
 const packetsOf = (lengthBytes: number, mtu: number): number => Math.max(1, Math.ceil(lengthBytes / mtu));
 
-/** Of each packet: LRH and BTH, ICRC and VCRC (IBTA 7.7, 9.2, 7.8); then its extended headers (9.3, table 38). */
+/**
+ * Bytes of each packet: LRH and BTH, ICRC and VCRC (IBTA 7.7, 9.2, 7.8); extended headers (9.3, table 38) are added.
+ */
 const packetBytes = 8 + 12 + 4 + 2;
-/** On Ethernet, beside the network header: both MACs and the type, BTH, ICRC and FCS. */
+/** Bytes of each packet on Ethernet in addition to the network header: both MACs and the type, BTH, ICRC and FCS. */
 const etherBytes = 14 + 12 + 4 + 4;
 /** The shortest frame, which others are padded to. */
 const etherBytesMin = 64;
 const immediateBytes = 4;
-/** Of the key to be invalidated (IETH). */
+/** Bytes of the key to invalidate (IETH). */
 const keyBytes = 4;
 const datagramBytes = 8;
 const rdmaBytes = 16;
@@ -195,7 +197,7 @@ const frameBytesOf = (story: Story, link: number): number =>
     ? etherBytes + networkHeaderBytes(story, story.links[link]!.gidIndex ?? 0)
     : packetBytes;
 
-/** Bytes of the packets of one request and its responses, but for acknowledgements. */
+/** Returns the bytes of the packets of one request and its responses, without acknowledgements. */
 function bytesOf(
   plan: SendPlan,
   isDatagram: boolean,
@@ -210,7 +212,7 @@ function bytesOf(
     case ibv.IBV_WR_ATOMIC_FETCH_AND_ADD:
       return 2 * frameBytes + atomicRequestBytes + atomicAnswerBytes;
     case ibv.IBV_WR_RDMA_READ:
-      // Only the first and the last response say what has been received.
+      // Only the first and the last response acknowledge (AETH).
       return frameBytes + rdmaBytes + payload + ackBytes * Math.min(packets, 2);
     case ibv.IBV_WR_RDMA_WRITE:
     case ibv.IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -222,7 +224,7 @@ function bytesOf(
   }
 }
 
-/** Packets of requests and READ responses that went over the cable once: neither more nor fewer than the lengths demand. */
+/** Judges packets of requests and READ responses that crossed the cable once: exactly as many as the lengths demand. */
 function judgePackets({ report, story }: Played, flows: readonly Flow[]): string[] {
   if (story.faults.length > 0) return [];
   const isDisturbed = report.wire.some(({ retransmitted }) => Object.keys(retransmitted).length > 0);
@@ -257,7 +259,7 @@ function judgePackets({ report, story }: Played, flows: readonly Flow[]): string
   for (const { opcodes } of report.wire)
     for (const [opcode, { packets, bytes, payloadBytes }] of Object.entries(opcodes)) {
       const isAnswer = /ACKNOWLEDGE$/.test(opcode) && !/ATOMIC/.test(opcode);
-      // By other frames hosts on Ethernet find each other.
+      // Hosts on Ethernet find each other by the other frames.
       if (isAnswer || opcode === 'FRAME') continue;
       const isResponse = /RESPONSE|ATOMIC_ACK/.test(opcode);
       went[isResponse ? 'responses' : 'requests'] += packets;

@@ -1,4 +1,4 @@
-/** The account of a story whose requesters were busy for other cycles than what they sent takes. */
+/** A falsified story whose requesters were busy for other cycles than their packets take. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Played, playStory } from '../run-story.ts';
 import { exampleStory } from '../testing/example-story.ts';
@@ -11,7 +11,7 @@ beforeAll(async () => {
   played = await playStory(story, { partition: 'single', shuffleSeed: undefined });
 }, 60_000);
 
-/** Findings when the requester of each node had so many busy cycles more. */
+/** Returns the findings if the requester of each node had this many more busy cycles. */
 function foundWith(...more: readonly number[]): string {
   const nodes = played.report.nodes.map((of, node) => {
     const requester = of.hca.blocks['requester']!;

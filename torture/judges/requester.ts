@@ -1,11 +1,12 @@
 /**
- * The busy cycles of requesters, which the configuration and what was sent leave no choice of: each request that ended was taken up once,
- * each packet on the cable, or to the port itself, was made once (hw/hca/requester/README.md).
+ * Judges the busy cycles of requesters, which follow from the configuration and the packets sent: each request that
+ * ended was started once, each packet on the cable, or to the port itself, was made once (hw/hca/requester/README.md).
  *
  *     least = requests × taking up + packets × making + payload from memory × gathering
  *     most  = the same with the longest WQEs, where nothing was sent again, refused, or waited for the unit that keeps READs
  *
- * By machine from what ended, since the report counts operations so; of players by node as well, from what they saw end.
+ * By machine from what ended, since the report counts operations so; of players by node as well, from what they saw
+ * end.
  */
 
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -16,7 +17,7 @@ import { successesOf } from './traffic.ts';
 const lineBytes = 64;
 /** The longest WQE of the card. */
 const wqeBytesMax = 1008;
-/** Requests, by their names in the report: what requesters make. */
+/** True for requests, which requesters make, by their names in the report. */
 const isRequest = (opcode: string): boolean =>
   /^(RC|UC|UD|XRC)_(SEND|RDMA_WRITE|RDMA_READ_REQUEST|COMPARE_SWAP|FETCH_ADD|MASKED)/.test(opcode);
 /** Packets that have payload whatever their message is. */
@@ -82,7 +83,7 @@ const sumOf = (parts: readonly Sent[]): Sent =>
 
 const isToGroups = (story: Played['story']): boolean => traitsOf(story).sendsToGroups === true;
 
-/** Requests that left a node's port, or went to the port itself. A datagram to a group does both. */
+/** Returns the requests that left a node's port, or went to the port itself. A datagram to a group does both. */
 function sentBy(played: Played, node: number): Sent {
   const { loopback } = played.report.nodes[node]!.hca;
   return sumOf([sentOnce(played, node), sentIn([loopback.transmitted, loopback.retransmitted])]);
@@ -108,7 +109,7 @@ function sentIn(ledgers: readonly Ledger[]): Sent {
   );
 }
 
-/** Whether all payload of a node's requests comes from memory: that of inline ones is in their WQEs. */
+/** Whether all payload of a node's requests comes from memory: inline payload is in the WQEs. */
 const isGathered = ({ story }: Played, node: number): boolean =>
   story.scene === undefined &&
   story.programs.every(

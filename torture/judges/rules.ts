@@ -1,6 +1,6 @@
 /**
- * The rules of the interface, as the analyser's linter has them: it sees what crosses the PCIe link and nothing of what the
- * device makes of it. Where nothing goes wrong, libraries and drivers keep every rule.
+ * Judges the rules of the interface by the analyser's linter: it sees the traffic of the PCIe link and no state of the
+ * device. In a faultless story, libraries and drivers keep every rule.
  */
 import type { Played } from '../run-story.ts';
 import { traitsOf } from './scene-traits.ts';

@@ -1,6 +1,6 @@
 /**
- * Stalls that cannot be: reads of a device that find the link's fifo full although it has room for as many as there are tags.
- * Nothing else of a device is non-posted, so such a read waits for a tag and for nothing else.
+ * Judges impossible stalls: reads of a device that find the link's fifo full although it has room for as many reads as
+ * there are tags. A device sends no other non-posted TLP, so such a read waits only for a tag.
  */
 import type { Played } from '../run-story.ts';
 

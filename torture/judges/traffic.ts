@@ -1,6 +1,6 @@
 /**
- * The story as seen from both ends of each connection: who posted what in which order, how it ended, and which receive each
- * message arrived in. Made from the plan and from what the programs saw; nothing of the device is asked.
+ * The story as seen from both ends of each connection: the posts of each program in order, their ends, and the receive
+ * in which each message arrived. Derived from the plan and the programs' observations, not from the device.
  */
 import * as ibv from '../../userlib/index.ts';
 import { copiesOf, isDisordered } from '../cable-faults.ts';
@@ -10,12 +10,12 @@ import { lengthOf, type QpPlan, type ReceivePlan, type SendPlan, type Story } fr
 import { consumesReceive, grhBytes, receiveOpcodeOf } from '../verbs.ts';
 import { firstDifference, gatheredOf } from './contents.ts';
 
-/** One request to send: plan, post, end. */
+/** One send request: plan, post, end. */
 export interface SendHistory {
   readonly plan: SendPlan;
   readonly post: PostSeen;
   readonly end: CompletionSeen | undefined;
-  /** Position among what was posted on the QP. */
+  /** Position among the requests posted on the QP. */
   readonly place: number;
   readonly lengthBytes: number;
 }
@@ -26,14 +26,14 @@ export interface ReceiveHistory {
   readonly roomBytes: number;
 }
 
-/** One direction of a link: the sender's queue, and what arrived at the other end. */
+/** One direction of a link: the sender's queue, and the receives at the other end. */
 export interface Flow {
   readonly link: number;
   readonly from: End;
   readonly to: End;
-  /** In order of posting. */
+  /** Sends in the order of posting. */
   readonly sends: readonly SendHistory[];
-  /** Receives of the other end that ended on this connection, in order of completion; flushed ones apart. */
+  /** Receives of the other end that completed on this connection, in order of completion; flushed ones are separate. */
   readonly arrivals: readonly ReceiveHistory[];
   readonly flushedReceives: readonly ReceiveHistory[];
   /** Which send each arrival brought; undefined where no send fits. */
@@ -53,7 +53,7 @@ const flowsByPlayed = new WeakMap<Played, Flow[]>();
 export const backOf = (flows: readonly Flow[], { link, to }: Flow): Flow =>
   flows.find((other) => other.link === link && other.from === to)!;
 
-/** Both directions of every link whose programs reported what they saw. */
+/** Returns both directions of every link whose programs reported their observations. */
 export function flowsOf(played: Played): Flow[] {
   let flows = flowsByPlayed.get(played);
   if (flows === undefined) {
@@ -184,7 +184,9 @@ const isOfSize = ({ plan, lengthBytes }: SendHistory, { end }: ReceiveHistory, f
     (end.flags & ibv.IBV_WC_WITH_IMM) === (plan.imm === undefined ? 0 : ibv.IBV_WC_WITH_IMM) &&
     (plan.imm === undefined || end.imm === plan.imm));
 
-/** Whether a receive says of itself what it would of this message: taken by a SEND or a WRITE, with immediate data or without. */
+/**
+ * Whether a receive's completion matches this message: consumed by a SEND or a WRITE, with immediate data or without.
+ */
 const isOfKind = ({ plan }: SendHistory, { end }: ReceiveHistory): boolean =>
   end.status !== ibv.IBV_WC_SUCCESS ||
   (end.opcode === receiveOpcodeOf(plan.opcode) &&

@@ -30,12 +30,14 @@ export const isEverTaken = (flow: Flow, back: Flow, { plan }: SendHistory): bool
   plan.through !== undefined &&
   takingsOfOwner(flow, back, plan.through).length + sendsThatTake(flow, plan.through).length > 0;
 
-/** @param back the other direction of the connection: what the owner of the window sends */
+/**
+ * @param back the other direction of the connection: the requests of the window's owner
+ */
 export function windowStateOf(flow: Flow, back: Flow, history: SendHistory): WindowState {
   const { plan, post, end, place } = history;
   if (plan.through === undefined) return 'bound';
   const sends = sendsThatTake(flow, plan.through);
-  // The responder carries out what one queue sends in its order.
+  // The responder executes the requests of one queue in order.
   if (sends.some((send) => send.place < place && takingBy(send).toPs < Number.POSITIVE_INFINITY))
     return 'gone';
   const isOrdered = (send: SendHistory): boolean =>
@@ -48,7 +50,7 @@ export function windowStateOf(flow: Flow, back: Flow, history: SendHistory): Win
   return takings.length > 0 ? 'either' : 'bound';
 }
 
-/** Of ends of which the responder knows nothing: what was sent may still be under way. */
+/** Completions that tell nothing about the responder: the request may still be in flight. */
 const endsOfRequesterAlone: readonly number[] = [ibv.IBV_WC_RETRY_EXC_ERR, ibv.IBV_WC_WR_FLUSH_ERR];
 
 /** When the responder has seen all of a request that it will. */
@@ -83,5 +85,5 @@ function takingsOfOwner({ to }: Flow, back: Flow, bind: number): Taking[] {
   ];
 }
 
-/** Of a program that left with everything open, or told nothing of its binding. */
+/** Times for a program that left with everything open, or did not report its binding. */
 const unknown: Taking = { fromPs: 0, toPs: Number.POSITIVE_INFINITY };

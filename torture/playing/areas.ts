@@ -1,4 +1,4 @@
-/** The areas of a player: filled, registered, taken away and made again, given back, looked at. */
+/** The areas of a player: filled, registered, deregistered and created again, returned, read. */
 import { deregMr, IBV_ACCESS_LOCAL_WRITE, type IbvMr, regMr } from '../../userlib/index.ts';
 import { isOnDemandArea, patternInto } from '../story.ts';
 import type { Receives } from './receives.ts';
@@ -9,7 +9,7 @@ export class Areas {
   readonly #session: Session;
   readonly #waiting: Waiting;
   readonly #receives: Receives;
-  /** How often each area was filled, less one. */
+  /** Number of times that each area was filled, minus one. */
   readonly #fills: number[] = [];
   /** Areas registered once more, under keys that no request uses. */
   readonly #renewed: IbvMr[] = [];
@@ -71,7 +71,10 @@ export class Areas {
     if (!this.#session.isReadByOwn(area) && this.#session.areas[area] !== undefined) this.#fill(area);
   }
 
-  /** Fills an area that peers write to, but for the words of atomics: what the program has taken back is its own at this very instant. */
+  /**
+   * Fills an area that peers write to, except the words of atomics: memory that the program has reclaimed is its own
+   * from this instant on.
+   */
   async refillTarget(area: number): Promise<void> {
     await this.#session.program.cpu.settle();
     this.#fill(area, 8 * this.#session.plan.areas[area]!.atomicWords);
@@ -117,7 +120,7 @@ export class Areas {
     open.mr = await this.#register(area);
   }
 
-  /** The same bytes at another address; others at once in the frames where they were. */
+  /** Moves the same bytes to another address, and writes others at once to the frames that held them. */
   #move(area: number, open: OpenArea): void {
     const { memory } = this.#session.program;
     const { shiftBytes } = this.#session.plan.areas[area]!;

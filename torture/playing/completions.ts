@@ -23,7 +23,9 @@ export class Completions {
     this.#qpByNumber.set(qpNum, index);
   }
 
-  /** Polls every CQ once and posts what receives find room. @returns completions taken */
+  /**
+   * Polls every CQ once and posts the receives that find room. @returns completions polled
+   */
   async pump(): Promise<number> {
     const session = this.#session;
     let taken = 0;

@@ -6,7 +6,7 @@ import type { Session } from './session.ts';
 import type { Waiting } from './waiting.ts';
 
 const eventPatiencePs = 50 * psPerUs;
-/** An event comes later than its completion, but not so much later, whatever the hardware. */
+/** Limit of the delay of an event after its completion, whatever the hardware. */
 const eventLimitPs = 20 * psPerMs;
 /** Requests that were in flight when a send queue was drained would have completed by then. */
 const drainedPs = 100 * psPerUs;
@@ -40,7 +40,7 @@ export class Events {
     if (found !== undefined) acknowledge(found);
   }
 
-  /** As a program does that does not poll: nothing but an event wakes it. */
+  /** Waits as a program that does not poll: only an event wakes it. */
   async awaitAll(index: number): Promise<void> {
     const { cqs, channels, seen } = this.#session;
     const [cq, channel] = [cqs[index], channels[index]];
@@ -51,7 +51,7 @@ export class Events {
       let found = await ibv.getCqEvent(channel, eventLimitPs);
       if (found === undefined) {
         if (!(await this.#hasWanted(index, false))) return;
-        // It may have come just now, and its event be held back by moderation.
+        // The completion may have arrived just now, and moderation may hold its event back.
         found = await ibv.getCqEvent(channel, eventLimitPs);
         if (found === undefined) seen.missing.push(`an event of CQ ${index}, slept for`);
       }
@@ -59,7 +59,7 @@ export class Events {
     }
   }
 
-  /** Whether completions have come that an armed CQ has to tell of; of those that were solicited only errors are known. */
+  /** Whether completions have arrived that an armed CQ must report; of solicited ones only errors are known. */
   async #hasWanted(cq: number, solicitedOnly: boolean): Promise<boolean> {
     const { completions } = this.#session.seen;
     const first = completions.length;
@@ -69,13 +69,13 @@ export class Events {
       .some((seen) => seen.cq === cq && (!solicitedOnly || seen.status !== ibv.IBV_WC_SUCCESS));
   }
 
-  /** Stops a send queue, waits until the device says that it is drained, and starts it again. */
+  /** Stops a send queue, waits until the device reports that it is drained, and starts it again. */
   async quiesce(index: number): Promise<void> {
     const { qps, context, seen } = this.#session;
     const open = qps[index];
     if (open?.qp === undefined || context === undefined) return;
     const { qp } = open;
-    // One that drains already takes no such wish.
+    // A QP that is already draining accepts no such request.
     if (qp.state === ibv.IBV_QPS_SQD) return;
     await ibv.modifyQp(
       qp,
@@ -97,7 +97,7 @@ export class Events {
     await ibv.modifyQp(qp, { qpState: ibv.IBV_QPS_RTS }, ibv.IBV_QP_STATE);
   }
 
-  /** Nothing completes on a drained queue. What had not begun is flushed when the QP fails, at any time. */
+  /** Nothing completes on a drained queue. Requests that had not begun are flushed when the QP fails, at any time. */
   async #checkDrained(index: number): Promise<void> {
     const { seen, sendsById, program } = this.#session;
     while ((await this.#completions.pump()) > 0);

@@ -1,4 +1,7 @@
-/** Links: what peers publish to each other at the beginning and at each turn, and QPs that are brought to where they send and receive. */
+/**
+ * Links: the values that peers publish to each other at the beginning and at each turn, and the transitions of QPs to
+ * RTS.
+ */
 import { psPerMs } from '../../base/index.ts';
 import { handleTo, type PortAddress } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
@@ -86,7 +89,7 @@ export class Links {
     if (plan.transport === 'UD') open.ah = await handleTo(pds[0]!, found);
   }
 
-  /** Where the port is found by the QPs of a link: by its LID, or by a GID. */
+  /** Returns the address by which the QPs of a link find the port: its LID, or a GID. */
   async #address(link: number): Promise<PortAddress> {
     const { port, context, story } = this.#session;
     const { lid } = port!;

@@ -1,5 +1,5 @@
 /**
- * Plays one program of a story, as an ordinary program of the verbs library, and writes down what it sees.
+ * Plays one program of a story, as an ordinary program of the verbs library, and records its observations.
  *
  *     set up ─► tell the peers ─► connect ─► steps ─► all own sends done? ─► all programs done? ─► look at all bytes ─► leave
  *
@@ -102,7 +102,10 @@ class Player {
     await this.#queues.open();
   }
 
-  /** Peers that are connected already may send, with RNR retries without end, what would never meet a receive. */
+  /**
+   * Destroys QPs: peers that are already connected may send, with unlimited RNR retries, messages that would never find
+   * a receive.
+   */
   async #giveUpQps(): Promise<void> {
     const session = this.#session;
     for (const index of session.qps.keys())
@@ -116,7 +119,7 @@ class Player {
     for (const step of plan.early) if (this.#queues.turnOf(step) === turn) await this.#step(step);
   }
 
-  // Turns.
+  // Executes turns up to this one.
 
   async #reach(turn: number): Promise<void> {
     while (this.#turn < turn) await this.#takeTurn(++this.#turn);
@@ -144,7 +147,7 @@ class Player {
     });
   }
 
-  /** A program that takes no more turns is not awaited. */
+  /** A program that takes no more turns announces them all, so that no program waits for it. */
   async #announceTurns(): Promise<void> {
     for (let turn = this.#turn + 1; turn <= this.#session.turnCount; turn++) {
       for (const where of meetingsOf(turn)) await this.#waiting.announce(where);

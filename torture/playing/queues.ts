@@ -1,4 +1,4 @@
-/** The queues of a player: CQs, shared queues and QPs, made in the beginning and again at turns. */
+/** The queues of a player: CQs, shared queues and QPs, created in the beginning and again at turns. */
 import * as ibv from '../../userlib/index.ts';
 import { type QpPlan, type Renewal, type Step, turnOfQp } from '../story.ts';
 import type { Completions } from './completions.ts';
@@ -60,7 +60,7 @@ export class Queues {
     return ibv.createCq(context!, this.#cqNeeds[index]!, null, channels[index] ?? null, vector);
   }
 
-  /** Makes QPs and destroys them again, so that the next one has a number that lies so far away. */
+  /** Creates and destroys QPs, so that the number of the next one is `count` higher. */
   async #passQpns(plan: QpPlan, count: number): Promise<void> {
     const { cqs, pds } = this.#session;
     const [sendCq, recvCq, qpType] = [cqs[0]!, cqs[0]!, typeOf(plan)];
@@ -102,7 +102,10 @@ export class Queues {
     this.#completions.isNumbered(index, qp.qpNum);
   }
 
-  /** Takes down and makes again what a turn says, QPs before the CQs that they use. @param between done before QPs are made */
+  /**
+   * Destroys and creates again the objects that a turn names, QPs before the CQs that they use. @param between called
+   * before QPs are created
+   */
   async renew(turn: number, cqs: readonly number[], between: () => Promise<void>): Promise<void> {
     const { plan, qps } = this.#session;
     const renewed = [...plan.qps.entries()].filter(([, qp]) => turnOfQp(qp) === turn);

@@ -26,14 +26,14 @@ export class Receives {
     return this.#deferred.length > 0;
   }
 
-  /** Posts what a step says, or as soon as there is room; nothing for any other step. */
+  /** Posts the receives of a step, at once or as soon as there is room; ignores any other step. */
   post(step: Step): void {
     if (step.do !== 'receive' && step.do !== 'receiveShared') return;
     const queue = step.do === 'receive' ? { qp: step.qp, srq: -1 } : { qp: -1, srq: step.srq };
     for (const plan of step.wrs) this.#post({ ...queue, plan });
   }
 
-  /** Posts all receives that are still to come: two programs that wait for each other's would never continue. */
+  /** Posts all receives that are still planned: two programs that wait for each other's would never continue. */
   hasten(): void {
     for (const step of this.#session.plan.steps) this.post(step);
   }
@@ -44,7 +44,7 @@ export class Receives {
     return this.#byId.get(id);
   }
 
-  /** The QP is gone, and what was posted there with it. */
+  /** Forgets a destroyed QP and the receives posted there. */
   forget(qp: number): void {
     for (const [id, pending] of this.#pending) if (pending.qp === qp) this.#pending.delete(id);
   }

@@ -1,4 +1,4 @@
-/** Requests to send: made from their plans, posted as far as there is room. */
+/** Send requests: made from their plans, posted as far as there is room. */
 import { qkey } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { lengthOf, peerOfQp, type SendPlan } from '../story.ts';
@@ -32,7 +32,7 @@ export class Requests {
     }
   }
 
-  /** The requests for which the program has what they need: without the key of a window that is not bound, one cannot be. */
+  /** Returns the requests whose needs the program has: the key of a window exists only if it is bound. */
   async #possible(plans: readonly SendPlan[]): Promise<readonly SendPlan[]> {
     const found: SendPlan[] = [];
     for (const plan of plans) {
@@ -43,7 +43,9 @@ export class Requests {
     return found;
   }
 
-  /** One call of post_send. @returns what found no room */
+  /**
+   * Executes one call of post_send. @returns the requests that found no room
+   */
   #postSome(index: number, open: OpenQp, qp: ibv.IbvQp, plans: readonly SendPlan[]): readonly SendPlan[] {
     const session = this.#session;
     const { seen } = session;
@@ -80,7 +82,9 @@ export class Requests {
     return plans.slice(postedCount + 1);
   }
 
-  /** @param sinceSignal requests in front of it that complete without a completion: a queue full of such never has room again */
+  /**
+   * @param sinceSignal unsignalled requests before it: a queue full of unsignalled requests never has room again
+   */
   #sendWr(index: number, open: OpenQp, plan: SendPlan, sinceSignal: number): ibv.IbvSendWr {
     const mustSignal = open.lastIds.has(plan.id) || sinceSignal + 1 >= Math.max(1, open.plan.maxSendWr >> 1);
     const wr: ibv.IbvSendWr = {
@@ -125,7 +129,7 @@ export class Requests {
     return { atomic: { ...at, compareAdd: compareAdd!, swap: swap! } };
   }
 
-  /** Where a request ends beyond the peer's area: just after it, or far away. */
+  /** Returns an address beyond the peer's area: just after it, or far away. */
   #beyond(index: number, plan: SendPlan): number {
     const { story, index: program } = this.#session;
     const peer = peerOfQp(story, program, index);

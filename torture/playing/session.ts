@@ -10,14 +10,14 @@ import type { ProgramPlan, QpPlan, SendPlan, SgePlan, Story } from '../story.ts'
 export interface PlayerArgs {
   readonly story: Story;
   readonly program: number;
-  /** Whether it marks what it posts as operations, whose costs the machine attributes. */
+  /** Whether it marks its posts as operations, whose costs the machine attributes. */
   readonly marks: boolean;
 }
 
 /** Addresses of a peer's port, QP and areas. */
 export interface PeerNews {
   readonly lid: number;
-  /** Of the port, on Ethernet. */
+  /** GID of the port, on Ethernet. */
   readonly gid?: readonly number[];
   readonly qpNum: number;
   readonly areas: readonly (readonly [address: number, rkey: number])[];
@@ -38,9 +38,9 @@ export interface OpenQp {
   /** The peer's areas before the last turn. */
   formerPeer: PeerNews | undefined;
   ah: ibv.IbvAh | undefined;
-  /** Posted and not known to have ended, in order. */
+  /** Posted sends that are not known to have ended, in order. */
   outstanding: SendPlan[];
-  /** Id of the last that was posted to complete with a completion: what comes after it is not waited for. */
+  /** ID of the last signalled request: the program does not wait for later ones. */
   lastSignalled: number;
   sinceSignal: number;
   /** Ids of the last requests that the plan posts here before each turn: they are signalled, so that the end is seen. */
@@ -65,9 +65,9 @@ export class Session {
   readonly marks: boolean;
   readonly plan: ProgramPlan;
   readonly patiencePs: number;
-  /** Nothing has moved for that long once: later steps wait less, and only the end waits as long again. */
+  /** True after a wait without progress: later steps wait less, and only the end waits as long again. */
   isImpatient = false;
-  /** Its QPs take receives. */
+  /** True when its QPs accept receives. */
   isConnected = false;
   context: ibv.IbvContext | undefined;
   port: ibv.PortAttr | undefined;
@@ -79,7 +79,7 @@ export class Session {
   readonly channels: (ibv.IbvCompChannel | undefined)[] = [];
   readonly srqs: (ibv.IbvSrq | undefined)[] = [];
   readonly qps: OpenQp[] = [];
-  /** How requests to send have ended, by id. */
+  /** Completion statuses of send requests, by ID. */
   readonly statuses = new Map<number, number>();
   readonly sendsById = new Map<number, SendPlan>();
   readonly seen: Mutable<Observations> = {

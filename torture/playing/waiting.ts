@@ -8,7 +8,7 @@ import type { Completions } from './completions.ts';
 import type { Receives } from './receives.ts';
 import { napPs, type Session } from './session.ts';
 
-/** A program that has waited that long posts what receives it has. */
+/** Time after which a waiting program posts the receives it has. */
 const hastePs = 200 * psPerUs;
 
 export class Waiting {
@@ -44,7 +44,7 @@ export class Waiting {
         return false;
       }
       await session.program.cpu.sleep(nap);
-      // A receive for which no room was left may be what a peer waits for, which asks for it every few microseconds.
+      // A peer may wait for a receive that found no room, and retry it every few microseconds.
       const longestPs = Math.min(
         this.#receives.isAnyDeferred ? psPerSecond : Number.POSITIVE_INFINITY,
         Math.floor(patiencePs / 256),
@@ -64,7 +64,10 @@ export class Waiting {
     return this.until('sends to complete', () => this.#session.outstandingCount === 0, patiencePs);
   }
 
-  /** Waits until every program of another host has come here: each of its messages may have waited for a receive. */
+  /**
+   * Waits until every program of another host has reached this point: each of its messages may have waited for a
+   * receive.
+   */
   async rendezvous(where: string): Promise<void> {
     const { program, index } = this.#session;
     await this.announce(where);
@@ -87,7 +90,7 @@ export class Waiting {
     return story.programs.flatMap((other, index) => (other.node === plan.node ? [] : [index]));
   }
 
-  /** Takes what is still in flight when the sends of all programs have ended. */
+  /** Polls the completions still in flight when the sends of all programs have ended. */
   async linger(): Promise<void> {
     for (let quiet = 0; quiet < 4; ) {
       quiet = (await this.#completions.pump()) > 0 ? 0 : quiet + 1;

@@ -1,4 +1,4 @@
-/** The memory windows of a player: which are bound, their keys, and what programs tell each other of them. */
+/** The memory windows of a player: those that are bound, their keys, and the messages of programs about them. */
 import * as ibv from '../../userlib/index.ts';
 import type { BindPlan, SendPlan, Step, Told } from '../story.ts';
 import type { OpenArea, Session } from './session.ts';
@@ -7,11 +7,11 @@ import type { Waiting } from './waiting.ts';
 /** The key of a binding, for the peer. */
 interface WindowKey {
   readonly rkey: number;
-  /** To which offsets within the area are added. */
+  /** Base to which offsets within the area are added. */
   readonly base: number;
 }
 
-/** The key of a binding, or whether it went well; null: it did not, or nothing will be told. */
+/** The key of a binding, or whether it succeeded; null: it failed, or no message will follow. */
 type News = WindowKey | boolean | null;
 
 export class Windows {
@@ -20,7 +20,7 @@ export class Windows {
   readonly #windows: (ibv.IbvMw | undefined)[] = [];
   /** Windows of type 2 that are bound, or may be. */
   readonly #bound = new Set<number>();
-  /** By id of the bind, of this program. */
+  /** Keys of this program, by ID of the bind. */
   readonly #ownKeys = new Map<number, WindowKey>();
   /** News of peers, by mailbox. */
   readonly #heard = new Map<string, News>();
@@ -37,7 +37,10 @@ export class Windows {
       this.#windows.push(await ibv.allocMw(pd, isType2 ? ibv.IBV_MW_TYPE_2 : ibv.IBV_MW_TYPE_1));
   }
 
-  /** Whether this program has what the request needs: a region and a window that can be bound, or the key of a binding of its own. */
+  /**
+   * Whether this program has everything that the request needs: a region and a window that can be bound, or the key of
+   * a binding of its own.
+   */
   isPossible({ opcode, bind, through, flaw }: SendPlan): boolean {
     if (bind === undefined) return opcode !== ibv.IBV_WR_LOCAL_INV || this.#ownKeys.has(through!);
     const isFree = !this.#bound.has(bind.window);
@@ -48,7 +51,10 @@ export class Windows {
     return this.#session.areas[flaw === 'bindRight' ? strictArea : bind.area]!;
   }
 
-  /** Tells the peer of a binding once all requests that it depends on have ended: its key, or whether they went well. */
+  /**
+   * Tells the peer about a binding once all requests on which it depends have ended: its key, or whether they
+   * succeeded.
+   */
   async tell(what: Told, bind: number): Promise<void> {
     const { statuses } = this.#session;
     const untilEnded = (of: string, isMeant: (plan: SendPlan) => boolean): Promise<boolean> =>
@@ -71,7 +77,9 @@ export class Windows {
     );
   }
 
-  /** Ids of the requests of this program that are to invalidate what a bind has bound; one with a flaw does not succeed. */
+  /**
+   * IDs of the requests of this program that must invalidate the window of a bind; one with a flaw does not succeed.
+   */
   #takersOf(bind: number): number[] {
     const isTaker = ({ opcode, through }: SendPlan): boolean =>
       through === bind && (opcode === ibv.IBV_WR_LOCAL_INV || opcode === ibv.IBV_WR_SEND_WITH_INV);
@@ -89,13 +97,15 @@ export class Windows {
     await this.#session.program.exchange.put(box, value);
   }
 
-  /** Tells all that this program has not told and will not tell. */
+  /** Sends all messages that this program has not sent and will not send otherwise. */
   async giveUp(): Promise<void> {
     for (const step of this.#session.plan.steps)
       if (step.do === 'tell') await this.#put(step.what, step.bind, null);
   }
 
-  /** @returns what the other program has told of a binding; null when it did not, or will not */
+  /**
+   * @returns the other program's message about a binding; null if there was none, or will be none
+   */
   async hear(what: Told, bind: number): Promise<News> {
     const isPlanned = (step: Step): boolean => step.do === 'tell' && step.what === what && step.bind === bind;
     if (!this.#session.story.programs.some(({ steps }) => steps.some(isPlanned))) return null;
@@ -130,7 +140,9 @@ export class Windows {
     return isWrong ? { ...key, rkey: formerVariant(key.rkey) } : key;
   }
 
-  /** @returns what a bind of the plan is posted with */
+  /**
+   * @returns the operands with which a bind of the plan is posted
+   */
   bindOf({ flaw }: SendPlan, bind: BindPlan): NonNullable<ibv.IbvSendWr['bindMw']> {
     const mw = this.#windows[bind.window]!;
     const { address, lengthBytes, mr } = this.#region(flaw, bind);

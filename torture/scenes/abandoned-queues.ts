@@ -21,11 +21,11 @@ function drawRound(random: Draws) {
   const reach = random.chance(0.65) ? 3000 : 30_000;
   return {
     qpCount,
-    // On each QP.
+    // Requests on each QP.
     requestCount: 1 + random.below(slots / qpCount),
     opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(random.chance(0.4) ? 300 : slotBytes),
-    // From the last post to the destruction of the QPs, by side.
+    // Delays from the last post to the destruction of the QPs, by side.
     delaysNs: [random.below(reach), random.below(reach)],
     isUnanswered,
   };
@@ -35,7 +35,7 @@ type Round = ReturnType<typeof drawRound>;
 
 function draw(random: Draws) {
   const rounds = times(2 + random.below(6), () => drawRound(random));
-  // Of each WRITE and READ on the QP that stays.
+  // Length of each WRITE and READ on the remaining QP.
   const args = { rounds, lengthBytes: 1 + random.below(8000), stayingCount: 1 + random.below(4) };
   const set = {
     'hca.outstandingWqes': 4 + random.below(random.chance(0.7) ? 4 : 40),
@@ -53,7 +53,7 @@ type Args = ArgsOf<typeof draw>;
 /** Four parts: targets of WRITEs and of READs of the destroyed QPs, and the same of the QP that stays. */
 const place = (part: number, slot: number): number => (part * slots + slot) * slotBytes;
 
-/** QPs of this round, connected to those of the other program, with a receive for each SEND. */
+/** Creates the QPs of this round, connected to those of the other program, with a receive for each SEND. */
 async function goingQps(
   side: Side,
   { qpCount, requestCount, opcode }: Round,

@@ -17,7 +17,7 @@ function draw(random: Draws) {
   const hasDrawnHardware = random.chance(0.3);
   const some = times(6 + random.below(40), (): Action => random.oneOf(actions));
   const steps: Action[] = random.chance(0.3) ? [...some, 'arm solicited', 'too long'] : some;
-  // An event comes in less.
+  // An event arrives within this time.
   const restUs = hasDrawnHardware ? 2000 : 100;
   return { args: { steps, restUs }, hasDrawnHardware, climate: 'flawed' } satisfies Draft<unknown>;
 }

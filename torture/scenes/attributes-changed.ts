@@ -32,7 +32,7 @@ function draw(random: Draws) {
       // Rights of the answerer's QP from now on; undefined leaves them. And how the answerer changes them.
       rights: isChanged ? access : undefined,
       by: random.oneOf(ways),
-      // Of the asker.
+      // Requests of the requester.
       requests: times(count, (): number => random.oneOf(allowed)),
       // The asker drains its queue in the middle of the requests, changes it, and continues.
       isDrained: random.chance(0.4),
@@ -40,7 +40,7 @@ function draw(random: Draws) {
       changesDrained: random.chance(0.5),
     };
   });
-  // At the end: a request for which the last rights are not enough, if there is one.
+  // The last request exceeds the last rights, if possible.
   const endsRefused = random.chance(0.5);
   const args = { lengthBytes: 8 * (1 + random.below(1500)), steps, endsRefused };
   return {
@@ -133,7 +133,9 @@ async function asker(stage: Stage<Args>): Promise<number> {
   return steps.flatMap(({ requests }) => requests).filter((opcode) => opcode === ADD).length;
 }
 
-/** Answers, and changes what it allows. @returns what the word has been counted to */
+/**
+ * Responds, and changes its access rights. @returns the final value of the counted word
+ */
 async function answerer(stage: Stage<Args>): Promise<number> {
   const { steps, lengthBytes } = stage.args;
   const side = await connect(stage, { areaBytes: lengthBytes });

@@ -3,29 +3,29 @@ import { connect, type Ended, requestsOf, type Side, type Stage, Traffic } from 
 
 export interface Messages {
   readonly qpCount: number;
-  /** Of each QP of a side. */
+  /** Opcodes of each QP of a side. */
   readonly opcodes: readonly number[];
   readonly lengthBytes: number;
   readonly mtuCode: number;
-  /** Whether node 1 asks as well. */
+  /** Whether node 1 sends requests as well. */
   readonly isTwoWay: boolean;
 }
 
 export interface Outcome {
   /** When the first message was posted. */
   readonly fromPs: number;
-  /** Of own requests, by number, then of receives. */
+  /** Ends of own requests, by number, then of receives. */
   readonly ended: readonly Ended[];
   /** Messages of the peer whose bytes are not here, by number. */
   readonly missing: readonly number[];
-  /** Own READs that have not brought their bytes. */
+  /** Own READs whose bytes have not arrived. */
   readonly misread: readonly number[];
 }
 
 interface Manner {
   readonly timeoutCode: number;
   wait(side: Side, count: number): Promise<readonly Ended[]>;
-  /** From the last completion to the comparison of memory: an acknowledged WRITE may still be in flight. */
+  /** Time from the last completion to the comparison of memory: an acknowledged WRITE may still be in flight. */
   readonly settleMs: number;
 }
 

@@ -32,15 +32,15 @@ const verbs: readonly Verb[] = [WRITE, READ, ADD];
 
 interface Request {
   readonly verb: Verb;
-  /** From the beginning of the window; outside of it where that is why it is refused. */
+  /** Offset from the beginning of the window; outside of it if that is the reason for the refusal. */
   readonly offset: number;
   readonly lengthBytes: number;
-  /** By a variant of the key that is not the window's. */
+  /** Whether the request uses another variant of the window's key. */
   readonly hasOldKey: boolean;
   readonly isRefused: boolean;
 }
 
-/** Of a window. */
+/** Attributes of a window. */
 interface Shape {
   readonly isType2: boolean;
   readonly isZeroBased: boolean;
@@ -77,17 +77,17 @@ function drawRound(random: Draws, regionBytes: number, isLossy: boolean) {
     (sum, verb) => sum | (isAll || random.chance(0.6) ? rights[verb] : 0),
     0,
   );
-  // Taken back so long after the requests began; undefined: when all have ended.
+  // Delay of the invalidation after the requests began; undefined: after all have ended.
   const inTrafficNs = random.chance(0.4) ? random.below(20_000) : undefined;
   const isZeroBased = isType2 && random.chance(0.4);
-  // Once it has refused a request a responder answers no more, also for earlier ones whose answers were lost.
+  // Once it has refused a request a responder answers no more, not even earlier ones whose responses were lost.
   const isFlawed = inTrafficNs === undefined && !isLossy && random.chance(0.4);
   const shape: Shape = { isType2, isZeroBased, offset, lengthBytes, access };
   const good = times(random.below(requestsMax + 1), () => drawRequest(random, shape)).flat();
   const requests = isFlawed ? [...good, drawRefused(random, shape)] : good;
   const possible = ends.filter((end) => {
     if (end === 'deallocate') return true;
-    // A user that takes its key back itself does so after its requests.
+    // A user that invalidates its key itself does so after its requests.
     if (isFlawed || (end === 'remoteInvalidate' && inTrafficNs !== undefined)) return false;
     return (end === 'unbind' || end === 'elsewhere') !== isType2;
   });
@@ -101,7 +101,7 @@ function drawRound(random: Draws, regionBytes: number, isLossy: boolean) {
 type Args = ArgsOf<typeof draw>;
 type Round = Args['rounds'][number];
 
-/** One that is allowed, if any is. */
+/** Draws a request that is allowed, if any is. */
 function drawRequest(random: Draws, { access, lengthBytes }: Shape): Request[] {
   const allowed = verbs.filter((verb) => (rights[verb] & access) !== 0);
   if (allowed.length === 0) return [];
@@ -112,7 +112,7 @@ function drawRequest(random: Draws, { access, lengthBytes }: Shape): Request[] {
   return [{ ...good, offset: random.chance(0.3) ? room : random.below(room + 1), lengthBytes: length }];
 }
 
-/** One that a right, a bound or the key forbids. */
+/** Draws a request that a right, a bound or the key forbids. */
 function drawRefused(random: Draws, { access, isZeroBased, lengthBytes }: Shape): Request {
   const missing = verbs.filter((verb) => (rights[verb] & access) === 0);
   const base = { verb: random.chance(0.5) ? WRITE : READ, hasOldKey: false, isRefused: true } as const;
@@ -126,12 +126,12 @@ function drawRefused(random: Draws, { access, isZeroBased, lengthBytes }: Shape)
 }
 
 const addend = 0x1_0000_0001n;
-/** Of a request among those of all rounds: where its bytes lie in the user's area. */
+/** Offset in the user's area of the bytes of a request, numbered over all rounds. */
 const placeOf = (request: number): number => request * requestBytesMax;
 const userBytes = (round: number) => patternOf(2000 + round, placeOf(requestsMax + 2));
 const regionBytesOf = (round: number, { regionBytes }: Args) => patternOf(100 + round, regionBytes);
 
-/** The bytes of the region after so many of the requests. */
+/** Returns the bytes of the region after the first `doneCount` requests. */
 function regionAfter(args: Args, round: number, doneCount: number): Uint8Array {
   const { offset, requests } = args.rounds[round]!;
   const region = regionBytesOf(round, args);
@@ -174,7 +174,10 @@ const judgeEnd = ({ stage }: Side, what: string, status: string, due: readonly s
   if (!due.includes(status)) stage.accuse(`${what} ended in ${status} instead of ${due.join(' or ')}`);
 };
 
-/** Key and first byte of a window that is bound; null of one that is not. Then: it is gone, and how many requests had ended well. */
+/**
+ * Topics: key and first byte of a bound window, null if it is not bound; then its end, and the number of requests that
+ * had succeeded.
+ */
 const windowTopic = topic<Reach | null>('window');
 const goneTopic = topic<true>('gone');
 const triedTopic = topic<number>('tried');
@@ -214,7 +217,7 @@ async function ownRound(playing: Playing): Promise<void> {
   const isBroken = inTrafficNs !== undefined && doneCount < round.requests.length;
   judgeEnd(side, `${end} ${number}`, taken, isBroken ? ['SUCCESS', 'WR_FLUSH_ERR'] : ['SUCCESS']);
   await stage.lastBytesIn();
-  // When the window was gone, the region had the effects of the successful requests and no others.
+  // When the window no longer existed, the region had the effects of the successful requests and no others.
   const due = regionAfter(args, number, doneCount);
   if (inTrafficNs === undefined) stage.expectBytes(`region when ${number} was gone`, seen, due);
   due.set(last, round.offset);
@@ -236,7 +239,9 @@ function bind({ args, side: { area }, round, qp }: Playing, mw: ibv.IbvMw): void
   ibv.postSend(qp, { ...signalled, wrId: 1, opcode: ibv.IBV_WR_BIND_MW, bindMw });
 }
 
-/** Ends when the window's memory is the owner's alone. @returns how what took it back ended */
+/**
+ * Returns when only the owner can reach the window's memory. @returns the end of the request that invalidated it
+ */
 async function takeBack({ side, stage, number, round, qp }: Playing, mw: ibv.IbvMw): Promise<string> {
   const { area } = side;
   const { end, offset, access } = round;
@@ -254,7 +259,7 @@ async function takeBack({ side, stage, number, round, qp }: Playing, mw: ibv.Ibv
   if (end === 'localInvalidate')
     ibv.postSend(qp, { ...signalled, wrId: 2, opcode: ibv.IBV_WR_LOCAL_INV, invalidateRkey: rkey });
   else {
-    // Elsewhere: eight bytes at the other end of the region, which no request uses.
+    // Another place: eight bytes at the other end of the region, which no request uses.
     const addr = area.address + (offset > 8 ? 0 : area.lengthBytes - 8);
     const bindInfo = { mr: area.region, addr, length: end === 'elsewhere' ? 8 : 0, mwAccessFlags: access };
     ibv.bindMw(qp, mw, { wrId: 2, sendFlags: ibv.IBV_SEND_SIGNALED, bindInfo });
@@ -320,12 +325,15 @@ function ask({ side, number }: Playing, bound: Reach, id: number, request: Reque
     .post(id, verb, { qp: number, ...span, flags, addend });
 }
 
-/** SUCCESS up to the first that is refused; where the window goes in mid-traffic, that may be any. */
+/**
+ * Judges the statuses: SUCCESS up to the first that is refused; if the window is invalidated in mid-traffic, any may be
+ * refused.
+ */
 function judgeStatuses({ args, side, number, round }: Playing, statuses: readonly string[]): void {
   let hasFailed = false;
   for (const [id, status] of statuses.entries()) {
     const refusals = refusalsOf(args);
-    // The key of a READ that continues, or is asked for again, may have been good before.
+    // The key of a READ that continues, or is requested again, may have been valid before.
     const open = round.inTrafficNs === undefined ? ['SUCCESS'] : ['SUCCESS', 'REM_OP_ERR', ...refusals];
     const due = hasFailed ? ['WR_FLUSH_ERR'] : round.requests[id]!.isRefused ? refusals : open;
     judgeEnd(side, `request ${id} of round ${number}`, status, due);
@@ -342,7 +350,7 @@ function judgeReads({ args, side, stage, number, round }: Playing, doneCount: nu
     due.set(regionAfter(args, number, id).subarray(from, from + lengthBytes), placeOf(id));
   }
   const seen = side.bytes(0, due.length);
-  // One that failed in mid-traffic may have brought a part.
+  // A request that failed in mid-traffic may have moved a part of its bytes.
   if (round.requests[doneCount] !== undefined && round.inTrafficNs !== undefined)
     seen.set(due.subarray(placeOf(doneCount), placeOf(doneCount + 1)), placeOf(doneCount));
   stage.expectBytes(`what the requests of round ${number} brought`, seen, due);

@@ -12,7 +12,7 @@ export const reasonStale = 10;
 /** Longest message of a {@link CmParty}. */
 export const cmBytesMax = 4096;
 const resolveMs = 2000;
-/** For one message or answer: a REQ that got no answer is repeated after more than four seconds. */
+/** Patience for one message or answer: an unanswered REQ is repeated after more than four seconds. */
 export const cmPatiencePs = 2000 * psPerMs;
 const resetPatiencePs = 10_000 * psPerMs;
 
@@ -86,7 +86,7 @@ export class CmConnection {
   }
 }
 
-/** Listens at any address, and tells the client. */
+/** Listens at any address, and notifies the client. */
 export async function listen(
   stage: Stage<unknown>,
   channel: ibv.RdmaEventChannel,
@@ -116,7 +116,7 @@ export class CmParty<Args> {
     return connection;
   }
 
-  /** Destroys an ID and what belongs to it. */
+  /** Destroys an ID and the objects that belong to it. */
   async end(id: ibv.RdmaCmId): Promise<void> {
     const connection = this.connections.get(id);
     this.connections.delete(id);
@@ -135,7 +135,7 @@ export class CmParty<Args> {
     if (event !== ibv.RDMA_CM_EVENT_TIMEWAIT_EXIT && this.connections.has(id)) await this.end(id);
   }
 
-  /** Settles the events that have come. */
+  /** Handles the events that have arrived. */
   async settleAll(): Promise<void> {
     for (let event = await this.next(psPerMs); event !== undefined; event = await this.next(psPerMs))
       await this.settle(event);
@@ -169,7 +169,9 @@ export class CmParty<Args> {
     await ibv.rdmaAccept(id);
   }
 
-  /** Sends a message. @returns the status of its completion; undefined if none came */
+  /**
+   * Sends a message. @returns the status of its completion; undefined if none arrived
+   */
   send(id: ibv.RdmaCmId, bytes: Uint8Array): Promise<string | undefined> {
     const connection = this.connections.get(id)!;
     this.stage.memory.write(connection.address, bytes);
@@ -177,7 +179,9 @@ export class CmParty<Args> {
     return this.completed(id);
   }
 
-  /** Waits for a completion. @returns its status; undefined if none came */
+  /**
+   * Waits for a completion. @returns its status; undefined if none arrived
+   */
   async completed(id: ibv.RdmaCmId): Promise<string | undefined> {
     const patience = { napPs: 20 * psPerUs, patiencePs: cmPatiencePs };
     const [end] = await this.stage.watch(this.connections.get(id)!.cq, 1, patience);

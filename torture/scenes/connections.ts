@@ -31,7 +31,7 @@ function draw(random: Draws) {
     plans: times(1 + random.below(random.chance(0.2) ? 20 : 6), () => ({
       fate: drawn[random.below(random.chance(0.5) ? 2 : drawn.length)]!,
       lengthBytes: 1 + random.below(maxBytes),
-      // Beyond the number that says which one it is.
+      // Bytes of private data beyond the number that identifies the connection.
       privateBytes: random.below(privateMax + 1),
     })),
     // The client begins all before it waits for any.
@@ -40,13 +40,13 @@ function draw(random: Draws) {
   };
   const hasDrawnHardware = random.chance(0.3);
   const faults = isLossy ? times(1 + random.below(3), () => drawFault(random)) : [];
-  // Messages are repeated after some four seconds, sixteen times; what has ended waits for its last packets.
+  // Messages are repeated after some four seconds, sixteen times; an ended connection waits for its last packets.
   const sleepsSeconds = 2000;
   const climate = isLossy ? 'lossy' : 'calm';
   return { args, hasDrawnHardware, climate, faults, sleepsSeconds } satisfies Draft<unknown>;
 }
 
-/** Of the messages of the CM, mostly. Connections have seven retries, and messages fifteen. */
+/** Draws a fault, mostly of messages of the CM. Connections have seven retries, and messages fifteen. */
 function drawFault(random: Draws): FaultEntry {
   const delay = `${1 + random.below(random.chance(0.5) ? 100_000 : 9_000_000)}us`;
   const effects: FaultEntry[] = [
@@ -71,7 +71,7 @@ const timeoutMs = 2000;
 /** Reasons of REJ: no listener, and the program's own (IBTA volume 1, 12.6.7.2). */
 const reasonNoListener = 8;
 const reasonConsumer = 28;
-/** Of the receive of either side, and of its message. */
+/** IDs of the receive of either side, and of its message. */
 const receiveId = 1;
 const messageId = 2;
 
@@ -121,7 +121,9 @@ class Talk {
     this.#connection!.send(messageId, plan.lengthBytes);
   }
 
-  /** Takes completions that have come. @param isLenient a message that is not acknowledged is no failure */
+  /**
+   * Polls the completions that have arrived. @param isLenient an unacknowledged message is no failure
+   */
   async take(isLenient = false): Promise<void> {
     const { memory } = this.#stage;
     const { cq, address } = this.#connection!;
@@ -142,14 +144,14 @@ class Talk {
       await this.#stage.sleepUs(20);
   }
 
-  /** Gives everything of it back. */
+  /** Releases everything of the connection. */
   async end(): Promise<void> {
     if (this.#connection === undefined) await ibv.rdmaDestroyId(this.id);
     else await this.#connection.end();
   }
 }
 
-/** Asks for all connections, and judges what becomes of each. */
+/** Requests all connections, and judges the outcome of each. */
 async function client(stage: Stage<Args>): Promise<void> {
   const { plans, isAtOnce } = stage.args;
   const { verbs } = stage.context;
@@ -219,14 +221,14 @@ async function clientEvent(event: ibv.RdmaCmEvent, open: Set<Talk>): Promise<voi
   } else if (name === 'DISCONNECTED') {
     if (!talk.isEstablished || fate === 'left-open') talk.accuse(name);
     else await talk.take();
-    // Where an ACK was lost, the message itself may be under way still: the echo acknowledges nothing.
+    // If an ACK was lost, the message itself may still be in flight: the echo acknowledges nothing.
     if (!talk.hasReceived) talk.accuse('it ended before its echo');
     if (fate === 'server-ends') await ibv.rdmaDisconnect(id);
   } else talk.accuse(`${name} with status ${status}`);
   return finish();
 }
 
-/** Answers, until the client has what it wants and no connection is open. */
+/** Serves until the client is done and no connection is open. */
 async function server(stage: Stage<Args>): Promise<void> {
   const { plans, backlog } = stage.args;
   const channel = await ibv.rdmaCreateEventChannel(stage.context.verbs);
@@ -274,7 +276,7 @@ async function serverEvent(
     talk.isEstablished = true;
     await talk.takeUntil(1);
     await talk.send();
-    // A client that has its echo may be gone before a lost acknowledgement is asked for again.
+    // A client that has its echo may have left before a lost acknowledgement is requested again.
     await talk.takeUntil(2, fate === 'client-ends');
     if (fate === 'server-ends') await ibv.rdmaDisconnect(id);
     return false;

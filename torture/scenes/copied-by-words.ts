@@ -15,10 +15,10 @@ const slotBytes = 256;
 function draw(random: Draws) {
   const args = {
     seed: random.below(1 << 30),
-    // Of one store.
+    // Bytes of one store.
     wordBytes: random.oneOf([8, 8, 16, 32]),
     qpCount: 1 + random.below(4),
-    // Requests at once; then their completions are waited for.
+    // Requests posted together; then their completions are awaited.
     bursts: times(2 + random.below(8), () => 1 + random.below(14)),
     inlineBytesMax: random.chance(0.3) ? 16 + random.below(190) : 130 + random.below(70),
   };

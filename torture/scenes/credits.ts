@@ -18,7 +18,7 @@ function draw(random: Draws): Draft<Args> {
     batches: 2 + random.below(4),
     lengthBytes: 1 + random.below(200),
   };
-  // 10 µs and more from one end to the other; a receiver takes some.
+  // The cable takes at least 10 µs; a receiver consumes some of the messages meanwhile.
   return { args, set: { 'wire.cableMetres': 3000 + random.below(5000) } };
 }
 

@@ -9,7 +9,7 @@ import { filled, isWell, SEND, scene, times } from './language/index.ts';
 
 const cqEntries = 127;
 const receivesPerQp = 3;
-/** Until everything that was posted has ended; looks at the CQ come much oftener. */
+/** Time until everything posted has ended; the CQ is polled much more often. */
 const lapMs = 100;
 
 function draw(random: Draws) {
@@ -37,7 +37,7 @@ async function player(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
   const cq = await device.cq(cqEntries);
   const qps = await device.rcQps(qpCount, cq, { maxSendWr: 4, maxRecvWr: receivesPerQp + 1 });
   const { address, region } = await device.buffer(2 * qpCount + 1);
-  // A byte for the receives of each QP, and then one for its sends.
+  // Each QP has a byte for its receives, and then one for its sends.
   const byteAt = (wrId: number) => {
     const sgList = [{ addr: address + wrId, length: 1, lkey: region.lkey }];
     return { wrId, sgList, numSge: 1 };
@@ -61,7 +61,7 @@ async function player(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
   if (isOverrun) {
     await stage.meet('no program polls');
     if (stage.node === 0) {
-      // A message by each QP. What becomes of them is left open, but the own CQ is not overrun.
+      // Sends a message by each QP. Any outcome is allowed, but the own CQ is not overrun.
       for (const at of qps.keys()) {
         send(at);
         if (at % 16 === 15) await stage.sleepUs(100);
@@ -78,7 +78,7 @@ async function player(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Of each sender one send and one receive have ended. */
+/** Judges that one send and one receive of each sender have ended. */
 function wrongIn(taken: readonly Taken[], qps: readonly ibv.IbvQp[], senders: readonly number[]): string[] {
   const found: string[] = [];
   const seen = taken.map((one) => {

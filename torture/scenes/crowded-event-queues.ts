@@ -9,13 +9,13 @@ import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Device, Draft, Draws, Reach, Stage } from './language/index.ts';
 import { isWell, psPerMs, psPerUs, scene, times, WRITE } from './language/index.ts';
 
-/** A CQ is armed and written for, so long after the one before. */
+/** Arming of a CQ and a completion for it, with the delay after the previous step. */
 export interface Step {
   readonly cq: number;
   readonly afterNs: number;
 }
 
-/** Health looks of the driver come to the same after a second. */
+/** The driver's health checks reach the same state after a second. */
 const patiencePs = 100 * psPerMs;
 const lateUs = 300;
 
@@ -82,7 +82,7 @@ export class Crowd {
     const cqs: ibv.IbvCq[] = [];
     const qps: ibv.IbvQp[] = [];
     for (let number = 0; number < count + spares; number++) {
-      // Those that are replaced use the vector whose interrupts may be late.
+      // CQs that are replaced use the vector whose interrupts may be late.
       const cq = await device.cq(3, channel, number < count ? number % device.context.numCompVectors : 0);
       cqs.push(cq);
       qps.push(...(await device.rcQps(1, cq, { maxSendWr: 4 })));
@@ -108,7 +108,10 @@ export class Crowd {
     });
   }
 
-  /** Accuses of what cannot be. @param posted awaited when all is posted, before the first event is waited for */
+  /**
+   * Plays a round, and accuses impossible events. @param posted awaited when everything is posted, before the first
+   * event is awaited
+   */
   async playRound(
     what: string,
     round: readonly Step[],
@@ -144,7 +147,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
   const { cqCount, rounds, replacedAfterNs } = stage.args;
   const crowd = await Crowd.gather(stage, cqCount, replacedAfterNs.length);
   for (const [at, round] of rounds.entries()) {
-    // One that is missing may never come.
+    // A missing event may never arrive.
     if (stage.wrong.length > 0) break;
     await crowd.playRound(`round ${at}`, round);
   }
@@ -158,7 +161,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** A CQ goes with an event on its way, and its number is another's at once. */
+/** Destroys a CQ with an event in flight, and gives its number to another at once. */
 async function replace(crowd: Crowd, number: number, delayNs: number): Promise<void> {
   const { stage, device, channel, cqs, qps } = crowd;
   crowd.write(number);

@@ -1,4 +1,4 @@
-/** QPs of unreliable services, connected or of datagrams: what scenes about them share. */
+/** Common parts of scenes about QPs of unreliable services, connected or of datagrams. */
 import {
   allAccess,
   announcedOf,
@@ -23,7 +23,7 @@ export const planOf = (transport: 'UC' | 'UD', mtu: number, psn: number): QpPlan
   ...{ timeout: 0, retryCount: 0, rnrRetry: 0, rnrTimer: 0, readsOut: 0, readsIn: 0 },
 });
 
-/** Brings a datagram QP to where it sends and receives. */
+/** Brings a datagram QP to RTS. */
 export const readyDatagrams = (qp: ibv.IbvQp): Promise<void> =>
   ready(qp, planOf('UD', 5, 0), { lid: 0, qpNum: 0, psn: 0 });
 
@@ -47,7 +47,9 @@ interface News extends PortAddress, Reach {
   readonly psn: number;
 }
 
-/** Opens the device, makes one QP and connects it to that of the program at the other host that calls this as well. */
+/**
+ * Opens the device, creates one QP and connects it to that of the program at the other host that calls this as well.
+ */
 export async function connectUnreliable(
   stage: Stage<unknown>,
   { transport, areaBytes, mtuCode, queueEntries, beforeReady }: UnreliableOptions,
@@ -89,7 +91,7 @@ export function datagramQps(
   return series(count, () => device.qp(cq, init));
 }
 
-/** Takes completions until none has come for longer than a datagram is on its way. */
+/** Polls completions until none has arrived for longer than a datagram's flight. */
 export async function allThatCame(stage: Stage<unknown>, cq: ibv.IbvCq): Promise<Taken[]> {
   const came: Taken[] = [];
   for (let quiet = 0; quiet < 2; ) {

@@ -22,7 +22,7 @@ function draw(random: Draws) {
 
 const few = { readAtomicMax: 1 };
 
-/** Makes objects of all sizes, and fills a connection to the other host at the upper end. */
+/** Creates objects of all sizes, and fills a connection to the other host at the upper end. */
 async function player(stage: Stage<object>): Promise<void> {
   const side = await connect(stage, { areaBytes: 4096, attributes: few, cqEntries: 200 });
   const { context, pd } = side.device;
@@ -135,7 +135,9 @@ async function fill(
   await ibv.destroyQp(qp);
 }
 
-/** Posts so many, and one more. @returns how many were taken until one was refused with ENOMEM */
+/**
+ * Posts this many requests, and one more. @returns the number accepted until one was refused with ENOMEM
+ */
 function countTaken(most: number, postOne: () => number): number {
   for (let taken = 0; taken <= most; taken++) {
     const error = postOne();

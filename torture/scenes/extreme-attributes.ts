@@ -26,7 +26,7 @@ interface Args {
   readonly retryCount: number;
   readonly rnrRetryCount: number;
   readonly rnrTimerCode: number;
-  /** Of the asker, and of the answerer. */
+  /** MTU codes of the requester, and of the responder. */
   readonly mtuCodes: readonly [number, number];
   readonly firstPsn: number;
   /** Attempts of the request that are lost. */
@@ -39,7 +39,7 @@ const rnrDelaysUs = [
   10_240, 15_360, 20_480, 30_720, 40_960, 61_440, 81_920, 122_880, 163_840, 245_760, 327_680, 491_520,
 ] as const;
 const rnrDelayPs = ({ rnrTimerCode }: Args): number => rnrDelaysUs[rnrTimerCode]! * psPerUs;
-/** A request that waits indefinitely is watched so long. */
+/** Time for which a request that waits indefinitely is watched. */
 const foreverPs = psPerSecond;
 /** Time for hardware and program in addition to the reported times. */
 const marginPs = 100 * psPerUs;
@@ -86,14 +86,17 @@ const drafted = (args: Args, sleepsSeconds: number, faults: readonly FaultEntry[
 const looked = topic<true>('looked');
 
 interface Told {
-  /** Of the asker. */
+  /** Observations of the requester. */
   readonly postedPs: number;
   readonly ended: readonly Ended[];
   /** Whether the bytes of the measured request are here. */
   readonly isRight: boolean;
 }
 
-/** The first posts one request without faults, except where a receive is to be missing; then the measured one. The second owns what is requested. */
+/**
+ * The first program posts one request without faults, unless a receive must be missing; then the measured one. The
+ * second owns the requested memory.
+ */
 async function player(stage: Stage<Args>): Promise<Told> {
   const { args, node } = stage;
   const { about, opcode, lengthBytes, mtuCodes, firstPsn } = args;
@@ -162,7 +165,7 @@ function judge({ args, told: [asked, answered] }: Played<Args, readonly [Told, T
     within(rnrRetryCount * rnrDelayPs(args), 2 * rnrRetryCount * rnrDelayPs(args));
     return found;
   }
-  // No time-out is longer than four times what its code says.
+  // No timeout is longer than four times the value of its code.
   const timeOutsPs = lostCount * timeOutPsOf(timeoutCode);
   if (about === 'timeOut') within(timeOutsPs, 4 * timeOutsPs);
   const [ours, theirs] = mtuCodes;
@@ -170,7 +173,7 @@ function judge({ args, told: [asked, answered] }: Played<Args, readonly [Told, T
     isStatus('SUCCESS');
     if (!(opcode === READ ? asked : answered).isRight) found.push('other bytes have come');
   } else if (opcode !== READ) isStatus('REM_INV_REQ_ERR');
-  // Responses of other lengths than expected: which error that is depends on what is looked at first.
+  // Responses of unexpected lengths: the order of the checks determines the error.
   else if (['SUCCESS', 'WR_FLUSH_ERR'].includes(one?.status ?? 'SUCCESS'))
     found.push(`a READ over unlike path MTUs ended in ${one?.status}`);
   return found;

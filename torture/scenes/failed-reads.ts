@@ -17,7 +17,7 @@ interface Args {
   /** Length of each request, and how many are posted at once. */
   readonly lengths: readonly number[];
   readonly depth: number;
-  /** Between a failure and the next QP. */
+  /** Time between a failure and the next QP. */
   readonly pauseUs: number;
   readonly isLate: boolean;
 }
@@ -54,7 +54,7 @@ function drawRefused(random: Draws): Draft<Args> {
 function drawLate(random: Draws): Draft<Args> {
   const tagCount = 4 + random.below(5);
   const timeoutUs = 50;
-  // The last of as many reads as there are tags comes after one time-out, and before a second one has passed.
+  // The last of as many reads as there are tags arrives after one timeout, and before a second one has passed.
   const lateness = 1.1 + 0.7 * random.unit();
   const set = {
     'host.memory.sizeMib': 64,
@@ -88,7 +88,7 @@ function fill(side: Side, { lengths }: Args): void {
   for (const [id, lengthBytes] of lengths.entries()) side.fill(patternOf(id, lengthBytes), id * slotBytes);
 }
 
-/** By request: what its bytes are not. */
+/** Wrong bytes by request. */
 type Wrong = readonly (readonly string[])[];
 
 const wrongIn = (side: Side, { lengths }: Args): Wrong =>
@@ -97,7 +97,7 @@ const wrongIn = (side: Side, { lengths }: Args): Wrong =>
   );
 
 interface Told {
-  /** Of each request; null of those not posted. */
+  /** Status of each request; null if not posted. */
   readonly statuses: readonly (string | null)[];
   readonly wrong: Wrong;
 }
@@ -149,7 +149,7 @@ function judge({ args, told: [{ statuses, wrong }, there] }: Played<Args, readon
     const mustFail = failing.includes(id);
     if (mustFail && (status === 'SUCCESS' || status === 'WR_FLUSH_ERR'))
       found.push(`${name} ended in ${status}, and its bytes could not be read`);
-    // The responder cannot do what it has accepted: a remote operational error (IBTA 9.7.5.2).
+    // The responder cannot execute a request that it has accepted: a remote operational error (IBTA 9.7.5.2).
     if (mustFail && isRead && status !== 'REM_OP_ERR')
       found.push(`${name} ended in ${status}, expected REM_OP_ERR`);
     if (!mustFail && status !== 'SUCCESS')

@@ -20,11 +20,11 @@ const firstBytes = 4096;
 const psnsMax = 2 ** 23 - 1;
 const regionBytes = 2 ** 31 + 2 ** 22;
 const stretchBytes = 2 ** 21;
-/** Of one buffer: a list of several makes a message that is longer than any. */
+/** Limit of one buffer: a list of several makes a message that exceeds any limit. */
 const bufferBytesMax = 2 ** 30;
 const patiencePs = 5000 * psPerUs;
 
-/** Of a reliable connection: no more PSNs than may be outstanding. */
+/** Longest message of a reliable connection: it has no more PSNs than may be outstanding. */
 const longestBytes = (logLongest: number): number => Math.min(2 ** logLongest, psnsMax * mtuBytes);
 
 function draw(random: Draws) {
@@ -121,7 +121,7 @@ class Requests {
   }
 }
 
-/** Reads what comes first, and far more; then posts what is too long, or too far away. */
+/** Reads near and far addresses; then posts requests that are too long, or too far away. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { psnCounts, messages, farPowers, logLongest, restNs } = stage.args;
   const far = await open(stage);

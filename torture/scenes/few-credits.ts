@@ -17,7 +17,10 @@ interface Args {
 /** Room of one WRITE, on any of the three parts of the area. */
 const slotBytes = 16 * 1024;
 
-/** A link with some ends as small as the standard allows, or a little larger, and the rest of it as in the default machine. */
+/**
+ * Draws a link with some limits as small as the standard allows, or a little larger; the others are those of the
+ * default machine.
+ */
 export function drawLink(random: Draws): ParameterValues {
   const maxPayloadBytes = random.oneOf([128, 256, 256, 512]);
   // The largest TLP, at any alignment: its dwords, four to a credit.

@@ -16,7 +16,7 @@ const [atFork, ofParent, ofChild, ofPeer, lastOfPeer, ordinary] = [1, 2, 3, 4, 1
 
 function draw(random: Draws) {
   const args = {
-    // Of each third of the area.
+    // Bytes of each third of the area.
     partBytes: 1 + random.below(5 * 4096),
     // Rounds of the peer, some before and some after the fork.
     rounds: random.below(6),

@@ -31,16 +31,16 @@ function draw(random: Draws) {
 }
 
 function drawRegion(random: Draws, isScattered: boolean) {
-  // Where frames are scattered 512 in a row are hard to find.
+  // If frames are scattered, 512 adjacent ones are hard to find.
   const isHuge = !isScattered && random.chance(0.03);
   const pages = random.chance(0.6) ? 2 + random.below(4) : 1 + random.below(24);
   return {
     // Pages mapped before the region and after it: they stay as they are.
     marginPages: random.below(4),
-    // Of its first byte in its first page.
+    // Offset of the first byte in its first page.
     offset: random.chance(0.5) ? 0 : random.below(pageBytes),
     thirdBytes: Math.max(1, Math.floor((pages * pageBytes) / 3) - random.below(100)),
-    // Pages that are touched in order; such blocks come in any order.
+    // Pages that are touched in order; the blocks are touched in any order.
     blockPages: 2 ** random.below(4),
     // Frames that go to others before the first page.
     skippedFrames: random.below(5),
@@ -76,7 +76,7 @@ async function place(side: Side, plan: Plan, number: number, random: Random): Pr
   const inner = Math.ceil((offset + 3 * thirdBytes) / pageBytes);
   const mappedBytes = isHuge ? 2 * hugePageBytes : (inner + 2 * marginPages) * pageBytes;
   const mapped = memory.map(mappedBytes, isHuge ? { pageSize: hugePageBytes } : {});
-  // In huge pages the region lies over their border.
+  // With huge pages the region crosses their border.
   const first = isHuge ? hugePageBytes - pageBytes * Math.ceil(inner / 2) : marginPages * pageBytes;
   if (!isHuge) touchInBlocks(stage, mapped, mappedBytes / pageBytes, blockPages, random);
   const address = mapped + first + offset;
@@ -132,8 +132,8 @@ async function move(
 }
 
 /**
- * Memory that is new, or was only read, and may not be written when it is registered: it is the process's own from then on, so that the device
- * finds what is written later, when it may be (Linux: gup_must_unshare).
+ * Makes memory that is new, or was only read, and is not writable when it is registered: the process owns it from then
+ * on, so that the device finds what is written later, when that is allowed (Linux: gup_must_unshare).
  */
 async function placeReadOnly(
   { stage, device }: Side,
@@ -186,7 +186,7 @@ async function mover(stage: Stage<Args>): Promise<void> {
     };
     const errno = ibv.postSend(side.qp, request);
     if (errno !== 0) stage.accuse(`inline of ${lengthBytes} bytes refused with ${errno}`);
-    // From here on the buffer is the program's again.
+    // From here on the program owns the buffer again.
     memory.write(addr, new Uint8Array(lengthBytes));
     await side.expectWell(1);
   }

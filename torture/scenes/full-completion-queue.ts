@@ -16,7 +16,7 @@ function draw(random: Draws) {
     qpCount: 1 + random.below(3),
     // Completions of each lap but the last: `entries` and fewer.
     laps: times(1 + random.below(5), () => (random.chance(0.6) ? entries : 1 + random.below(entries))),
-    // Of the last lap: beyond what the CQ then says that it holds, or below.
+    // Requests of the last lap: more, or fewer, than the CQ claims to hold.
     beyond: random.chance(0.3) ? -random.below(2) : 1 + random.below(5),
     pollMax: random.chance(0.5) ? entries : 1 + random.below(entries),
     lengthBytes: random.oneOf([0, 1, 64, 300, 5000]),
@@ -34,7 +34,7 @@ interface Told {
   readonly states: readonly (number | undefined)[];
 }
 
-/** After so long everything that was posted has ended, whatever the hardware. */
+/** After this time everything posted has ended, whatever the hardware. */
 const lapMs = 200;
 const cqeTopic = topic<number>('cqe');
 
@@ -46,7 +46,7 @@ async function player(stage: Stage<Args>): Promise<Told> {
     cap: { maxSendWr: 160, maxRecvWr: 160 },
     attributes: { timeoutCode: 10, retryCount: 1 },
   });
-  // The other side needs to know how many will fit.
+  // The other side must know how many will fit.
   const there = await stage.swap(cqeTopic, side.cq.cqe);
   const cqe = isHolder ? side.cq.cqe : there;
   const laps: Ended[][] = [];
@@ -82,7 +82,7 @@ function judge({ args, told }: Played<Args, readonly Told[]>): string[] {
   const last = held.at(-1)!;
   const count = cqe + beyond;
   const isOverrun = last.length < count;
-  // The device may hold one more than it promises: the library asks for a power of two.
+  // The device may hold one more than it promises: the library requests a power of two.
   if (last.length < Math.min(count, cqe) || last.length > cqe + 1)
     found.push(`a CQ of ${cqe} entries gave ${last.length} of ${count} completions`);
   const due = last.map(({ id }) => id).toSorted((left, right) => left - right);

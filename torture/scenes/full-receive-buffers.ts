@@ -10,7 +10,10 @@ import { type Messages, playWell } from './both-ways.ts';
 import type { Draft, Draws, FaultEntry, Stage } from './language/index.ts';
 import { mtuOf, READ, scene, times, WRITE } from './language/index.ts';
 
-/** A packet is held back until others have passed it or a time is over, or comes once more later: it needs credits of its own then. */
+/**
+ * A packet is held back until others have passed it or a time is over, or is duplicated later: it then needs its own
+ * credits.
+ */
 function drawFault(random: Draws): FaultEntry {
   const which = { node: random.below(2), nth: 1 + random.below(60) };
   const delay = `${1 + random.below(random.chance(0.5) ? 3000 : 60_000)}ns`;

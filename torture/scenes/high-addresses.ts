@@ -9,18 +9,18 @@ import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
 import { ADD, connect, patternOf, READ, scene, times, topic, WRITE } from './language/index.ts';
 
 const pageBytes = 4096;
-/** Of a request that misses its region, by far or by its first or last byte. */
+/** Bytes of a request that misses its region, by far or by its first or last byte. */
 const missBytes = 8;
-/** A process's own are between these; what it maps without an address lies at the beginning. */
+/** Address range of a process; mappings without an address lie at its beginning. */
 const userBase = 0x7f00_0000_0000;
 const userEnd = 0x7fff_ffff_f000;
 const powers = [32, 33, 34, 35, 36, 37, 38, 39];
 
 interface Plan {
-  /** Of its first page. */
+  /** Address of its first page. */
   readonly address: number;
   readonly pages: number;
-  /** From its first page to its first byte. */
+  /** Offset of its first byte in its first page. */
   readonly offset: number;
 }
 
@@ -71,7 +71,7 @@ async function open(stage: Stage<Args>): Promise<{ side: Side; regions: readonly
 
 const keysTopic = topic<readonly number[]>('keys');
 
-/** Writes, counts and reads in the other's regions, from its own at the same addresses; then misses them. */
+/** Writes, counts and reads in the peer's regions, from its own at the same addresses; then misses them. */
 async function asker(stage: Stage<Args>): Promise<void> {
   const { memory, args } = stage;
   const { side, regions } = await open(stage);
@@ -128,7 +128,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
   await stage.lastBytesIn();
   for (const [at, plan] of stage.args.regions.entries()) {
     const due = patternOf(at, lengthOf(plan));
-    // One is added to the last word, whose lowest byte comes first (11.2.2.3: of the host).
+    // The atomic adds one to the last word, whose lowest byte comes first (11.2.2.3: host byte order).
     const view = new DataView(due.buffer);
     const last = (due.length - 8) & ~7;
     view.setBigUint64(last, BigInt.asUintN(64, view.getBigUint64(last, true) + 1n), true);

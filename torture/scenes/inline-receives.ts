@@ -10,11 +10,11 @@ import { connect, patternOf, psPerMs, psPerUs, SEND, scene, sumOf, times } from 
 const slotBytes = 1024;
 const wqeUnitBytes = 16;
 
-/** Bytes of a receive WQE: a power of two that holds the list, and what was asked for. */
+/** Bytes of a receive WQE: a power of two that holds the list, and the requested inline bytes. */
 const strideOf = (inlRecvSz: number, maxRecvSge: number): number =>
   2 ** Math.ceil(Math.log2(Math.max(wqeUnitBytes * maxRecvSge, inlRecvSz)));
 
-/** Cuts at least so many bytes into some buffers, of which any may be empty. */
+/** Cuts at least this many bytes into some buffers, of which any may be empty. */
 function cut(random: Draws, lengthBytes: number, count: number): number[] {
   const edges = times(count - 1, () => random.below(lengthBytes + 1)).toSorted((left, right) => left - right);
   const ends = [...edges, lengthBytes + random.below(40)];
@@ -70,7 +70,7 @@ const listOf = (side: Side, id: number, lengths: readonly number[]): ibv.IbvSge[
     side.sge({ offset: id * slotBytes + sumOf(lengths.slice(0, at)) + at, lengthBytes }),
   );
 
-/** Posts receives while it takes messages, and looks at each as soon as it has completed. */
+/** Posts receives while messages arrive, and checks each as soon as it has completed. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { lengths, buffers, inlRecvSz, maxRecvSge, maxRecvWr, napPs } = stage.args;
   let posted = 0;

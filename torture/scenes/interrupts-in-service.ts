@@ -13,7 +13,10 @@ import { Crowd } from './crowded-event-queues.ts';
 import type { ArgsOf, Draft, Draws, Stage } from './language/index.ts';
 import { psPerNs, psPerUs, scene, times } from './language/index.ts';
 
-/** From the write that clears the pin to the fall of its level; a handler of one queue takes less than a fifth of it. */
+/**
+ * Time from the write that clears the pin to the fall of its level; a handler of one queue takes less than a fifth of
+ * it.
+ */
 const farLinkPs = 10 * psPerUs;
 const pauseUs = 300;
 
@@ -31,7 +34,7 @@ function draw(random: Draws) {
       .order(cqCount)
       .slice(0, isFar ? 1 : 1 + random.below(cqCount))
       .map((cq) => ({ cq, afterNs: gapNs === 0 ? 0 : random.below(gapNs) }));
-    // From the last post until the mask is taken away; undefined of a round without one.
+    // Time from the last post until the vector is unmasked; undefined in a round without a mask.
     return { steps, maskedNs: !usesPin && random.chance(0.4) ? random.below(50_000) : undefined };
   });
   const set = {
@@ -54,7 +57,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
   if (isFar) await stage.sleepUs(pauseUs);
   const before = handledByPin(stage);
   for (const [at, { steps, maskedNs }] of rounds.entries()) {
-    // One that is missing may never come.
+    // A missing event may never arrive.
     if (stage.wrong.length > 0) break;
     if (maskedNs !== undefined) await mask(stage, true);
     await crowd.playRound(`round ${at}`, steps, async () => {

@@ -28,7 +28,7 @@ interface Place {
 interface Datagram {
   readonly from: Place;
   readonly group: number;
-  /** To this QP alone, by its number and the host's GID; left out: to the group. */
+  /** Destination QP and its host's GID; omitted: the group. */
   readonly to?: Place;
   readonly lengthBytes: number;
 }
@@ -46,7 +46,7 @@ function draw(random: Draws) {
   const rounds = times(2 + random.below(4), () => {
     const share = random.oneOf([0.3, 0.6, 1]);
     return {
-      // By group: each QP is one or not.
+      // Membership of each QP, by group.
       members: times(groups, () => places.filter(() => random.chance(share))),
       datagrams: times(random.below(datagramsMax + 1), (): Datagram => {
         const [from, group] = [random.oneOf(places), random.below(groups)];
@@ -55,9 +55,9 @@ function draw(random: Draws) {
       }),
     };
   });
-  // Of the GID that packets come from, in the order of the port's table.
+  // Index of the source GID in the port's table.
   const args = { groups, gidPlace: random.below(4), qps, rounds };
-  // Groups of Ethernet have forms of their own: more of these than other scenes have.
+  // Groups have their own forms on Ethernet, so this scene uses Ethernet more often than others.
   const version = random.chance(0.35) ? 'v1' : 'v2';
   const onEthernet = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': version };
   const set = random.maybe(0.5, () => onEthernet);
@@ -98,7 +98,10 @@ async function portOf({ context }: Device, gidPlace: number) {
 
 type Port = Awaited<ReturnType<typeof portOf>>;
 
-/** The GID of a group, of the kind that the port's own GID asks for: of 239.129.2.x as rdma_cm of Linux makes it, or ff12::x. */
+/**
+ * Returns the GID of a group, of the kind that the port's own GID needs: of 239.129.2.x as Linux' rdma_cm makes it, or
+ * ff12::x.
+ */
 function groupGid({ gid: own, isVersion2 }: Port, group: number): Uint8Array {
   const isMapped = own.subarray(0, 12).every((byte, at) => byte === (at < 10 ? 0 : 0xff));
   const last = group + 1;
@@ -189,7 +192,7 @@ interface Parts {
   readonly gids: readonly Uint8Array[];
 }
 
-/** The QPs of a host, their groups, and what their receives bring. */
+/** The QPs of a host, their groups, and the data of their receives. */
 class Members {
   readonly #parts: Parts;
   /** Receives that are not posted, by QP. */
@@ -215,7 +218,7 @@ class Members {
       }
   }
 
-  /** A member must leave before it goes (ib_uverbs: EBUSY). */
+  /** A member must leave before it is destroyed (ib_uverbs: EBUSY). */
   async leave(): Promise<void> {
     const { stage, qps, gids } = this.#parts;
     const last = stage.args.rounds.length - 1;
@@ -264,7 +267,7 @@ class Members {
     return sent;
   }
 
-  /** Holds what a round brought to what was sent in it. */
+  /** Compares the datagrams received in a round with those sent in it. */
   async judge(round: number, sent: number): Promise<void> {
     const { stage, cq, qps, hosts } = this.#parts;
     const came = await allThatCame(stage, cq);
@@ -285,7 +288,10 @@ class Members {
     }
   }
 
-  /** Whether a datagram is of a QP of this host: QPs of both have the same numbers, and the header says where it comes from. */
+  /**
+   * Whether a datagram comes from a QP of this host: QPs of both have the same numbers, and the header tells the
+   * source.
+   */
   #isFromHere({ id }: Taken): boolean {
     const { stage, area, hosts } = this.#parts;
     const header = stage.memory.read(area.address + id * slotBytes, grhBytes);

@@ -23,7 +23,10 @@ interface Args {
   readonly qpCount: number;
   readonly mtuCode: number;
   readonly timeoutCode: number;
-  /** Each request gathers from, or scatters to, so many places of the asker's memory, far from each other. */
+  /**
+   * Number of pieces of the requester's memory, far from each other, from which each request gathers, or to which it
+   * scatters.
+   */
   readonly pieceCount: number;
 }
 
@@ -49,14 +52,14 @@ const late = (nth: number, delayNs: number): FaultEntry => {
 };
 
 /**
- * Each piece of a request is looked up again, so that a packet is half gathered at nearly every instant; and all answers come as much later as
- * the time-out takes, and a part of the gathering.
+ * Each piece of a request needs a lookup, so that a packet is half gathered at nearly every instant; and all responses
+ * are delayed by the timeout plus a part of the gathering.
  */
 function drawScattered(random: Draws): Draft<Args> {
   const pieceCount = 2 + random.below(3);
   const readLatencyPs = 800_000 + random.below(2_000_000);
   const lengthBytes = 600 + random.below(3000);
-  // None is shorter than the one before it: what continues where that one stopped is within it.
+  // Lengths do not fall from one to the next: a request that continues where the previous one stopped is within it.
   const requests = times(4 + random.below(5), (id) => ({
     opcode: random.chance(0.9) ? WRITE : READ,
     lengthBytes: lengthBytes + 40 * id + random.below(40),
@@ -102,7 +105,7 @@ function draw(random: Draws): Draft<Args> {
   };
 }
 
-/** Where a request gathers from, or scatters to: in the asker's area, and in the message. */
+/** Returns the pieces of a request: their offsets in the requester's area, and in the message. */
 function piecesOf(args: Args, id: number): { at: number; from: number; bytes: number }[] {
   const { requests, pieceCount } = args;
   const { lengthBytes } = requests[id]!;
@@ -119,7 +122,7 @@ const optionsOf = (args: Args, areaBytes: number) => ({
   ...{ mtuCode: args.mtuCode, attributes: { timeoutCode: args.timeoutCode, retryCount: 7 } },
 });
 
-/** Bytes of each request that are missing, and such as are neither its own nor what was there before. */
+/** Missing bytes of each request, and bytes that are neither its own nor the earlier contents. */
 type Foreign = readonly (readonly [missing: number, foreign: number])[];
 
 async function asker(stage: Stage<Args>): Promise<{ ended: readonly Ended[]; foreign: Foreign }> {
@@ -149,7 +152,7 @@ async function asker(stage: Stage<Args>): Promise<{ ended: readonly Ended[]; for
   return { ended, foreign };
 }
 
-/** Has the memory, and looks at what has come. */
+/** Owns the memory, and checks the received data. */
 async function answerer(stage: Stage<Args>): Promise<Foreign> {
   const slot = slotBytes(stage.args);
   const side = await connect(stage, optionsOf(stage.args, 0));

@@ -18,25 +18,31 @@ import {
 } from './language/index.ts';
 
 interface Args {
-  /** Of each message: when its receive is posted, in RNR delays from when it may be sent. */
+  /** Time of each message's receive, in RNR delays after the message may be sent. */
   readonly waits: readonly number[];
   readonly lengthBytes: number;
   readonly timerCode: number;
   readonly retryCount: number;
 }
 
-/** Delays in microseconds by code, of those that are played here. */
+/** Delays in microseconds of the codes that are played here. */
 const delaysUs = [0, 10, 20, 30, 40, 60, 80, 120, 160] as const;
 const delayPsOf = ({ timerCode }: Args): number => delaysUs[timerCode]! * psPerUs;
 const retryForever = 7;
-/** From posting a message to its answer on the default machine, with what programs take to look: five times what it is. */
+/**
+ * Time from posting a message to its response on the default machine, with the programs' polling: five times the real
+ * value.
+ */
 const answerPs = 20 * psPerUs;
 
-/** From one message to the next: all that the longest wait takes, and room for what hardware and programs take beside. */
+/** Period of the messages: the longest wait, and room for hardware and programs. */
 const marginPs = (args: Args): number => 2 * delayPsOf(args) + 20 * psPerUs;
 const periodPs = (args: Args, id: number): number => waitPsOf(args, id) + 2 * marginPs(args);
 
-/** From when a message may be sent to its receive: where it is to be refused for good, longer than all attempts last with their answers. */
+/**
+ * Time from when a message may be sent to its receive; for a final refusal, longer than all attempts last with their
+ * responses.
+ */
 function waitPsOf(args: Args, id: number): number {
   const { retryCount } = args;
   const wait = args.waits[id]!;
@@ -45,7 +51,7 @@ function waitPsOf(args: Args, id: number): number {
   return Math.max(wait * delayPs, retryCount * delayPs + (retryCount + 1) * (answerPs / 2.5));
 }
 
-/** Whether a message is refused for good. */
+/** Whether a message is finally refused. */
 const isOver = ({ retryCount, waits }: Args, id: number): boolean =>
   retryCount < retryForever && waits[id]! > retryCount;
 
@@ -108,7 +114,7 @@ async function sender(stage: Stage<Args>): Promise<Sent> {
 
 interface Received {
   readonly posted: readonly number[];
-  /** By message. */
+  /** Differences by message. */
   readonly differences: readonly (readonly string[])[];
 }
 
@@ -144,7 +150,8 @@ function judge({ args, told, report, faults }: Played<Args, readonly [Sent, Rece
   let [least, most] = [0, 0];
   for (const [id, end] of sent.ended.entries()) {
     if (isWell(end)) found.push(...received.differences[id]!);
-    // Each attempt before the receive was there is refused; each refusal holds for the whole of its time, and some of that is over.
+    // Each attempt before the receive was posted is refused; each refusal lasts for its whole time, of which a part is
+    // over.
     const waitedPs = (isOver(args, id) ? end.atPs : received.posted[id]!) - sent.posted[id]!;
     if (isOver(args, id)) {
       least += retryCount + 1;
@@ -171,7 +178,7 @@ function judge({ args, told, report, faults }: Played<Args, readonly [Sent, Rece
 
 export const lateReceives = scene({
   about: 'receives are posted some RNR delays after their messages were sent',
-  // By a slow cable of Ethernet a message may take longer than the delays.
+  // On a slow Ethernet cable a message may take longer than the delays.
   cable: 'infiniband',
   draw,
   programs: [sender, receiver],

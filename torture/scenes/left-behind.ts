@@ -13,12 +13,12 @@ import { connect, on, patternOf, READ, Stage, scene, topic, WRITE } from './lang
 function draw(random: Draws) {
   const args = {
     isKilled: random.chance(0.6),
-    // From when both are connected until the end, or the killing.
+    // Time from the connection of both until the end, or the killing.
     lifeNs: random.below(200_000),
     qpCount: 1 + random.below(3),
     requests: 1 + random.below(8),
     lengthBytes: 64 << random.below(10),
-    // Of the keeper and its friend.
+    // Rounds of the keeper and its friend.
     rounds: 4 + random.below(12),
   };
   const set = random.maybe(0.3, () => ({ 'pcie.iommu.isEnabled': true }));
@@ -27,7 +27,7 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Short time-outs: a partner that is gone is noticed after some milliseconds. */
+/** Short timeouts: the absence of a partner is noticed after some milliseconds. */
 const attributes = { timeoutCode: 8, retryCount: 2 };
 const connected = topic<true>('connected');
 const gone = topic<true>('gone');
@@ -47,7 +47,7 @@ async function leave(stage: Stage<Args>): Promise<void> {
       side.post(id, (qp + id) % 2 === 0 ? WRITE : READ, { qp, offset: id * lengthBytes, lengthBytes });
       postRecv(one, { wrId: id, sgList: [], numSge: 0 });
     }
-  // One that is to be killed ends by that alone.
+  // A process that is to be killed does not end otherwise.
   await stage.cpu.sleep(isKilled ? 1000 * 1000 * psPerUs : lifeNs * psPerNs);
 }
 
@@ -95,7 +95,7 @@ async function friend(stage: Stage<Args>): Promise<void> {
   await stage.take(over);
 }
 
-/** Talks to the process that leaves until no answer comes. */
+/** Talks to the leaving process until it stops responding. */
 async function stayer(stage: Stage<Args>): Promise<void> {
   const { qpCount, requests, lengthBytes } = stage.args;
   const side = await connect(stage, {

@@ -26,7 +26,7 @@ function draw(random: Draws): Draft<Messages> {
     const node = random.below(2);
     return isPort ? { ...when, node, port: 'down' } : { ...when, node, cable: 'pulled' };
   });
-  /** Where one side alone asks, all that holds its packets up. */
+  /** If only one side sends requests, parameters that delay its packets. */
   const few = (share: number, parameters: Readonly<Record<string, number>>) =>
     isOneWay || random.chance(share) ? parameters : {};
   const set = {

@@ -10,15 +10,15 @@ import { connect, present, psPerUs, scene, times, WRITE } from './language/index
 
 /** Least time that the device waits for an answer. */
 const timeoutUs = 50;
-/** Longer than a read is waited for, however many have to be abandoned one after the other. */
+/** Longer than the device waits for a read, however many it abandons one after the other. */
 const pauseUs = 4 * timeoutUs;
 
 function draw(random: Draws) {
   const rounds = 3 + random.below(6);
-  // From the post to the end of each QP that goes.
+  // Times from the post to the destruction of each temporary QP.
   const delaysNs = times(rounds, () => 1000 + random.below(6000));
   const lengthBytes = 1 + random.below(4096);
-  // The first is the probe's; of each round's four the first is for the payload of the QP that goes.
+  // The first read is the probe's; of each round's four the first is for the payload of the temporary QP.
   const nth = 2 + 4 * random.below(rounds) + (random.chance(0.5) ? 0 : random.below(4));
   const set = { 'pcie.function.completionTimeoutDefaultUs': timeoutUs };
   const faults = [{ read: 'translation', nth, answer: 'lost', node: 0 } as const];

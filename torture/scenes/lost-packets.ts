@@ -44,7 +44,7 @@ function drawRequests(random: Draws, mtu: number): Request[] {
   const many = (count: number, opcode: number, packetsMost: number): Request[] =>
     times(count, () => of(opcode, packetsMost));
   const kind = random.below(4);
-  // A READ that is still being answered when the rest of it is asked for again.
+  // A READ that is still being answered when its rest is requested again.
   if (kind === 0) return many(1 + random.below(2), READ, 100);
   if (kind === 1) return many(2 + random.below(14), ADD, 1);
   if (kind === 2)
@@ -74,7 +74,7 @@ interface Course {
   readonly requests: readonly Request[];
   /** Packets of each request, or of its answer. */
   readonly packets: readonly number[];
-  /** READs whose answers take long: the rest is asked for again while it is being answered. */
+  /** READs with long responses: the rest is requested again while it is being answered. */
   readonly isLong: boolean;
   readonly hasOwnAnswers: boolean;
   readonly due: Args['due'];
@@ -90,27 +90,27 @@ function drawCourse(random: Draws, mtu: number): Course {
   return { requests, packets, isLong, hasOwnAnswers, due };
 }
 
-/** The losses, and what else the scene is about with them. */
+/** Draws the losses, and the scene's further topics. */
 function drawFaults(random: Draws, { requests, packets, isLong, hasOwnAnswers, due }: Course) {
   const [asked] = due;
   const isSingle = isLong || random.chance(0.6);
   const count = isSingle ? 1 : 1 + random.below(4);
   const faults = times(count, (): FaultEntry => {
     const node = isLong || random.chance(hasOwnAnswers ? 0.8 : 0.3) ? 1 : 0;
-    // At an early loss, what comes after it is still in flight.
+    // At an early loss, the following packets are still in flight.
     const most = isLong || random.chance(0.4) ? 8 : Number.POSITIVE_INFINITY;
     const nth = 1 + random.below(Math.min(most, (due[node] ?? asked) + (isSingle ? 0 : 4)));
     const packet = random.chance(0.5) ? 'lost' : 'corrupted';
     const isRange = !isSingle && random.chance(0.5);
     return { packet, nth: isRange ? `${nth}-${nth + random.below(6)}` : nth, node };
   });
-  // Of the last answers none comes: results are to be kept for all that may be outstanding.
+  // None of the last responses arrives: results must be kept for all that may be outstanding.
   const isTail = requests.every(is(ADD)) && random.chance(0.6);
   if (isTail) {
     const first = Math.max(1, requests.length - random.below(6));
     faults.splice(0, count, { packet: 'lost', nth: `${first}-${requests.length}`, node: 1 });
   }
-  // Copies of early requests come while a refusal of a later one waits for answers in between.
+  // Copies of early requests arrive while a refusal of a later one waits for the responses in between.
   const firstRead = requests.findIndex(is(READ));
   const behind = requests.findLastIndex(is(READ)) + 1;
   const isBehind = firstRead > 0 && asked > behind + 1 && random.chance(0.7);
@@ -153,13 +153,16 @@ function draw(random: Draws): Draft<Args> {
 /** Observations of a program; the word that atomics add to follows the traffic in the area. */
 interface Told {
   readonly ended: readonly Ended[];
-  /** Of the requests of the asker: whose bytes are not where they belong. */
+  /** Requests of the requester whose bytes are not in their places. */
   readonly wrong: readonly number[];
   /** Results of atomics by request; of the answerer, the word. */
   readonly words: readonly string[];
 }
 
-/** The first posts all requests at once; the second owns what is read, and posts receives for what is sent. */
+/**
+ * The first program posts all requests at once; the second owns the memory that is read, and posts receives for the
+ * SENDs.
+ */
 async function player(stage: Stage<Args>): Promise<Told> {
   const { requests, firstPsn, mtuCode, retryCount, timeoutCode } = stage.args;
   const isAsker = stage.node === 0;
@@ -230,8 +233,8 @@ function judge(played: All): string[] {
 function costOf({ args: { due }, faults }: All): { least: number; most: number } {
   const hasCopies = faults.some(isCopy);
   const most = sumOf(faults.map(rangeOf).map(([first, last]) => last - first + 1));
-  // A copy of a request or of its answer may make up for what was lost. Whether packets beyond those that are due, and acknowledgements, are
-  // needed cannot be known.
+  // A copy of a request or of its response may make up for a loss. Whether packets beyond those that are due, and
+  // acknowledgements, are needed cannot be known.
   const needed = faults.filter((fault) => rangeOf(fault)[0] <= (due[Number(fault['node'])] ?? 0));
   return { least: hasCopies ? 0 : needed.length, most };
 }
@@ -273,7 +276,7 @@ function judgeSingle({ args: { due, requests, retryCount }, faults, report, set 
   if (losses.length !== 1 || first !== last || retryCount === 0 || first >= (due[node] ?? 0)) return [];
   const found: string[] = [];
   const { ackTimeout = 0, missingResponse = 0 } = report.nodes[0]!.hca.transport;
-  // Where not all requests may be in flight, what would reveal a loss may wait for the lost one.
+  // If not all requests may be in flight, the request that would reveal a loss may wait for the lost one.
   const limits = ['hca.outstandingWqesPerQp', 'hca.outstandingWqes'].map((path) =>
     Number(set[path] ?? requests.length),
   );

@@ -11,7 +11,7 @@ import { ADD, connect, psPerMs, scene, times, topic } from './language/index.ts'
 /** One request; numbers of 64 bits in hexadecimal. */
 interface Request {
   readonly kind: 'swap' | 'add' | 'plain add' | 'add to all';
-  /** Of the connection's words. */
+  /** Index among the connection's words. */
   readonly word: number;
   readonly operand: string;
   readonly compare: string;

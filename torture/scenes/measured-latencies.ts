@@ -10,7 +10,7 @@ import { connect, present, psPerUs, READ, SEND, scene, sumOf, times, WRITE } fro
 const operationNames: Readonly<Record<number, string>> = { [WRITE]: 'WRITE', [READ]: 'READ', [SEND]: 'SEND' };
 const secondUs = 1_000_000;
 const hourUs = 3600 * secondUs;
-/** Of quantiles, as the report promises; numbers beyond 2^53 ps are the nearest ones. */
+/** Relative error of quantiles, as the report promises; numbers beyond 2^53 ps are the nearest ones. */
 const quantileError = 0.004;
 
 function draw(random: Draws) {
@@ -18,7 +18,7 @@ function draw(random: Draws) {
   const growth = 1.05 + 0.4 * random.unit();
   const waits = times(count, (at) => Math.round(50 * growth ** at));
   const longest = random.unit();
-  // Some as long as seconds and hours: times beyond an epoch, and beyond what numbers hold to the picosecond.
+  // Some last seconds and hours: times beyond an epoch, and beyond the exact range of numbers in picoseconds.
   const long = (): number =>
     longest < 0.45
       ? hourUs * (2 + random.below(4)) + random.below(secondUs)
@@ -28,7 +28,7 @@ function draw(random: Draws) {
   const args = {
     opcode: random.oneOf([WRITE, READ, SEND]),
     lengthBytes: 1 + random.below(random.chance(0.5) ? 64 : 8192),
-    // Of each request, from the post to the first look for its end.
+    // Waits of each request, from the post to the first poll for its end.
     waitsUs: waits
       .map((us) => ({ us, place: random.unit() }))
       .toSorted((left, right) => left.place - right.place)

@@ -1,6 +1,6 @@
 /**
- * A CQ raises one event for a number of completions, or after a period (ibv_modify_cq): the event arrives with the last of them, or a period
- * after the first, and the report counts the completions that it stands for.
+ * A CQ raises one event for a number of completions, or after a period (ibv_modify_cq): the event arrives with the last
+ * of them, or a period after the first, and the report counts the completions that it represents.
  */
 
 import * as ibv from '../../userlib/index.ts';
@@ -23,7 +23,7 @@ type Args = ArgsOf<typeof draw>;
 type Round = Args['rounds'][number];
 
 const isModerated = ({ moderationCount, periodUs }: Round): boolean => moderationCount > 1 && periodUs > 0;
-/** Completions for which a round's event stands. */
+/** Number of completions that a round's event represents. */
 const completionsOfEvent = (round: Round): number =>
   isModerated(round) ? Math.min(round.count, round.moderationCount) : 1;
 
@@ -38,7 +38,8 @@ async function asker(stage: Stage<Args>): Promise<void> {
   const beganPs = stage.nowPs;
   write(side, most);
   await side.completions(most);
-  // Each event goes by an interrupt and a waking thread as well: some microseconds, or some hundreds on drawn hardware.
+  // Each event also takes an interrupt and the wake-up of a thread: some microseconds, or some hundreds on drawn
+  // hardware.
   const slackPs = 4 * (stage.nowPs - beganPs) + 2 * psPerMs;
   for (const [at, round] of rounds.entries()) await playRound(side, `round ${at}`, round, slackPs);
   await stage.meet('over');

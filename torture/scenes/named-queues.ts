@@ -16,7 +16,7 @@ import * as ibv from '../../userlib/index.ts';
 import type { ArgsOf, Device, Draft, Draws, Stage, Taken } from './language/index.ts';
 import { filled, isWell, scene, series, times, topic, usual } from './language/index.ts';
 
-/** Of a message, and of a receive. */
+/** Bytes of a message, and of a receive. */
 const slotBytes = 8192;
 const blank = 0xee;
 const opcodes = {
@@ -37,9 +37,9 @@ function draw(random: Draws) {
     kind: random.oneOf<Kind>(['send', 'send', 'write', 'writeImm', 'read']),
     lengthBytes: random.below(isLong ? slotBytes + 1 : 300),
   }));
-  // Of each queue.
+  // Receives of each queue.
   const receives = 1 + random.below(12);
-  // How long the owners leave their queues empty.
+  // Time for which the owners leave their queues empty.
   const lateUs = random.chance(0.5) ? random.below(300) : 0;
   const mtuCode = 1 + random.below(5);
   const isLossy = random.chance(0.4);
@@ -60,15 +60,15 @@ const attributesOf = ({ mtuCode }: Args) => ({
   ...{ readAtomicMax: 4, timeoutCode: 14, rnrTimerCode: 10 },
 });
 
-/** The byte of which a message is made; 0 is none's. */
+/** Returns the byte of which a message is made; no message uses 0. */
 const byteOf = (message: number): number => 1 + ((53 * message) % 0xec);
 /** The byte of an owner's memory that is read. */
 const sourceByte = (owner: number): number => 0xf0 + owner;
-/** Whether a slot begins with so many of a byte, and is blank after them. */
+/** Whether a slot begins with `count` copies of a byte, and is blank after them. */
 const holds = (bytes: Uint8Array, byte: number, count: number): boolean =>
   bytes.every((one, at) => one === (at < count ? byte : blank));
 
-/** Note of an owner: its queue, where messages are written, and what is read. */
+/** An owner's published values: its queue, the target memory of messages, and the memory that is read. */
 interface OwnerNote {
   readonly srqn: number;
   readonly written: number;
@@ -201,7 +201,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** The receives of all owners, and what has to come into them. */
+/** The receives of all owners, and the messages that they must receive. */
 class NamedQueues {
   readonly #stage: Stage<Args>;
   readonly #owners: readonly Owner[];
@@ -218,7 +218,7 @@ class NamedQueues {
       for (let slot = 0; slot < stage.args.receives; slot++) this.#post(owner, slot);
   }
 
-  /** Takes receives, and posts them again, until all have come or none does any more. */
+  /** Polls receives, and posts them again, until all messages have arrived or no more arrive. */
   async takeAll(): Promise<void> {
     const due = this.#stage.args.messages.filter(takesReceive).length;
     for (let naps = 0; this.#seen.size < due && naps < 3000; ) {

@@ -14,7 +14,7 @@ function draw(random: Draws) {
   const vectorCount = 4;
   // CQs that stay.
   const stays = 1 + random.below(12);
-  // Handlers that have their core for long: what comes meanwhile is handled afterwards.
+  // Handlers that occupy their core for long: events that arrive meanwhile are handled afterwards.
   const eventDispatch = random.chance(0.1) ? 250 : 125_000 * (1 + random.below(4));
   const busyNs = (stays * eventDispatch) / 2.5;
   const args = {
@@ -22,7 +22,8 @@ function draw(random: Draws) {
     vector: random.chance(0.9) ? 1 + random.below(vectorCount - 1) : 0,
     stays,
     rounds: times(1 + random.below(4), () => ({
-      // From the messages to the CQs that stay to that for the one that goes, and from its completion to its end.
+      // Delays: from the messages of the remaining CQs to that of the temporary one, and from its completion to its
+      // destruction.
       pauseNs: 1000 + random.below(15_000 + Math.ceil(busyNs / 4)),
       delayNs: random.chance(0.5) ? 0 : random.below(5000),
       // The new CQ has a message as well, so an event of its own.
@@ -31,7 +32,7 @@ function draw(random: Draws) {
   };
   const set = {
     'host.cost.eventDispatch': eventDispatch,
-    // Long enough that all events that are to be handled at once have come.
+    // Long enough that all events to be handled together have arrived.
     'host.interrupt.entryCycles': random.chance(0.2) ? 1500 : 25_000,
     'driver.completionVectorsMax': vectorCount,
   };
@@ -46,7 +47,7 @@ const bystander = (stage: Stage<Args>): Promise<void> => stage.sleepUs(1);
 const cap = { maxRecvWr: 16, maxSendWr: 16 };
 const empty = { wrId: 0, sgList: [], numSge: 0 };
 
-/** A QP of its own for each CQ, connected to those of the other program. */
+/** Creates a QP for each CQ, connected to those of the other program. */
 async function connected(device: Device, label: string, cqs: readonly ibv.IbvCq[]): Promise<ibv.IbvQp[]> {
   const qps: ibv.IbvQp[] = [];
   for (const cq of cqs) qps.push(...(await device.rcQps(1, cq, cap)));
@@ -91,7 +92,7 @@ async function owner(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Takes events until none comes for long: one of each CQ that was armed and had a completion, and no other. */
+/** Takes events until none arrives for long: one of each CQ that was armed and had a completion, and no other. */
 async function expectEvents(
   stage: Stage<Args>,
   channel: ibv.IbvCompChannel,

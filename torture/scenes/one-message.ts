@@ -93,24 +93,24 @@ const answerer = present<Args>(({ lengthBytes: areaBytes, mtuCode }) => ({ areaB
 /** Needs of the link for the measured message. */
 interface Link {
   readonly bytePs: number;
-  /** Of all packets, with gaps, headers and padding. */
+  /** Bytes of all packets, with gaps, headers and padding. */
   readonly bytes: number;
   /** Ports and cable, one way. */
   readonly cablePs: number;
-  /** Room for what the model of other stages leaves out: a part of them. */
+  /** Relative margin for other stages, which the model leaves out. */
   readonly slack: number;
   /** Time that may pass in addition. */
   readonly restPs: number;
 }
 
-/** Bytes of the headers of a message beside those of each packet: RETHs or AETHs (IBTA 9.2). */
+/** Bytes of the headers of a message in addition to those of each packet: RETHs or AETHs (IBTA 9.2). */
 const headersOf = (opcode: number, packets: number): number =>
   opcode === READ ? 4 * Math.min(2, packets) : rdmaBytes;
 const rdmaBytes = 16;
 const padded = (lengthBytes: number): number => (lengthBytes + 3) & ~3;
 const packetsOf = ({ lengthBytes, mtuCode }: Args): number => Math.ceil(lengthBytes / mtuOf(mtuCode));
 
-/** Of each packet: LRH, BTH, ICRC and VCRC (IBTA 7.7, 9.2, 7.8). */
+/** Bytes of each packet: LRH, BTH, ICRC and VCRC (IBTA 7.7, 9.2, 7.8). */
 const packetBytes = 8 + 12 + 4 + 2;
 
 function infinibandOf(args: Args, { wire }: Report['config']): Link {
@@ -125,7 +125,7 @@ function infinibandOf(args: Args, { wire }: Report['config']): Link {
   };
 }
 
-/** Of each frame, beside preamble, gap and network header: MACs and type, BTH, ICRC, FCS. */
+/** Bytes of each frame in addition to preamble, gap and network header: MACs and type, BTH, ICRC, FCS. */
 const frameBytes = 14 + 12 + 4 + 4;
 /** GRH; IPv4 and UDP. */
 const networkBytes = { v1: 40, v2: 20 + 8 } as const;
@@ -141,7 +141,7 @@ function ethernetOf(args: Args, { ethernet, hca }: Report['config']): Link {
     bytes: packets * around + gaps + headersOf(args.opcode, packets) + padded(args.lengthBytes),
     cablePs: 2 * ethernet.portLatencyNs * psPerNs + ethernet.cableMetres * ethernet.cablePsPerMetre,
     slack: 1.04,
-    // The request of a READ or the acknowledgement of a WRITE, and what the processor needs to see it.
+    // The request of a READ or the acknowledgement of a WRITE, and the time until the processor sees it.
     restPs: quiescentUntilPs + Math.ceil((around + rdmaBytes) * bytePs) + psPerUs,
   };
 }
@@ -167,8 +167,8 @@ function judgeBusy({ args, report }: Judged, link: Link): string[] {
   const { wire } = report.config;
   const { mtuCode, opcode } = args;
   return report.wire.flatMap(({ from, to, busyPs, linkBytes, packets, flowControlPackets }) => {
-    // An idle link begins at a whole picosecond again: as often as packets come one by one, and not within a long message whose next
-    // packet is ready before the one in front of it has left.
+    // An idle link begins again at a whole picosecond: for each packet if packets arrive one by one, but not within a
+    // long message whose next packet is ready before the previous one has left.
     const isAhead = wire.transmitAheadBytes >= Math.min(2560, mtuOf(mtuCode) + packetBytes);
     const isLast = link.bytes * link.bytePs > 1.2 * Math.max(slotPsOf(args, report), hcaPsOf(args));
     const isLoaded = (from === 0) !== (opcode === READ) && isAhead && isLast;

@@ -16,7 +16,7 @@ import { connect, filled, patternOf, psPerNs, READ, scene, times, topic, WRITE }
 
 const kinds = ['discard', 'discard', 'discard', 'remap', 'protect', 'fork', 'write', 'populate'] as const;
 const pageBytes = 4096;
-/** Requests that find a page absent come again after 10 µs. */
+/** Requests that find a page absent are retransmitted after 10 µs. */
 const attributes = { rnrTimerCode: 1 };
 
 const oneLine = { 'hca.mttCacheLines': 1, 'hca.mttCacheWays': 1 };
@@ -54,7 +54,7 @@ function draw(random: Draws) {
     window: 1 + random.below(8),
     requestPagesMax: 1 + random.below(8),
     restNs: random.chance(0.5) ? 0 : random.below(20_000),
-    // Frames that are given back go to others at once; else they stay free.
+    // Whether other owners get the returned frames at once; otherwise they stay free.
     hasVictims: random.chance(0.5),
   };
   const set = {
@@ -66,7 +66,7 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** A version of a told page: its reader finds both numbers in every pair of bytes. */
+/** Returns a version of a told page: its reader finds both numbers in every pair of bytes. */
 function toldPage(page: number, version: number): Uint8Array<ArrayBuffer> {
   const bytes = filled(pageBytes, 1 + page);
   for (let at = 0; at < pageBytes; at += 2) bytes[at] = version;
@@ -133,7 +133,7 @@ async function owner(stage: Stage<Args>): Promise<Told[]> {
   return told;
 }
 
-/** Reads told pages and writes sink pages until the owner has done. */
+/** Reads told pages and writes sink pages until the owner is done. */
 async function peer(stage: Stage<Args>): Promise<Found[]> {
   const { seed, toldPages, sinkPages, changes, window, requestPagesMax, restNs } = stage.args;
   const random = new Random(seed, 'peer');
@@ -191,7 +191,7 @@ function judge({
   args: { changes },
   told: [told, found],
 }: Played<Args, readonly [Told[], Found[]]>): string[] {
-  // Without any change that takes a page away, none may look new.
+  // No page may look new unless a change discards pages.
   const isTaken = changes.some(({ kind, isSink }) => !isSink && (kind === 'discard' || kind === 'remap'));
   const wrong = found.flatMap(([page, least, greatest, postedPs, endedPs]) => {
     const ofPage = told.filter((one) => one[0] === page);

@@ -86,7 +86,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Has the kernel change rights, and looks at what was written. */
+/** Lets the kernel change rights, and checks the written bytes. */
 async function owner(stage: Stage<Args>): Promise<void> {
   const { context, memory, cpu, args } = stage;
   const side = await open(stage);

@@ -50,7 +50,7 @@ const mtuBytes = 256;
 const mtuCode = 1;
 const slotBytes = 2048;
 const receiveId = 1000;
-/** Before the first retry, and after everything of the first attempt has arrived. */
+/** The repair occurs before the first retry, and after everything of the first attempt has arrived. */
 const repairAfterMs = 20;
 const timeoutCode = 14;
 
@@ -84,9 +84,9 @@ function draw(random: Draws) {
       changes: [...first, ...more],
       // The host that requests.
       from: random.below(2),
-      // By connection.
+      // Messages by connection.
       messages: connections.map(message),
-      // Made while requests that came to nothing wait for their retry.
+      // A change made while failed requests wait for their retry.
       repair: random.chance(0.4) ? change(random.below(2), false) : null,
     };
   });
@@ -118,7 +118,7 @@ class Tables {
     return true;
   }
 
-  /** Nothing is sent by an entry that is of no partition. */
+  /** Nothing is sent with an entry that belongs to no partition. */
   isValid(node: number, { indexes }: Connection): boolean {
     return (this.at(node, indexes[node]!) & 0x7fff) !== 0;
   }
@@ -135,11 +135,13 @@ class Tables {
 interface Course {
   readonly connection: number;
   readonly passes: boolean;
-  /** At first it does not pass, at the end of its time it does. */
+  /** At first it does not pass; after the repair it does. */
   readonly isRepaired: boolean;
 }
 
-/** Computes which messages are sent in each step, and what becomes of them: a reliable connection that failed sends no more. */
+/**
+ * Computes which messages are sent in each step, and their outcomes: a reliable connection that failed sends no more.
+ */
 function coursesOf({ connections, steps }: Args, isFixed: boolean): Course[][] {
   const tables = new Tables(isFixed);
   const failed = new Set<Connection>();
@@ -161,14 +163,14 @@ function coursesOf({ connections, steps }: Args, isFixed: boolean): Course[][] {
 const usedPlaces = ({ steps }: Args, isFixed: boolean): number[] =>
   isFixed ? [0] : [...new Set(steps.flatMap(({ changes }) => changes.map(({ index }) => index)))];
 
-/** One step, as a host saw it. */
+/** One step, as observed by a host. */
 interface Seen {
-  /** Of its requests, and of its receives. */
+  /** Ends of its requests, and of its receives. */
   readonly ended: readonly Ended[];
   readonly received: readonly Ended[];
   /** Connections whose message is here as it was sent. */
   readonly arrived: readonly number[];
-  /** Its table, by the places that are used. */
+  /** The used entries of its table. */
   readonly pkeys: readonly number[];
   readonly events: number;
   readonly violations: number;
@@ -176,7 +178,7 @@ interface Seen {
 
 interface Told {
   readonly steps: readonly Seen[];
-  /** Codes that setting an entry came to. */
+  /** Codes that setting an entry returned. */
   readonly codes: readonly string[];
 }
 
@@ -212,7 +214,7 @@ async function player(stage: Stage<Args>): Promise<Told> {
 
 /** A side, and a QP for each connection. */
 async function open(stage: Stage<Args>) {
-  // One QP more, which exchanges addresses and stays idle.
+  // One further QP, which exchanges addresses and stays idle.
   const side = await connect(stage, { areaBytes: 2 * stage.args.connections.length * slotBytes });
   const isFixed = side.device.endpoint.port.linkLayer === ibv.IBV_LINK_LAYER_ETHERNET;
   const { qps, peerQpns } = await connectAll(side, stage.args, isFixed);
@@ -222,7 +224,7 @@ async function open(stage: Stage<Args>) {
 
 /** The actions of a host in each step. */
 class Host {
-  /** Codes that setting an entry came to. */
+  /** Codes that setting an entry returned. */
   readonly codes: string[] = [];
   readonly #parts: Awaited<ReturnType<typeof open>>;
   readonly #hasReceive = new Set<number>();
@@ -268,7 +270,7 @@ class Host {
     }
   }
 
-  /** Returns what a step has left here. */
+  /** Returns the traces of a step at this host. */
   async see(step: number, live: readonly number[]): Promise<Omit<Seen, 'ended'>> {
     const { stage, side, isFixed } = this.#parts;
     const { node, args } = stage;
@@ -298,7 +300,7 @@ class Host {
   }
 }
 
-/** A QP for each connection, from its first entry on where it is to be. */
+/** Connects a QP for each connection, with its first entry. */
 async function connectAll(
   { stage, device, cq, path }: Side,
   { connections, retryCount }: Args,
@@ -358,7 +360,7 @@ function judge({ args, told, set }: Played<Args, readonly Told[]>): string[] {
         accuse(`${received.length} receives of ${what} ended`);
       if (passes && !isRepaired) continue;
       const packets = packetsOf(message, plan);
-      // By a time-out of its own after the repair the last attempt passes.
+      // The last attempt passes after a timeout that follows the repair.
       least[to]! += isReliable && !passes ? packets * (1 + retryCount) : packets;
       most[to]! += isReliable ? packets * (1 + retryCount) : packets;
     }

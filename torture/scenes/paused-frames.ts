@@ -17,7 +17,7 @@ function draw(random: Draws): Draft<Messages> {
   const packets = 1 + random.below(8);
   const args = {
     qpCount: 2 + random.below(7),
-    // One message of each QP after the other; the other side has the memory.
+    // One message of each QP after the other; the other side owns the memory.
     opcodes: times(2 + random.below(10), () => WRITE),
     isTwoWay: false,
     lengthBytes: Math.max(1, packets * mtu - random.below(100)),
@@ -33,7 +33,7 @@ function draw(random: Draws): Draft<Messages> {
     'ethernet.receiveFifoFrames': 1 + random.below(random.chance(0.5) ? 8 : 100),
     'ethernet.pauseXoffPercent': xoff,
     'ethernet.pauseXonPercent': random.oneOf([0, 0, 50, 99]),
-    // At 40 Gb/s 6.6 µs and more: shorter than many a stop.
+    // At least 6.6 µs at 40 Gb/s: shorter than many pauses.
     'ethernet.pauseQuanta': random.chance(0.4) ? 65_535 : 512 + random.below(600),
     'ethernet.cableMetres': random.below(8),
     'dma.writeIssueCycles': 60 + random.below(800),
@@ -63,14 +63,16 @@ function judge({ args, told, report }: Played<Messages, readonly [Outcome, Outco
 /** Least payload of the TLPs in which the device writes, by the machine's defaults. */
 const tlpBytes = 128;
 
-/** The slower of cable and memory for all bytes, and for each pause what passes until the next frame is there. */
+/**
+ * The time of all bytes at the slower of cable and memory, and for each pause the time until the next frame arrives.
+ */
 function mostPsOf(args: Messages, { config, nodes }: Played<Messages, unknown>['report']): number {
   const { ethernet, hca, dma } = config;
   const mtu = mtuOf(args.mtuCode);
   const packets = countOf(args) * Math.ceil(args.lengthBytes / mtu);
   const bytePs = 8000 / ethernet.gigabitsPerSecond;
   const frameBytes = 20 + 14 + 40 + 12 + 16 + mtu + 4 + 4;
-  // A payload that begins within a TLP takes another one, and so do CQEs and what a page's end cuts.
+  // A payload that begins within a TLP takes another one, and so do CQEs and payload split at a page end.
   const tlps = Math.ceil(mtu / tlpBytes) + 2;
   const perPacketPs = Math.max(frameBytes * bytePs, (tlps * dma.writeIssueCycles * 1e6) / hca.coreClockMHz);
   const latencyPs = 2 * ethernet.portLatencyNs * psPerNs + ethernet.cableMetres * ethernet.cablePsPerMetre;

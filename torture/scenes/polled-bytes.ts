@@ -8,7 +8,7 @@ import type { Draft, Draws, Stage } from './language/index.ts';
 import { connect, filled, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
-  /** Each with the byte of it that is spun on. */
+  /** Messages, each with the byte on which the receiver spins. */
   readonly messages: readonly {
     readonly offset: number;
     readonly lengthBytes: number;

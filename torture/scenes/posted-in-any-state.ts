@@ -32,25 +32,25 @@ function draw(random: Draws) {
     visits: states.map((state) => ({
       sends: some(),
       receives: some(),
-      // That the peer sends meanwhile, from RTR to the second RTS.
+      // Messages that the peer sends meanwhile, from RTR to the second RTS.
       messages: ['RTR', 'RTS', 'SQD', 'RTS again'].includes(state) ? some() : 0,
-      // The messages come before receives of this state are posted, and may wait for these.
+      // The messages arrive before receives of this state are posted, and may wait for these.
       isAhead: random.chance(0.3),
       restNs: random.below(random.chance(0.5) ? 300 : 20_000),
     })),
-    // The state from which it goes to ERR.
+    // The state from which the QP goes to ERR.
     last: random.chance(0.6) ? ('RTS again' as const) : random.oneOf(['INIT', 'RTR', 'RTS', 'SQD'] as const),
-    // Posted some time after the QP has failed, perhaps after another 2ERR.
+    // Requests posted some time after the QP has failed, perhaps after another 2ERR.
     late: times(1 + random.below(3), () => ({
       sends: some(),
       receives: some(),
-      // From a microsecond to two seconds.
+      // A time from a microsecond to two seconds.
       afterUs: Math.round(10 ** (random.unit() * 6.3)),
       isRepeated: random.chance(0.3),
     })),
   });
   const rounds = times(1 + random.below(3), round);
-  // SENDs under way when the QP is brought to ERR: the peer has no receive for them, and its RNR NAKs have no end.
+  // SENDs in flight when the QP is brought to ERR: the peer has no receive for them, and its RNR NAKs do not end.
   const args = { rounds, waiting: some() };
   return { args, hasDrawnHardware: random.chance(0.3), sleepsSeconds: 24 } satisfies Draft<unknown>;
 }
@@ -107,7 +107,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
   }
 }
 
-/** Is connected to it: sends what it is asked for, and has receives for all that comes. */
+/** The connected peer: sends the requested messages, and has receives for all that arrive. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const side = await connect(stage, options);
   for (const [number, round] of stage.args.rounds.entries()) {
@@ -135,7 +135,7 @@ class Walk {
   readonly #side: Side;
   readonly #qp: ibv.IbvQp;
   readonly #what: string;
-  /** Ids of what was taken and has not ended: even ones are sends. */
+  /** IDs of accepted requests that have not ended: even ones are sends. */
   readonly #open = { send: [] as number[], receive: [] as number[] };
   #nextId = 0;
   #messagesDue = 0;
@@ -164,7 +164,7 @@ class Walk {
     }
   }
 
-  /** Waits in a state, and judges what ends in it. */
+  /** Waits in a state, and judges the requests that end in it. */
   async rest(
     state: State,
     { messages, restNs }: { readonly messages: number; readonly restNs: number },
@@ -175,7 +175,7 @@ class Walk {
       this.#take(state, await this.#side.completions(send.length + receive.length, 100 * psPerMs));
       if (send.length + receive.length > 0)
         this.#say(`${send.length} sends and ${receive.length} receives of ${state} were not flushed`);
-      // A reset forgets what could still come.
+      // A reset drops outstanding completions.
       send.length = 0;
       receive.length = 0;
       return;
@@ -199,13 +199,13 @@ class Walk {
     await this.rest('ERR later', { messages: 0, restNs: 0 });
   }
 
-  /** Until everything that was sent has ended. */
+  /** Waits until everything sent has ended. */
   async drain(): Promise<void> {
     this.#take('RTS', await this.#side.completions(this.#open.send.length));
     if (this.#open.send.length > 0) this.#say(`${this.#open.send.length} sends did not end`);
   }
 
-  /** Brings the send queue to a stand: what is posted from now on waits. */
+  /** Stops the send queue: requests posted from now on wait. */
   async stop(): Promise<void> {
     await this.drain();
     const attributes = { qpState: ibv.IBV_QPS_SQD, enSqdAsyncNotify: 0 };

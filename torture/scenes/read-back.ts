@@ -38,7 +38,7 @@ function draw(random: Draws) {
 type Args = ArgsOf<typeof draw>;
 
 const slotBytes = ({ lengthBytes }: Args): number => (lengthBytes + 63) & ~63;
-/** Of each round here: what is sent first, and what is brought, and the word of an atomic. */
+/** Bytes of each round: the data sent first, the data read, and the word of an atomic. */
 const roundBytes = (args: Args): number => (1 + args.reads) * slotBytes(args) + 64;
 const isFenced = ({ how }: Args): boolean => how === 'fenced write';
 /** Begins of rounds, by message: those of the first QP, then of the next. */
@@ -86,7 +86,9 @@ function postBehind(side: Side, args: Args, qp: number, place: number): number {
   return 1 + reads;
 }
 
-/** Posts READs, after an atomic perhaps, and a fenced WRITE of what the last one brings. @returns how many requests */
+/**
+ * Posts READs, perhaps after an atomic, and a fenced WRITE of the last one's data. @returns the number of requests
+ */
 function postFenced(side: Side, args: Args, qp: number, place: number): number {
   const { lengthBytes, reads, hasAtomic } = args;
   const slotAt = (slot: number): number => place + slot * slotBytes(args);
@@ -98,7 +100,7 @@ function postFenced(side: Side, args: Args, qp: number, place: number): number {
   return reads + 1 + (hasAtomic ? 1 : 0);
 }
 
-/** Has what is read, and looks at what has come back. */
+/** Owns the memory that is read, and checks the data written back. */
 async function answerer(stage: Stage<Args>): Promise<void> {
   const { args } = stage;
   const side = await open(stage);

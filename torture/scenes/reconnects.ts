@@ -25,7 +25,7 @@ function draw(random: Draws) {
   const choices = [[0], [1], [0, 1], [1, 0], [0, 0], [1, 1], []] as const;
   const args = {
     rounds: times(2 + random.below(4), () => ({
-      // Connections that are made one after the other, and stay.
+      // Connections that are made one after the other, and remain.
       count: 1 + random.below(3),
       // Nodes whose devices are reset afterwards, in this order.
       resets: random.oneOf<readonly number[]>(choices),
@@ -37,7 +37,7 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Requests of a side that were refused as stale, and connections that it was told have ended. */
+/** Requests of a side that were refused as stale, and connections whose end it was notified of. */
 interface Told {
   readonly refused: number;
   readonly ended: number;
@@ -45,7 +45,7 @@ interface Told {
 
 class Party extends CmParty<Args> {
   refused = 0;
-  /** Of each ID: the number of resets of the own device before it was made. */
+  /** The number of resets of the own device before each ID was created. */
   readonly #lives = new Map<ibv.RdmaCmId, number>();
   #life = 0;
   #ended = 0;
@@ -55,7 +55,7 @@ class Party extends CmParty<Args> {
     return super.build(id);
   }
 
-  /** Ends what an event ends that is not of a connection being made. */
+  /** Ends the connection that an event ends, unless it is being made. */
   override async settle(event: ibv.RdmaCmEvent): Promise<void> {
     const { stage } = this;
     const { id, status } = event;

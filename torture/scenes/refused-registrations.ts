@@ -19,7 +19,7 @@ function draw(random: Draws) {
     return {
       kind: random.oneOf(kinds),
       pages,
-      // Of the first byte in its page, and of the end before that of the last page.
+      // Offset of the first byte in its page, and distance of the end from that of the last page.
       offset: random.below(pageBytes),
       short: random.below(pageBytes),
       // Page of the hole, or first page that may not be written.
@@ -59,7 +59,7 @@ function endsOf(step: Step, isOverLimit: boolean): string[] {
   return refusals.length === 0 ? [''] : refusals;
 }
 
-/** Registers, deregisters, and tries what cannot be. */
+/** Registers, deregisters, and tries impossible registrations. */
 class Registrar {
   readonly #stage: Stage<Args>;
   readonly #pd: IbvPd;
@@ -121,7 +121,7 @@ class Registrar {
     this.#stage.memory.unmap(mapped, lengthBytes);
   }
 
-  /** New memory is zero; then it holds what no later owner may see. */
+  /** Checks that new memory is zero; then writes data that no later owner may see. */
   #fill(address: number, pages: number, number: number): void {
     this.#stage.expectAt(`new memory of step ${number}`, address, new Uint8Array(pages * pageBytes));
     this.#stage.memory.write(address, patternOf(number, pages * pageBytes));
@@ -138,7 +138,7 @@ class Registrar {
     return typeof mr === 'string' ? mr : '';
   }
 
-  /** How many pages can be registered now, by halves. */
+  /** Finds by bisection how many pages can be registered now. */
   async #freePages(): Promise<number> {
     let [good, bad] = [0, this.#stage.context.configuration.host.memory.memlockLimitKib / 4 + 1];
     while (bad - good > 1) {

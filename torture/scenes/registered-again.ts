@@ -26,7 +26,7 @@ import {
   WRITE,
 } from './language/index.ts';
 
-/** The region as the device is to have it. */
+/** The region as the device must have it. */
 interface Registration {
   readonly area: number;
   readonly offset: number;
@@ -76,7 +76,7 @@ function draw(random: Draws) {
       ...random.maybe(0.4, () => ({ domain: domain() })),
       ...random.maybe(0.5, () => ({ access: access() })),
     };
-    // At least one change: all are to end as they began in any case.
+    // At least one change: otherwise the region would end as it began.
     const change: Change = Object.keys(some).length === 0 ? place() : some;
     const { lengthBytes: region } = flaw === null ? { ...now, ...change } : now;
     now = after(now, change, flaw) ?? first;
@@ -84,14 +84,14 @@ function draw(random: Draws) {
       const lengthBytes = 1 + random.below(Math.min(requestBytesMax, region));
       const within = random.below(region - lengthBytes + 1);
       const ends = [0, region - lengthBytes, region - lengthBytes + 1, -1];
-      // From the first byte of the region; some are not in it.
+      // Offset from the first byte of the region; some are outside.
       const offset = random.chance(0.6) ? within : random.oneOf(ends);
       return { opcode: opcode(), offset, lengthBytes };
     };
     return {
       change,
       flaw,
-      // Requests by the key while it changes; not made where they may not be.
+      // Requests with the key while it changes; only made if allowed.
       underWay: random.chance(0.5) ? 0 : 1 + random.below(underWayMax),
       underWayOpcode: opcode(),
       delayNs: random.below(random.chance(0.5) ? 3000 : 40_000),
@@ -106,13 +106,13 @@ type Args = ArgsOf<typeof draw>;
 type Round = Args['rounds'][number];
 type Request = Round['requests'][number];
 
-/** The region after a call; undefined where it failed half-way. */
+/** Returns the region after a call; undefined if it failed half-way. */
 function after(region: Registration | undefined, change: Change, flaw: Flaw): Registration | undefined {
   if (flaw === 'noMemory') return undefined;
   return flaw === null ? { ...region!, ...change } : region;
 }
 
-/** The region as it is to be, undefined while the device has none, and the bytes of all areas: both sides track them. */
+/** The expected region, undefined while the device has none, and the bytes of all areas: both sides track them. */
 class Books {
   areas: Uint8Array<ArrayBuffer>[] = [];
   region: Registration | undefined;
@@ -213,7 +213,7 @@ async function user(stage: Stage<Args>): Promise<void> {
   }
 }
 
-/** Registers again, and judges what the calls come to, the bytes of its areas and how many pages are pinned. */
+/** Registers again, and judges the results of the calls, the bytes of its areas and the number of pinned pages. */
 async function owner(stage: Stage<Args>): Promise<void> {
   const { memory } = stage;
   const { first, areaBytes, rounds } = stage.args;
@@ -244,7 +244,7 @@ async function owner(stage: Stage<Args>): Promise<void> {
     if (`${region.lkey} ${region.rkey}` !== keys)
       accuse(`keys were ${keys}, now ${region.lkey} ${region.rkey}`);
     books.region = after(books.region, change, flaw);
-    // Of an old registration nothing is under way any more; what the new one allows may still come.
+    // No access of an old registration is in flight any more; those that the new one allows may still arrive.
     const mayWrite = hasWrites && books.isUsable(WRITE) && books.region!.area === before.area;
     if (!mayWrite) fill(number + 1);
     const pinned = space.pinnedBytes - unpinnedBytes;

@@ -11,7 +11,7 @@ import { filled, SEND, scene, sumOf, times } from './language/index.ts';
 
 type Piece = readonly [offset: number, lengthBytes: number];
 
-/** Of each message of a round. */
+/** Bytes for each message of a round. */
 const areaBytes = 8192;
 const longestQueue = 7;
 const blank = 0xee;
@@ -68,7 +68,7 @@ function drawMessage(random: Draws, limits: Limits, isFirst: boolean, isTooLong:
     from,
     into,
     isInline,
-    // Posted in one list with the one before it, or so long after that.
+    // `list`: posted in one list with the previous request; otherwise the delay after it.
     afterNs: isApart ? random.below(random.chance(0.7) ? 2000 : 6000) : ('list' as const),
     // A request that is none, posted last; its place among {@link brokenRequests}.
     broken: random.chance(0.15) ? random.below(brokenRequests.length) : -1,
@@ -88,7 +88,7 @@ function drawPieces(random: Draws, count: number): Piece[] {
   return random.chance(0.5) ? places : places.toReversed();
 }
 
-/** So many bytes in up to so many pieces. */
+/** Cuts the bytes into at most `most` pieces. */
 function cut(random: Draws, lengthBytes: number, most: number): Piece[] {
   const pieces: Piece[] = [];
   let rest = lengthBytes;
@@ -135,7 +135,7 @@ async function player(stage: Stage<Args>): Promise<void> {
   for (const [number, plan] of stage.args.stages.entries()) {
     const { maxSendSge, maxRecvSge, maxInlineBytes, queueLength, rounds } = plan;
     const cq = await device.cq(31);
-    // One more than a round posts, or what is none would be refused for want of room.
+    // One more than a round posts; otherwise an invalid request would be refused for lack of room.
     const sizes = { maxSendWr: queueLength + 1, maxRecvWr: queueLength };
     const cap = { ...sizes, maxSendSge, maxRecvSge, maxInlineData: maxInlineBytes };
     const [qp] = await device.rcQps(1, cq, cap);
@@ -172,7 +172,7 @@ function receive(
   }
 }
 
-/** Posts a round: in lists, each followed by a request that is none if one of its messages says so. */
+/** Posts a round: in lists, each followed by an invalid request if one of its messages demands it. */
 async function send(
   stage: Stage<Args>,
   where: string,
@@ -226,7 +226,7 @@ function judgeEnds(
   }
 }
 
-/** The payload lies in the buffers, piece by piece; where it is too long they may hold anything. */
+/** The payload lies in the buffers, piece by piece; if it is too long they may hold anything. */
 function judgeBytes(stage: Stage<Args>, what: string, address: number, { from, into }: Message): void {
   const payload = from.flatMap(([offset, length]) => times(length, (at) => sourceByte(offset + at)));
   const seen = stage.memory.read(address, areaBytes).slice();

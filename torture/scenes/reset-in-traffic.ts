@@ -27,7 +27,7 @@ interface Args {
   readonly how: 'closing' | 'catastrophic' | 'gone';
   /** Node whose device dies. */
   readonly victim: number;
-  /** Times that it dies. */
+  /** Number of resets of the device. */
   readonly deaths: number;
   readonly qpCount: number;
   /** Requests under way of each QP. */
@@ -35,9 +35,12 @@ interface Args {
   readonly lengthBytes: number;
   readonly timeoutCode: number;
   readonly retryCount: number;
-  /** From the connection until something that kills the device. */
+  /** Time from the connection until the event that kills the device. */
   readonly lifeNs: number;
-  /** Closes what died before it opens the device again; else afterwards, having rung its doorbells once more. */
+  /**
+   * Whether it closes the dead device before opening it again; otherwise it closes it afterwards, and rings its
+   * doorbells once more.
+   */
   readonly closesFirst: boolean;
 }
 
@@ -71,7 +74,7 @@ function draw(random: Draws): Draft<Args> {
 
 const taken = 0x77;
 const eventPatiencePs = 2000 * psPerMs;
-/** Parts of an area: what the other side writes, what is sent and read, what READs bring. */
+/** Bytes of each part of an area: written by the other side, sent and read, read by own READs. */
 const partBytes = ({ qpCount, window, lengthBytes }: Args): number => qpCount * window * lengthBytes;
 const sourceOf = (args: Args, node: number): Uint8Array<ArrayBuffer> => patternOf(node, partBytes(args));
 const isReadAt = (qp: number, number: number): boolean => (qp + number) % 2 === 1;
@@ -116,11 +119,11 @@ interface Life {
   /** Instants of posts, and completions, by QP. */
   readonly posted: readonly (readonly number[])[];
   readonly ended: readonly (readonly Ended[])[];
-  /** When the event had come; 0 at the other side. */
+  /** Instant of the event's arrival; 0 at the other side. */
   readonly fatalPs: number;
 }
 
-/** Keeps windows full until something fails or the round is over; then takes what still arrives. */
+/** Keeps windows full until something fails or the round is over; then polls what still arrives. */
 async function talk(side: Side, args: Args, isOver: () => Promise<boolean>): Promise<Omit<Life, 'fatalPs'>> {
   const { qpCount, window, timeoutCode } = args;
   const posted: number[][] = side.qps.map(() => []);
@@ -183,7 +186,7 @@ async function die(stage: Stage<Args>): Promise<Life> {
   judgeContents(stage, side);
   if (args.closesFirst) await device.close();
   await reopen(stage, slot!);
-  // No other has this memory from here on.
+  // No other owner has this memory from here on.
   side.fill(filled(area.lengthBytes, taken));
   for (const qp of args.closesFirst ? [] : qps.keys()) post(side, args, qp, seen.posted[qp]!.length);
   await stage.meet('missed');
@@ -206,7 +209,7 @@ async function reopen(stage: Stage<Args>, device: ibv.IbvDevice): Promise<void> 
   stage.accuse('the device cannot be opened for two seconds');
 }
 
-/** The other side: sends until no answer comes any more. */
+/** The other side: sends until no response arrives any more. */
 async function outlive(stage: Stage<Args>): Promise<Life> {
   const side = await open(stage);
   const seen = await talk(side, stage.args, async () => false);
@@ -239,7 +242,7 @@ async function workAgain(stage: Stage<Args>): Promise<void> {
   side.expect('after the reset', 0, due);
 }
 
-/** Both: one dies as often as it has to, the other outlives it; then both work. */
+/** Both sides: the device of one is reset as often as planned, the other survives; then both work. */
 async function player(stage: Stage<Args>): Promise<Life[]> {
   const lives: Life[] = [];
   for (let death = 0; death < stage.args.deaths; death++)
@@ -287,7 +290,8 @@ function wrongEndOf(
   const tookPs = atPs - posted[failed]!;
   if (tookPs < leastPs)
     found.push(`gave up ${tookPs} ps after the request was posted, its time-outs take ${leastPs}`);
-  // No time-out is longer than four times what its code says (9.7.6.1.3); on other hardware the way to the first one is longer.
+  // No timeout is longer than four times the value of its code (9.7.6.1.3); on other hardware the first one starts
+  // later.
   const isDefault = !Object.keys(set).some((path) => path.startsWith('hca.') || path.startsWith('pcie.'));
   const mostPs = 4 * leastPs + timeOutPs + (isDefault ? 200 : 5000) * psPerUs;
   const sincePs = atPs - Math.max(posted[failed]!, fatalPs);

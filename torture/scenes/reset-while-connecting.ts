@@ -37,7 +37,7 @@ const roundOver = (number: number) => topic<true>(`round ${number} is over`);
 const messageOver = (number: number) => topic<true>(`message ${number} is over`);
 
 class Party extends CmParty<Args> {
-  /** An event of an ID whose device has died may be answered EIO: then the one after it. */
+  /** EIO may answer an event of an ID whose device was reset: the next event is returned then. */
   override async next(patiencePs: number): Promise<ibv.RdmaCmEvent | undefined> {
     for (;;) {
       const event = await unlessDead(super.next(patiencePs));
@@ -116,7 +116,9 @@ async function server(stage: Stage<Args>): Promise<void> {
   await party.close();
 }
 
-/** Accepts and takes messages until the client says so. @returns the connection that brought the last message */
+/**
+ * Accepts connections and messages until the client ends it. @returns the connection of the last message
+ */
 async function serveUntil(party: Party, over: string): Promise<CmConnection | undefined> {
   let found: CmConnection | undefined;
   while ((await party.stage.context.exchange.poll(over)) === undefined) {

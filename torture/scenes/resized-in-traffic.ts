@@ -11,11 +11,11 @@ function draw(random: Draws) {
   const cqCount = 1 + random.below(4);
   const args = {
     cqCount,
-    // On each connection in a round.
+    // Requests on each connection in a round.
     requests: 1 + random.below(24),
     rounds: times(1 + random.below(4), () => ({
       delayNs: random.below(20_000),
-      // 0 leaves the size; all hold what comes in a round.
+      // 0 keeps the size; all hold the completions of a round.
       entries: times(cqCount, () => (random.chance(0.3) ? 0 : (2 << random.below(6)) * 32 - 1)),
     })),
   };

@@ -6,7 +6,7 @@ const start = '<!-- scenes -->';
 const end = '<!-- /scenes -->';
 const page = new URL('../../docs/how-to/torture.md', import.meta.url);
 
-/** Markdown rows `scene | what happens`. */
+/** Returns Markdown rows `scene | what happens`. */
 export function sceneTable(): string {
   const rows = scenes.map(({ name, about }) => `| ${name} | ${about} |`);
   return ['| scene | what happens |', '|---|---|', ...rows].join('\n');

@@ -1,4 +1,7 @@
-/** Scenes, each played once, and again with the numbers that found something. What their judges find is shown by seeded mistakes (test/mistakes). */
+/**
+ * Scenes, each played once, and again with the numbers that found defects. Seeded mistakes show that their judges find
+ * defects (test/mistakes).
+ */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { renderStory } from '../render-story.ts';
@@ -7,7 +10,7 @@ import { drawScene, storyOfSeed } from '../story-of-seed.ts';
 import { sceneOf, scenes } from './index.ts';
 import { pageWith, readPage, sceneTable } from './scene-table.ts';
 
-/** One seed of each here, for these a brief one; those of `test/torture` are others in every run. */
+/** Seeds of short stories for these scenes; `test/torture` uses other seeds in every run. */
 const briefSeeds: Readonly<Record<string, number>> = { 'crowd-of-queues': 2, 'wrapped-counters': 4 };
 const played = scenes.map((scene) => ({ name: scene.name, seed: briefSeeds[scene.name] ?? 1, scene }));
 
@@ -20,7 +23,7 @@ describe.each(played)('the scene $name', ({ seed, scene }) => {
   });
 });
 
-/** Found something once: in the model, or in a judge, which has been mended since. */
+/** Seeds that once found a defect in the model or in a judge, mended since. */
 const kept: readonly (readonly [scene: string, seed: number])[] = [
   ['full-completion-queue', 910_000_218],
   ['failed-reads', 910_000_173],

@@ -31,13 +31,13 @@ function draw(random: Draws) {
   // The last QP stays.
   let doomed = 0;
   const rounds = times(3 + random.below(6), () => {
-    // That the queue holds before anything is sent.
+    // Receives in the queue before anything is sent.
     const receives = 1 + random.below(maxWr);
     const isEnd = doomed < receivers - 1 && random.chance(0.3);
     const how = random.chance(0.5) ? 'error' : 'destroy';
     return {
       receives,
-      // Armed then; 0: it is not.
+      // Limit armed then; 0: none.
       limit: random.chance(0.5) ? 1 + random.below(receives) : 0,
       datagrams: times(random.below(2 * maxWr + 1), () => ({
         from: random.below(senders),
@@ -45,7 +45,7 @@ function draw(random: Draws) {
         lengthBytes: random.below(lengthMax + 1),
         isKeyWrong: random.chance(0.1),
       })),
-      // The receiving QP that fails or goes before anything is sent.
+      // The receiving QP that fails or is destroyed before anything is sent.
       ...(isEnd ? { ends: { qp: doomed++, how } } : {}),
     };
   });
@@ -64,7 +64,9 @@ interface News extends PortAddress {
   readonly qpNums: readonly number[];
 }
 
-/** Brings the QPs to where they send and receive, and publishes them to the peer. @returns the peer's */
+/**
+ * Brings the QPs to RTS, and publishes them to the peer. @returns the peer's
+ */
 async function exchange(stage: Stage<Args>, { endpoint }: Device, qps: readonly ibv.IbvQp[]): Promise<News> {
   for (const qp of qps) await readyDatagrams(qp);
   const own = { ...announcedOf(endpoint.own), qpNums: qps.map(({ qpNum }) => qpNum) };
@@ -95,7 +97,7 @@ async function asker(stage: Stage<Args>): Promise<void> {
       });
       if (error !== 0) stage.accuse(`datagram ${at} of round ${round} was refused with ${error}`);
     }
-    // A datagram is not answered: what becomes of it there is nothing to its sender (9.8.3).
+    // A datagram is not answered: its fate does not affect its sender (9.8.3).
     await stage.expectWell(cq, datagrams.length, 1000 * psPerMs);
     await stage.meet('datagrams');
   }
@@ -134,7 +136,7 @@ interface QueueParts {
   readonly senderQpns: readonly number[];
 }
 
-/** The shared queue, and what its receives bring. */
+/** The shared queue, and the data of its receives. */
 class Queue {
   readonly #parts: QueueParts;
   /** QPs that have failed or gone. */
@@ -147,7 +149,7 @@ class Queue {
     this.#free = times(parts.stage.args.maxWr, (slot) => slot);
   }
 
-  /** Posts until so many receives are in the queue. */
+  /** Posts until the queue holds this many receives. */
   fill(receives: number): void {
     const { stage, srq, area } = this.#parts;
     for (; this.#inQueueCount < receives; this.#inQueueCount++) {
@@ -166,7 +168,7 @@ class Queue {
     else await ibv.modifyQp(qp, { qpState: ibv.IBV_QPS_ERR }, ibv.IBV_QP_STATE);
   }
 
-  /** Holds what a round brought to what was sent in it; its datagrams are numbered from `first` on. */
+  /** Compares the datagrams received in a round with those sent in it; its datagrams are numbered from `first` on. */
   async judge(where: string, { limit, datagrams }: Round, first: number): Promise<void> {
     const { stage, cq, qps, senderQpns } = this.#parts;
     const taken = await allThatCame(stage, cq);
@@ -175,7 +177,7 @@ class Queue {
     const dueCount = Math.min(this.#inQueueCount, datagrams.filter(isHeard).length);
     if (taken.length !== dueCount)
       stage.accuse(`${where}: ${taken.length} datagrams came, ${dueCount} were to`);
-    /** Place of the last datagram that came, by sender and receiver. */
+    /** Position of the last datagram that arrived, by sender and receiver. */
     const last = new Map<string, number>();
     for (const one of taken) {
       const from = senderQpns.indexOf(one.srcQp);

@@ -11,7 +11,7 @@ import { filled, isWell, psPerMs, SEND, scene, series, sumOf, times, topic } fro
 
 type Message = readonly [qp: number, lengthBytes: number];
 
-/** Of a receive; the longest message is as long. */
+/** Bytes of a receive, and of the longest message. */
 const slotBytes = 16_384;
 const blank = 0xee;
 const restMs = 100;
@@ -40,11 +40,11 @@ function draw(random: Draws) {
             ? [qp, how === 'error' ? slotBytes : length()]
             : [random.below(qpCount), length()],
       ),
-      // Of the receiving CQs, how many completions are taken when the messages have come, in this order.
+      // Numbers of completions to poll from the receiving CQs when the messages have arrived, in this order.
       polls: times(random.below(6), () => [random.below(cqCount), 1 + random.below(6)] as const),
       // Receives are posted as one list, or one by one.
       isList: random.chance(0.5),
-      // The QP that fails while it gets its messages, or goes with what is unpolled of them.
+      // The QP that fails while it receives its messages, or is destroyed with unpolled ones.
       ...(isEnd ? { ends: { qp, how, delayNs: random.below(random.chance(0.5) ? 10_000 : 40_000) } } : {}),
     };
   });
@@ -55,14 +55,17 @@ function draw(random: Draws) {
 type Args = ArgsOf<typeof draw>;
 type Turn = Args['turns'][number];
 
-/** Messages of a turn; none ends the scene. Then what was sent of them, QPs whose sends failed, and the QP that goes, or -1. */
+/**
+ * Topics: messages of a turn, none to end the scene; then the messages sent, the QPs whose sends failed, and the QP to
+ * destroy, or -1.
+ */
 const turnTopic = topic<readonly Message[]>('turn');
 const sentTopic = topic<{ readonly messages: readonly Message[]; readonly failed: readonly number[] }>(
   'sent',
 );
 const goneTopic = topic<number>('gone');
 
-/** The byte of which a message is made. */
+/** Returns the byte of which a message is made. */
 const byteOf = (qp: number, number: number): number => (37 * qp + 11 * number + 1) % 0xed;
 
 async function asker(stage: Stage<Args>): Promise<void> {
@@ -125,19 +128,19 @@ interface Parts {
   readonly granted: number;
 }
 
-/** The receives of the queue, one slot of the area each, and what has to come into them. */
+/** The receives of the queue, one slot of the area each, and the messages that they must receive. */
 class SharedQueue {
   readonly #parts: Parts;
-  /** Receives that the device has, as far as completions tell. */
+  /** Receives that the device holds, as far as completions tell. */
   #inQueueCount = 0;
   readonly #free: number[];
   #freshSlot: number;
-  /** Slots of which the program has no completion yet. */
+  /** Slots without a completion yet. */
   readonly #posted = new Set<number>();
-  /** QPs that have failed, and QPs that are gone. */
+  /** QPs that have failed, and QPs that were destroyed. */
   readonly #failed = new Set<number>();
   readonly #gone = new Set<number>();
-  /** By QP: lengths of messages that have come, or will, and the number of the first of these. */
+  /** Lengths of messages that have arrived, or will, and the number of the first of these, by QP. */
   readonly #due: readonly { lengths: number[]; first: number }[];
 
   constructor(parts: Parts) {
@@ -173,7 +176,7 @@ class SharedQueue {
     await stage.put(goneTopic, doomed?.qp ?? -1);
   }
 
-  /** Takes whatever is left in the CQs; then all receives must be there, and serve the last QP. */
+  /** Polls everything left in the CQs; then all receives must be posted, and serve the last QP. */
   async useAll(): Promise<void> {
     const { stage, cqs, qps, granted } = this.#parts;
     for (const cq of cqs) await this.#poll(cq, 255);
@@ -185,7 +188,7 @@ class SharedQueue {
     );
     const failed = await this.#sent();
     if (failed.length > 0) stage.accuse(`${granted} messages do not find as many receives`);
-    // Their ACKs say that the device has them: completions may still wait for their writes.
+    // Their ACKs tell that the device has received them: completions may still wait for their writes.
     await stage.sleepMs(restMs);
     await this.#poll(cqs[last % cqs.length]!, 255);
     const left = sumOf(this.#due.map(({ lengths }) => lengths.length));
@@ -201,7 +204,10 @@ class SharedQueue {
     return failed;
   }
 
-  /** All that the QP received, the receive it had begun, and the event that it takes no other. */
+  /**
+   * Handles a QP in error: everything that it received, the receive that it had begun, and the event that it consumes
+   * no other.
+   */
   async #endInError(qp: number): Promise<void> {
     const { stage, device, cqs, qps } = this.#parts;
     for (const cq of cqs) await this.#poll(cq, 255);
@@ -216,9 +222,9 @@ class SharedQueue {
       );
   }
 
-  /** The QP is destroyed: what it has received is lost, and its receives can be posted again. */
+  /** Handles a destroyed QP: its received messages are lost, and its receives can be posted again. */
   #drop(qp: number): void {
-    // No record says which slots those were: others take their places.
+    // No record tells which slots those were: others take their places.
     for (const _ of this.#due[qp]!.lengths.splice(0)) this.#free.push(this.#freshSlot++);
   }
 
@@ -261,7 +267,7 @@ class SharedQueue {
     this.#free.push(id);
     const due = this.#due[qp];
     const lengthBytes = due?.lengths.shift();
-    // A flush is of the message that had begun; those after it have not.
+    // A flush belongs to the message that had begun; later messages have not begun.
     const isFlushed = status === 'WR_FLUSH_ERR' && this.#failed.has(qp);
     if (due === undefined || lengthBytes === undefined || (status !== 'SUCCESS' && !isFlushed))
       return stage.accuse(`receive ${id} of QP ${qp} completed in ${status} with ${byteLen} bytes`);

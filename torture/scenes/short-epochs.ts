@@ -9,7 +9,7 @@ import { connect, psPerUs, READ, SEND, scene, Traffic, times, WRITE } from './la
 interface Args {
   readonly qpCount: number;
   readonly timeoutCode: number;
-  /** By program; each with its distance from the one before. */
+  /** Requests by program, each with its distance from the previous one. */
   readonly requests: readonly (readonly (Request & { readonly afterNs: number })[])[];
 }
 
@@ -42,7 +42,9 @@ function draw(random: Draws): Draft<Args> {
   };
 }
 
-/** Both do the same. @returns what ended when, for the comparison with the second time */
+/**
+ * Both programs do the same. @returns the requests' ends and their times, for the comparison with the second play
+ */
 async function player(stage: Stage<Args>): Promise<(readonly [id: number, atPs: number])[]> {
   const { qpCount, timeoutCode, requests } = stage.args;
   const byNode = requests.map((all) => all.map((request, id) => ({ ...request, qp: id % qpCount })));

@@ -13,7 +13,7 @@ const nearPs = 4096 * 1024;
 const slackPs = 1000 * psPerUs;
 
 interface Args extends Waits {
-  /** Of each sleeper, one after the other. */
+  /** Sleeps of each sleeper, one after the other. */
   readonly sleepsPs: readonly (readonly number[])[];
 }
 
@@ -41,7 +41,7 @@ function draw(random: Draws): Draft<Args> {
 
 async function sleeper(stage: Stage<Args>): Promise<void> {
   const { cpu, context } = stage;
-  // Those of node 0 are its programs but for the first.
+  // The sleepers of node 0 are its programs except the first.
   for (const lengthPs of stage.args.sleepsPs[Number(/\d+$/.exec(context.name)?.[0]) - 2]!) {
     await cpu.settle();
     const fromPs = stage.nowPs;

@@ -11,13 +11,13 @@ import { connect, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
   readonly qpCount: number;
-  /** Of each QP at each side, one after the other; READs are as long as all of the area. */
+  /** Opcodes of each QP at each side, one after the other; READs are as long as the whole area. */
   readonly opcodes: readonly number[];
   readonly lengthBytes: number;
 }
 
 const areaBytes = 4096;
-/** Of receives; a completion of a request has its number. */
+/** ID of receives; a completion of a request has its number. */
 const receiveId = -1;
 
 function draw(random: Draws): Draft<Args> {

@@ -19,16 +19,16 @@ function draw(random: Draws) {
     return {
       // Bytes of each call of send(2).
       writes: times(random.below(8), () => 1 + random.below(most)),
-      // Bytes that each call of recv(2) asks for.
+      // Bytes that each call of recv(2) requests.
       readBytes: random.chance(0.5) ? 131_072 : 1 + random.below(2 * most),
       restUs: random.chance(0.7) ? 0 : random.below(300),
     };
   };
   const args = {
-    // From the asker, and from the answerer, which may answer before it has read all.
+    // Streams from the client and from the server, which may answer before it has read everything.
     connections: times(1 + random.below(4), () => [stream(), stream()] as const),
     readsFirst: random.chance(0.5),
-    // Messages that each connection begins with: the next is sent when the one before has come back.
+    // Messages with which each connection begins: the next is sent when the previous one has returned.
     echoes: times(random.below(5), () => 1 + random.below(random.chance(0.5) ? 10 : 3000)),
   };
   const set = {
@@ -49,7 +49,7 @@ function draw(random: Draws) {
     'net.stack.vlanId': random.chance(0.3) ? 1 + random.below(4094) : 0,
     'net.stack.timeWaitUs': 1000,
     'net.stack.retransmitInitialUs': 20_000,
-    // Few: what adds up over a connection is soon too much, and so many losses in a row are none of chance.
+    // Few retries: a connection's losses soon add up to too many, and this many in a row do not occur by chance.
     'net.stack.dataRetries': 5,
   };
   return { args, set, climate: 'lossy' } satisfies Draft<unknown>;
@@ -114,7 +114,7 @@ async function answerer(stage: Stage<Args>): Promise<void> {
     const stream = await sockets.acceptFrom(stage.context, listening);
     for (const length of echoes) await stream.write(await stream.readAll(length));
     const bytes = bytesOf(number, 1, own);
-    // Before it reads it sends no more than buffers hold: the asker does not read yet.
+    // Before it reads it sends no more than the buffers hold: the client does not read yet.
     const isEarly = !readsFirst && bytes.length < 16_384;
     if (isEarly) await write(stage, stream, bytes, own);
     stage.expectBytes(`connection ${number}`, await readToEnd(stream, other), bytesOf(number, 0, other));

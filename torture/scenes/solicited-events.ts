@@ -25,9 +25,9 @@ function draw(random: Draws) {
       // Requests of each side's CQ, in their order: 0 any completion, 1 solicited ones.
       solicitedOnly: [kinds(), kinds()],
       messages,
-      // From the first arming to the first post.
+      // Time from the first arming to the first post.
       delayNs: random.below(4000),
-      // Whether the CQs are armed after the messages, when the completions are there.
+      // Whether the CQs are armed after the messages, when the completions have arrived.
       isArmedLate: random.chance(0.2),
     };
   });
@@ -67,7 +67,7 @@ async function player(stage: Stage<ArgsOf<typeof draw>>): Promise<void> {
       arm();
     }
     const hasEvent = (await ibv.getCqEvent(cq.channel!, patienceMs * psPerMs)) !== undefined;
-    // Whatever comes late belongs to this round all the same.
+    // Late completions still belong to this round.
     await stage.sleepMs(patienceMs);
     const ended = await stage.poll(cq, 16);
     ibv.ackCqEvents(cq, cq.eventsUnacked);

@@ -28,9 +28,9 @@ function draw(random: Draws) {
     chunkPages,
     rounds: times(3 + random.below(5), () => ({
       kind: random.oneOf(kinds),
-      // It is written to, read, or registered for the peer.
+      // The chunk to write to, read, or register for the peer.
       chunk: random.below(chunks),
-      // Chunks that are looked at afterwards, which pushes others out.
+      // Chunks that are read afterwards, which evicts others.
       looks: random.chance(0.6) ? 0 : random.below(Math.ceil(chunks / 4)),
     })),
   };
@@ -49,7 +49,7 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** A page says which it is and how often it was written; its bytes are cheap to make and to compare. */
+/** Returns a page that holds its number and its version; its bytes are cheap to make and to compare. */
 function pageOf(bytes: Uint8Array, page: number, version: number): Uint8Array {
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
   words.fill(Math.imul(page + 1, 0x9e37_79b1) ^ version);
@@ -98,7 +98,7 @@ class Hoard {
     this.#now.byPeer[chunk] = round;
   }
 
-  /** Accuses of what a chunk does not hold. */
+  /** Checks a chunk, and accuses wrong bytes. */
   async look(
     chunk: number,
     when: string,
@@ -123,7 +123,7 @@ class Hoard {
 
 const peerBytes = (round: number, lengthBytes: number): Uint8Array => patternOf(7000 + round, lengthBytes);
 
-/** Where the peer is to write; a round of -1 ends its work. */
+/** Topic: target of the peer's writes; a round of -1 ends its work. */
 const orders = topic<Reach & { readonly round: number }>('written');
 const done = topic<boolean>('written');
 
@@ -134,7 +134,7 @@ async function hoarder(stage: Stage<Args>): Promise<number> {
   const { device } = await connect(stage, { areaBytes: 8 });
   const hoard = new Hoard(stage);
   const children: Process[] = [];
-  /** A child that looks at some of what was there when it began, while the parent continues. */
+  /** Forks a child that checks some memory as it was at the fork, while the parent continues. */
   const fork = (number: number, chunk: number): void => {
     if (children.length > 0 && !children.at(-1)!.isEnded) return;
     const then = hoard.copyContents();

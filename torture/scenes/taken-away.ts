@@ -9,13 +9,13 @@ import { connect, filled, psPerNs, READ, scene, topic, WRITE } from './language/
 interface Args {
   readonly opcode: number;
   readonly how: 'deregister' | 'destroy';
-  /** 0 asks, 1 answers: whose memory goes. */
+  /** Side whose memory is taken away: 0 sends requests, 1 responds. */
   readonly side: number;
   readonly count: number;
   readonly lengthBytes: number;
   /** Every other request is of another region of each side, which stays. */
   readonly alternates: boolean;
-  /** Between the last post and the call. */
+  /** Time between the last post and the call. */
   readonly delayNs: number;
 }
 
@@ -36,7 +36,10 @@ const slow = [
   { 'pcie.rootComplex.readLatencyPs': 10_000_000, ...oneMpt },
 ];
 
-/** Regions that take the only MPT entry on chip from each other: the entry of the one that goes is being read most of the time. */
+/**
+ * Regions that evict each other from the only MPT entry on chip: the entry of the disappearing one is being read most
+ * of the time.
+ */
 function drawSlowLookups(random: Draws): Draft<Args> {
   const count = 14 + random.below(16);
   const isRead = random.chance(0.5);
@@ -58,7 +61,7 @@ function drawSlowLookups(random: Draws): Draft<Args> {
   return { args, set, climate: 'flawed' };
 }
 
-/** Reads by one tag, in small pieces, of long requests: what has been looked up waits for many microseconds to be read. */
+/** Reads by one tag, in small pieces, of long requests: looked-up addresses wait for many microseconds to be read. */
 function drawQueuedAccesses(random: Draws): Draft<Args> {
   const isRead = random.chance(0.5);
   // Whose memory the device reads, four times of five.
@@ -100,7 +103,7 @@ function draw(random: Draws): Draft<Args> {
 
 const otherTopic = topic<Reach>('other');
 
-/** The first asks, the second answers; the memory of one of them goes. */
+/** The first program sends requests, the second responds; the memory of one of them is taken away. */
 async function player(stage: Stage<Args>): Promise<void> {
   const { node } = stage;
   const { opcode, how, side: goes, count, lengthBytes, alternates, delayNs } = stage.args;

@@ -11,12 +11,12 @@ const kinds = ['completion', 'completion', 'async', 'sleep', 'sleep', 'command']
 
 export interface Waits {
   readonly waits: readonly { readonly kind: (typeof kinds)[number]; readonly lengthNs: number }[];
-  /** Between the messages of the other program. */
+  /** Pauses between the messages of the other program. */
   readonly pausesNs: readonly number[];
 }
 
 function draw(random: Draws): Draft<Waits> {
-  // In half of the stories most waits are cut short, and the next ones last longer than they would have.
+  // In half of the stories most waits are cut short, and the following ones last longer.
   const isBusy = random.chance(0.5);
   const lengthNs = (): number => Math.floor(2 ** (isBusy ? 18 + 4 * random.unit() : 22 * random.unit()));
   const pauseNs = (): number => Math.floor(2 ** (isBusy ? 13 + 6 * random.unit() : 22 * random.unit()));
@@ -40,7 +40,9 @@ export async function waiter(stage: Stage<Waits>): Promise<void> {
   ibv.reqNotifyCq(cq, 0);
   await stage.meet('waiting');
   let taken = 0;
-  /** Waits in one way. @returns whether it was for as long as was asked for */
+  /**
+   * Waits in one way. @returns whether the wait lasted as long as requested
+   */
   const wait = async (kind: (typeof kinds)[number], lengthPs: number): Promise<boolean> => {
     if (kind === 'sleep') await stage.cpu.sleep(lengthPs);
     if (kind === 'async') return (await ibv.getAsyncEvent(device.context, lengthPs)) === undefined;

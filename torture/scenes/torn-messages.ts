@@ -74,7 +74,7 @@ interface Sent {
   readonly back: readonly Ended[];
 }
 
-/** Sends all; after a wrong key once more what was flushed. */
+/** Sends everything; after a wrong key it sends the flushed requests again. */
 async function sender(stage: Stage<Args>): Promise<Sent> {
   const { lengths, flawed } = stage.args;
   const slot = slotBytes(stage.args);
@@ -113,11 +113,11 @@ async function sender(stage: Stage<Args>): Promise<Sent> {
 
 interface Came {
   readonly ended: readonly Ended[];
-  /** In order: the receive, and the message that its bytes are of; -1: of none. */
+  /** Receives in order, each with the message to which its bytes belong; -1: none. */
   readonly came: readonly (readonly [receive: number, message: number])[];
 }
 
-/** Looks at what has come. */
+/** Checks the received messages. */
 async function receiver(stage: Stage<Args>): Promise<Came> {
   const { lengths, receives, flawed, transport } = stage.args;
   const slot = slotBytes(stage.args);
@@ -140,7 +140,7 @@ async function receiver(stage: Stage<Args>): Promise<Came> {
   return { ended, came };
 }
 
-/** Messages none of whose packets is lost. */
+/** Returns the messages of which no packet is lost. */
 function wholeOf({ lengths, flawed, ...rest }: Args, faults: readonly FaultEntry[]): number[] {
   const lost = new Set(faults.map(({ nth }) => nth));
   let packet = 0;

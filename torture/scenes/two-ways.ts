@@ -16,7 +16,7 @@ function draw(random: Draws) {
     // Messages of each QP, and packets of each.
     count: isTwoWay ? 30 : 4,
     packets: isTwoWay ? 2 + random.below(6) : 96,
-    // In place of the last QP's messages: so many of one packet.
+    // Number of messages of one packet that replace the last QP's messages.
     shortCount: isTwoWay ? 0 : 384,
     mtuCode: isTwoWay ? 4 : 3 + random.below(2),
   };
@@ -79,7 +79,7 @@ function judge({ args, told, report }: Played<Args, Both>): string[] {
   return [...shares, ...judgeWays(told, args, hca.responseBurstPackets)];
 }
 
-/** When the first QP has all that it asked for, no other has less than half of it. */
+/** When the first QP has received everything that it requested, every other has at least half of it. */
 function judgeQps(ended: readonly Ended[], { count, qpCount }: Args, node: number): string[] {
   const done = times(qpCount, () => 0);
   for (const { id } of ended) {
@@ -90,7 +90,7 @@ function judgeQps(ended: readonly Ended[], { count, qpCount }: Args, node: numbe
   return [];
 }
 
-/** As long as both directions have work, each has its part; some messages are under way at the edges. */
+/** While both directions have work, each has its share; some messages are in flight at the edges. */
 function judgeWays(told: Both, { qpCount, count }: Args, burst: number): string[] {
   const endPs = Math.min(...told.map((ended) => ended.at(-1)!.atPs));
   const [read = 0, written = 0] = told.map((ended) => ended.filter(({ atPs }) => atPs <= endPs).length);

@@ -36,7 +36,7 @@ function draw(random: Draws) {
   const args = {
     opcode: random.chance(0.5) ? WRITE : READ,
     lengthBytes: 1 + random.below(256),
-    // On drawn hardware an answer may take a millisecond by itself.
+    // On drawn hardware a response may take a millisecond by itself.
     timeoutCode: hasDrawnHardware ? 11 + random.below(3) : 3 + random.below(8),
     retryCount,
     rounds,
@@ -56,7 +56,7 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Of one round. */
+/** Observations of one round. */
 interface Told {
   readonly postedPs: number;
   readonly sentPs: number;
@@ -66,7 +66,7 @@ interface Told {
 const areaBytesOf = ({ rounds, lengthBytes }: Args): number =>
   (1 + sumOf(rounds.map(({ count }) => count))) * lengthBytes;
 
-/** Asks once, and in each round after a pause again. */
+/** Sends one request, and another in each round after a pause. */
 async function asker(stage: Stage<Args>): Promise<Told[]> {
   const { opcode, lengthBytes, retryCount, timeoutCode, rounds } = stage.args;
   const timeOutPs = timeOutPsOf(timeoutCode);
@@ -116,7 +116,8 @@ function judge({ args, told, report, set }: Played<Args, readonly [readonly Told
       found.push(`round ${number}: requests ended in ${seen}, ${lost} it is ${due}`);
     const [end] = ended;
     if (end === undefined) continue;
-    // No time-out is longer than four times what its code says (9.7.6.1.3); then the last answer arrives, and a program polls for it.
+    // No timeout is longer than four times the value of its code (9.7.6.1.3); then the last response arrives, and a
+    // program polls for it.
     const answerPs = (isDefault ? 20 : 4000) * psPerUs + timeOutPs / 10;
     const [leastPs, mostPs] = [timeOuts * timeOutPs, 4 * timeOuts * timeOutPs + answerPs];
     if (end.atPs - postedPs < leastPs || end.atPs - sentPs > mostPs)
@@ -129,7 +130,7 @@ function judge({ args, told, report, set }: Played<Args, readonly [readonly Told
     found.push(`the report says ${counted} time-outs, ${timeOutsDue} attempts were lost`);
   const { retransmitted } = report.wire.find(({ from }) => from === 0)!;
   const repeated = sumOf(Object.values(retransmitted).map(({ packets }) => packets));
-  // Other hardware may have had no room to send all of them before.
+  // Other hardware may not have had room to send all of them before.
   const isRight = repeated <= repeatedDue && repeated >= (isDefault ? repeatedDue : repeatedLeast);
   return isRight ? found : [...found, `${repeated} requests were sent again, ${repeatedDue} had to be`];
 }

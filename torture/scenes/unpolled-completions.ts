@@ -10,10 +10,10 @@ import { connect, isWell, present, scene, sumOf, times, WRITE } from './language
 
 type Step =
   | { readonly kind: 'write'; readonly qp: number; readonly count: number }
-  /** Until everything that was posted has ended, or for a short time. */
+  /** Waits until everything posted has ended, or for a short time. */
   | { readonly kind: 'wait'; readonly ns: number }
   | { readonly kind: 'poll'; readonly count: number }
-  /** To so many beyond those that are needed at least. */
+  /** Resizes to this many entries beyond the needed ones. */
   | { readonly kind: 'resize'; readonly spare: number }
   | { readonly kind: 'destroy' | 'reset'; readonly qp: number };
 
@@ -49,9 +49,9 @@ type Args = ArgsOf<typeof draw>;
 /** A program's view of its CQ. */
 class Waiting {
   readonly #side: Side;
-  /** QPs that are gone, or in RESET. */
+  /** QPs that were destroyed, or are in RESET. */
   readonly #gone = new Set<number>();
-  /** Of each QP, requests that were posted and not taken: from the first of these to the next. */
+  /** Requests of each QP that were posted and not polled: from the first of these to the next. */
   readonly #first: number[];
   readonly #next: number[];
 

@@ -15,7 +15,7 @@ function draw(random: Draws) {
     lengthBytes: random.chance(0.5) ? 1 + random.below(64) : 1 + random.below(5000),
     // Requests in the order of posting: over the QPs of the area's domain, or the next one of the other domain.
     isStrange: times(2 + random.below(9), () => random.chance(0.5)),
-    // All post at once, or each waits for the one before.
+    // Whether all are posted at once; otherwise each waits for the previous one.
     isAtOnce: random.chance(0.5),
   };
   return { args, hasDrawnHardware: random.chance(0.5), climate: 'flawed' } satisfies Draft<unknown>;
@@ -26,7 +26,7 @@ type Args = ArgsOf<typeof draw>;
 /** Number of the bytes of a host. */
 const ofHost = [1000, 10] as const;
 
-/** Fills the area; what it holds in the end is as it was, or the peer's where requests that may have moved it. */
+/** Fills the area; at the end it holds its initial bytes, or the peer's if a request may have moved them. */
 async function begin(stage: Stage<Args>) {
   const { node } = stage;
   const { lengthBytes, isStrange, opcode, strangeAt } = stage.args;

@@ -18,15 +18,15 @@ import { type GuestLife, REGION_BAR2, ramBytes, word32 } from './guest-life.ts';
 import { pageBytes } from './guest-ram.ts';
 import { contextsToRts, eqn, icmBase, logQueue, pathTo, uarPage } from './well-behaved-guest.ts';
 
-/** Where the device finds its memory, and where that lies in the guest's file. */
+/** Address at which the device finds its memory, and its offset in the guest's file. */
 const farAddress = 0x1a5c_3b96_e000;
 const memoryBegin = ramBytes;
 const memoryBytes = 16 * pageBytes;
 
-/** Where the device finds its CQ. */
+/** Address at which the device finds its CQ. */
 export const bystandersCq = farAddress + pageBytes;
 
-/** Pages of it. */
+/** Pages of the bystander's memory. */
 const page = { mailbox: 0, cq: 1, queues: 2, records: 4, source: 5, target: 6, icm: 7 } as const;
 /** Pages that only the guest writes. */
 const ownPages = [page.mailbox, page.queues, page.queues + 1, page.records, page.source] as const;
@@ -67,18 +67,18 @@ const noPair = (): Pair => ({ send: noQueue(), receive: noQueue(), filled: 0, se
 export class Bystander {
   /** Words for contradictions. */
   readonly findings: string[] = [];
-  /** Completions that came for what was asked. */
+  /** Completions that arrived for posted requests. */
   completionCount = 0;
   readonly #life: GuestLife;
   readonly #random: Random;
-  /** Its CQ was created, and is as it was found then but for what has come. */
+  /** True if its CQ was created, and has changed since only by completions. */
   #hasCq = false;
-  /** All of it was. */
+  /** True if all its objects were created. */
   #isThere = false;
   #qps: readonly Pair[] = [noPair(), noPair()];
   /** Entries of the CQ that were taken. */
   #consumed = 0;
-  /** The CQ as it is to be, and what only the guest has written. */
+  /** The expected CQ, and the bytes that only the guest has written. */
   #cqImage: Uint8Array = new Uint8Array(pageBytes);
   readonly #ownImage = new Uint8Array(memoryBytes);
 
@@ -88,7 +88,7 @@ export class Bystander {
     this.#begin();
   }
 
-  /** To be called when the guest's memory is mapped, and again when all of it was taken back. */
+  /** Must be called when the guest's memory is mapped, and again when all of it was unmapped. */
   map(): void {
     this.#life.map(farAddress, memoryBytes, memoryBegin);
   }
@@ -146,7 +146,7 @@ export class Bystander {
     }
   }
 
-  /** Takes the completions that have come, and looks whether anything else has. */
+  /** Takes the completions that have arrived, and checks that nothing else has changed. */
   judge(): void {
     if (!this.#hasCq || this.findings.length > 0) return;
     const found = this.#readCq();
@@ -212,7 +212,7 @@ export class Bystander {
 
   // ---- its objects ----
 
-  /** Its memory before the device gets it. */
+  /** Prepares its memory before the device gets it. */
   #begin(): void {
     this.#isThere = false;
     this.#qps = [noPair(), noPair()];
@@ -237,7 +237,7 @@ export class Bystander {
       mttAddress: firstMtt * abi.mttEntryBytes,
       doorbellRecordAddress: BigInt(farAddress + page.records * pageBytes),
     });
-    // The device makes all entries its own. Where it was not seen to end with that, nothing is known of them.
+    // The device takes ownership of all entries. If this was not observed to end, their state is unknown.
     this.#hasCq = false;
     if (!this.#does('SW2HW_CQ', cqn, context)) return false;
     this.#hasCq = true;
@@ -333,7 +333,7 @@ export class Bystander {
     this.#put(page.records * pageBytes, word32(this.#consumed & 0xff_ffff));
   }
 
-  /** Into its memory, at so many bytes from its beginning. */
+  /** Writes into its memory, at an offset from its beginning. */
   #put(offset: number, bytes: Uint8Array): void {
     this.#life.put(memoryBegin + offset, bytes);
     this.#ownImage.set(bytes, offset);

@@ -22,7 +22,7 @@ export class Draw {
     return from[this.random.below(from.length)]!;
   }
 
-  /** One of the keys, as often as its weight beside the others'. */
+  /** Draws one of the keys, by weight. */
   weighted<Key extends string>(weights: Readonly<Record<Key, number>>): Key {
     const entries = Object.entries(weights) as [Key, number][];
     let left = this.random.unit() * entries.reduce((sum, [, weight]) => sum + weight, 0);
@@ -33,7 +33,7 @@ export class Draw {
     return entries[0]![0];
   }
 
-  /** Goes one of several ways, each equally likely. */
+  /** Takes one of several ways, each equally likely. */
   any<T>(...ways: readonly (() => T)[]): T {
     return this.pick(ways)();
   }
@@ -50,7 +50,7 @@ export class Draw {
     );
   }
 
-  /** Inverts so many bits. */
+  /** Inverts this many bits. */
   flip(bytes: Uint8Array, count: number): void {
     for (let at = 0; at < count; at++) {
       const byte = this.random.below(bytes.length);

@@ -19,12 +19,12 @@ import type { ServedDevice } from './served-device.ts';
 export const REGION_BAR2 = REGION_BAR0 + 2;
 const bar0Address = 0xfe00_0000;
 const bar2Address = 0xe000_0000;
-/** Of the file, which is longer than the guest's memory from address 0 on: the rest is a bystander's. */
+/** Size of the file, which is longer than the guest's memory from address 0 on: the rest belongs to a bystander. */
 const ramFileBytes = 8 << 20;
 export const ramBytes = 7 << 20;
 const vectorCount = 4;
 const ramFill = 0x5a;
-/** As memory is mapped at first: in pieces, so that some can go while others stay. */
+/** Size of the pieces in which memory is mapped at first, so that some can be unmapped while others stay. */
 const pieceBytes = 1 << 20;
 export const initialMappings: readonly { readonly address: number; readonly sizeBytes: number }[] =
   Array.from({ length: ramBytes / pieceBytes }, (_, piece) => ({
@@ -41,7 +41,7 @@ export interface CommandOptions {
   readonly opcodeModifier?: number;
   readonly inBox?: Uint8Array;
   readonly inParam?: number;
-  /** Bytes of the out box to read; left out: the command has no out box. */
+  /** Bytes of the out box to read; omitted: the command has no out box. */
   readonly outBytes?: number;
 }
 
@@ -58,7 +58,7 @@ export const UNREACHABLE = -2;
 const hcrImage = new Uint8Array(abi.hcr.sizeBytes);
 const hcrView = viewOf(hcrImage);
 const noBox = new Uint8Array(abi.mailboxBytes);
-/** Looks at the register while a command runs, a millisecond apart: the longest takes one. */
+/** Polls of the register while a command runs, a millisecond apart: the longest takes one. */
 const usualPatience = 20;
 const pollMs = 1;
 
@@ -76,7 +76,7 @@ export class GuestLife {
   readonly eventfds: readonly number[] = Array.from({ length: vectorCount }, createEventfd);
   /** Toggle bit of the next command in the HCR; undefined: read the register. */
   #nextToggle: number | undefined;
-  /** How often the register of commands is looked at before a command is abandoned. */
+  /** Number of polls of the command register before a command is abandoned. */
   patience = usualPatience;
   /** Replaces the bytes of each store and of each write to memory, for guests that go mad. */
   distort: (bytes: Uint8Array) => Uint8Array = (bytes) => bytes;
@@ -86,14 +86,14 @@ export class GuestLife {
     this.client = device.connect();
   }
 
-  /** Version, memory, interrupts: what QEMU says before its guest runs. */
+  /** Sends version, memory and interrupts, as QEMU does before its guest runs. */
   attach(): void {
     this.client.handshake();
     for (const { address, sizeBytes } of initialMappings) this.map(address, sizeBytes, address);
     this.client.setEventfds(INTERRUPT_MSIX, 0, vectorCount, this.eventfds);
   }
 
-  /** Maps a part of the memory; what the server answers. */
+  /** Maps a part of the memory; returns the server's answer. */
   map(address: number, sizeBytes: number, fileOffset: number, writable = 1): number {
     const errno = this.client.map(
       {
@@ -213,19 +213,19 @@ export class GuestLife {
     this.client.forget();
   }
 
-  /** How often each vector was raised since it was asked last. */
+  /** Returns how often each vector was raised since the last call. */
   raised(): number[] {
     return this.eventfds.map(drainEventfd);
   }
 
-  /** The guest's machine goes, as by a killed QEMU. */
+  /** Closes the connection as a killed QEMU does. */
   leave(): void {
     this.client.close();
     this.device.settle();
     this.ram.forsaken();
   }
 
-  /** Gives back what this process holds of it, whatever has happened. */
+  /** Releases this process's resources of it, whatever has happened. */
   close(): void {
     this.client.close();
     this.ram.close();

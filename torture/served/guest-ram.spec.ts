@@ -7,7 +7,7 @@ const unavailable = nativeUnavailableReason();
 
 describe.skipIf(unavailable !== undefined)('the memory of a guest', () => {
   let ram: GuestRam;
-  /** As the server writes, behind the guest's back. */
+  /** Writes to the file as the server does, without the guest's knowledge. */
   const serverWrites = (offset: number): void =>
     void writeSync(ram.descriptor, Uint8Array.of(1), 0, 1, offset);
   beforeEach(() => {

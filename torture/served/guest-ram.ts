@@ -1,5 +1,6 @@
 /**
- * The memory of a guest that is watched: a memfd of which the server maps what the guest says, and nothing else may change.
+ * The memory of a watched guest: a memfd of which the server maps the parts that the guest announces, and nothing else
+ * may change.
  *
  *     file   | page | page | page | page | …      a page that no writable mapping covers is kept as it was:
  *                   └─ mapped ──┘                   whatever changes there was written by the server
@@ -11,7 +12,7 @@ import { createMemfd, MappedWindow, NativeCallError } from '../../guests/slot/in
 
 export const pageBytes = 4096;
 
-/** Copies of memories that have been closed, for those to come: a copy is as long as the memory. */
+/** Copies of closed memories, to be reused: a copy is as long as the memory. */
 const spareCopies: Uint8Array[] = [];
 const found = new Uint8Array(pageBytes);
 
@@ -19,9 +20,9 @@ export class GuestRam {
   readonly descriptor: number;
   readonly sizeBytes: number;
   readonly #window: MappedWindow;
-  /** How many writable mappings cover each page. */
+  /** Number of writable mappings that cover each page. */
   readonly #mappedCount: Uint16Array;
-  /** Pages that are not mapped, as they are to stay. */
+  /** Contents of unmapped pages, which must not change. */
   readonly #kept: Uint8Array;
   #isClosed = false;
 
@@ -45,7 +46,7 @@ export class GuestRam {
     return into;
   }
 
-  /** The guest's own store: what is kept of pages that are not mapped follows. */
+  /** The guest's own store, which also updates the kept contents of unmapped pages. */
   write(offset: number, bytes: Uint8Array): void {
     this.#window.write(offset, bytes.length, bytes, 0);
     const last = Math.floor((offset + bytes.length - 1) / pageBytes);
@@ -77,7 +78,7 @@ export class GuestRam {
     if (begin >= 0) this.#keep(begin, (offset + sizeBytes) / pageBytes);
   }
 
-  /** The guest is gone: nothing may change any more. */
+  /** The guest has left: nothing may change any more. */
   forsaken(): void {
     for (let page = 0; page < this.#mappedCount.length; page++)
       if (this.#mappedCount[page]! > 0) this.#keep(page, page + 1);

@@ -1,6 +1,6 @@
 /**
- * Contexts that are legal but for one or two fields. Such a one passes all checks but those of the fields that are odd, and
- * so gets further than one of random bits.
+ * Contexts that are legal except for one or two fields. Such a context passes all checks except those of its odd
+ * fields, and so gets further than one of random bits.
  *
  *     45 %  nothing is odd          12 %  two or three fields          2 %  everything is random
  *     33 %  one field is            8 %   a few bits are inverted
@@ -26,7 +26,7 @@ export type FieldCoverage = Map<string, { accepted: number; refused: number }>;
 
 const fieldsByLayout = new Map<string, readonly HostileField[]>();
 
-/** The fields of a layout, nested ones too; of those that are bytes the first eight. */
+/** Returns the fields of a layout, including nested ones; of byte arrays the first eight bytes. */
 export function fieldsOf({ name, table }: ContextLayout): readonly HostileField[] {
   const known = fieldsByLayout.get(name);
   if (known !== undefined) return known;
@@ -87,8 +87,7 @@ function store(view: DataView, { ranges }: HostileField, value: bigint): void {
 }
 
 /**
- * Makes some fields of `box` odd, or none.
- * @returns names of those that are
+ * Makes some fields of `box` odd, or none. @returns their names
  */
 export function spoil(draw: Draw, layout: ContextLayout, box: Uint8Array): string[] {
   const { random } = draw;

@@ -4,8 +4,8 @@ import type { FieldCoverage } from './hostile-fields.ts';
 interface KindRow {
   readonly meaning: string;
   /**
-   * How often it is chosen beside the others, where it is done at all. Messages, accesses, WQEs and doorbells come several at once, so that
-   * of each kind about as many are done as there are commands, which take the longest.
+   * Relative frequency of the kind, at stages where it is used. Messages, accesses, WQEs and doorbells are sent several
+   * at once, so that each kind is used about as often as commands, which take the longest.
    */
   readonly weight: number;
 }
@@ -32,12 +32,12 @@ export type Kind = keyof typeof kindTable;
 export type KindCounts = Record<Kind, number>;
 export const kinds = Object.keys(kindTable) as Kind[];
 
-/** Those of which a campaign plays so many of each, the first ones; the others come along. */
+/** The first kinds: a campaign plays a fixed number of each; the others accompany them. */
 export const countedKinds: readonly Kind[] = kinds.slice(0, kinds.indexOf('blueFlame'));
 
 export const noCounts = (): KindCounts => Object.fromEntries(kinds.map((kind) => [kind, 0])) as KindCounts;
 
-/** How often each command ended with each status; -1: it had not ended. */
+/** Number of times that each command ended with each status; -1: it had not ended. */
 export type CommandCoverage = Map<string, Map<number, number>>;
 
 /** Coverage of rough guests. */
@@ -54,7 +54,7 @@ export function noteCommand(coverage: CommandCoverage, name: string, status: num
   coverage.set(name, statuses);
 }
 
-/** Adds what another story has met. */
+/** Adds another story's coverage. */
 export function addCoverage(to: RoughCoverage, { commands, fields }: RoughCoverage): void {
   for (const [name, statuses] of commands)
     for (const [status, count] of statuses) {

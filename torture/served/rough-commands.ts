@@ -1,6 +1,6 @@
 /**
- * Commands of a rough guest: any opcode with a mailbox that is legal, nearly legal, or nothing of the kind; half of them
- * for objects that are there.
+ * Commands of a rough guest: any opcode with a mailbox that is legal, nearly legal, or random; half of them for
+ * existing objects.
  */
 import * as abi from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
@@ -84,7 +84,7 @@ export class RoughCommands {
     return this.#made('INIT_HCA', this.#forms.INIT_HCA!());
   }
 
-  /** One that creates or changes an object by its context. */
+  /** Draws a command that creates or changes an object by its context. */
   withContext(): RoughCommand {
     const kind = this.#draw.weighted({ eq: 1, cq: 2, srq: 1, mpt: 2, qp: 5 });
     if (kind === 'qp') {
@@ -142,7 +142,7 @@ export class RoughCommands {
     );
   }
 
-  // ---- forms: of those that are not here, all is 0 ----
+  // ---- forms: the default for commands that are not listed is 0 everywhere ----
 
   readonly #forms: Readonly<Partial<Record<abi.CommandName, () => Form>>> = {
     MAP_FA: () => this.#mapForm(() => 0),
@@ -277,7 +277,7 @@ export class RoughCommands {
       attributeModifier: random.chance(0.8) ? random.below(8) : random.uint32(),
     });
     inBox.set(this.#draw.bytes(192), abi.smpDataOffset);
-    // A port that is there, or nothing is set: PortSelect of counters, PortInfo that can be.
+    // Names an existing port, or sets nothing: PortSelect of counters, a possible PortInfo.
     if (random.chance(0.7)) inBox[abi.smpDataOffset + 1] = 1;
     if (random.chance(0.3)) inBox.set(this.#portInfo(), abi.smpDataOffset);
     return { inputModifier: 1, opcodeModifier: random.below(4), inBox, layout: abi.mad };
@@ -424,7 +424,7 @@ export class RoughCommands {
   }
 }
 
-/** Where the doorbell record of a QP's receives lies: the first two are the well-behaved guest's. */
+/** Address of the doorbell record of a QP's receives: the first two belong to the well-behaved guest. */
 export const recordOfQueuePair = (qp: number): number => recordArea.begin + 16 + 8 * qp;
 
 /** MTT entries for all its queues, as they lie in the table. */

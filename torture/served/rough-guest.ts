@@ -36,7 +36,10 @@ const hcrEnd = hcrOffset + 28;
 const configOffsets = [
   0x04, 0x06, 0x0c, 0x10, 0x14, 0x18, 0x1c, 0x30, 0x3c, 0x48, 0x4a, 0x6a, 0x88, 0x9c, 0x9e, 0x154, 0x158,
 ];
-/** Those that can reset the function: power state, device control. Everything that was created is gone by it. */
+/**
+ * Offsets of registers that can reset the function: power state, device control. A reset destroys everything that was
+ * created.
+ */
 const resettingOffsets = [0x44, 0x68, 0x69];
 const icmArea = { begin: 0x30_0000, bytes: 0x10_0000 } as const;
 const queueArea = { begin: roughMtt.begin, bytes: roughMtt.count * pageBytes } as const;
@@ -51,7 +54,7 @@ interface Mapping {
 export class RoughGuest {
   readonly counts = noCounts();
   readonly coverage = noRoughCoverage();
-  /** Its last actions, oldest first. */
+  /** The guest's last actions, oldest first. */
   readonly actions: string[] = [];
   /** The program in it that keeps to the rules. */
   readonly bystander: Bystander;
@@ -70,8 +73,8 @@ export class RoughGuest {
   }));
 
   /**
-   * @param forBystander what is drawn for its bystander, so that the rest of the life does not depend on it
-   * @param without kinds that are left out whatever the seed says: for looking what a finding needs
+   * @param forBystander draws for its bystander, so that the rest of the life does not depend on it
+   * @param without kinds that are left out whatever the seed draws: to find what a finding needs
    */
   constructor(life: GuestLife, random: Random, forBystander: Random, without: readonly Kind[] = []) {
     this.#life = life;
@@ -88,7 +91,7 @@ export class RoughGuest {
     this.#weightSum = this.#weights.reduce((sum, [, weight]) => sum + weight, 0);
   }
 
-  /** Begins as a driver does, and then does so many things, or fewer if the server drops it. */
+  /** Begins like a driver, and then performs this many actions, or fewer if the server drops it. */
   live(actionCount: number): void {
     try {
       this.#life.attach();
@@ -104,7 +107,7 @@ export class RoughGuest {
       this.#life.synchronise();
       this.#life.device.settle();
     } catch (error) {
-      // The server has dropped it: it said what cannot be a message.
+      // The server has dropped the guest, which sent an invalid message.
       const isDropped = error instanceof NativeCallError || /closed the connection/.test(String(error));
       if (!isDropped && !(error instanceof LifeOver)) throw error;
       this.#note('dropped by the server');
@@ -181,7 +184,7 @@ export class RoughGuest {
         device.settle();
         throw new LifeOver();
       }
-      // Its answer is not read; only this mapping, or all, can have been removed.
+      // The reply is not read; only this mapping, or all, can have been removed.
       const { address = -1, isAll = false } = unmaps ?? {};
       if (isAll || this.#mappings.some((mapping) => mapping.address === address)) {
         this.#life.synchronise();
@@ -226,7 +229,7 @@ export class RoughGuest {
   /** Memory is not mapped as it was at first. */
   #hasOddMap = false;
 
-  /** From here on nothing is known of what is mapped: all of it is taken back, which the server must grant. */
+  /** From here on the mapped memory is unknown: all of it is unmapped, which the server must grant. */
   #forgetMap(): void {
     const life = this.#life;
     life.client.unmap({ all: 1 });
@@ -253,7 +256,7 @@ export class RoughGuest {
 
   // ---- registers ----
 
-  /** One to three, as accesses come. */
+  /** Performs one to three accesses, which arrive together. */
   #some(access: () => void): void {
     for (let left = this.#random.between(1, 3); left > 0; left--) access();
   }
@@ -273,7 +276,7 @@ export class RoughGuest {
     const bytes = this.#draw.bytes(lengthBytes);
     this.#note(`configuration ${hex(offset)} = ${hexOf(bytes)}`);
     life.client.postLater(REGION_CONFIG, offset, bytes);
-    // Without memory decoding and the addresses of its BARs it would meet nothing any more.
+    // Without memory decoding and the addresses of its BARs it would reach nothing any more.
     if (offset + lengthBytes > 0x04 && offset < 0xa0 && random.chance(0.9)) life.enable();
   }
 
@@ -306,7 +309,7 @@ export class RoughGuest {
     if (isLost || status === NOT_ENDED || status === UNREACHABLE) this.#recover(status);
   }
 
-  /** Its status; undefined when its end was not awaited. */
+  /** Returns its status; undefined if its end was not awaited. */
   #carryOut(kind: 'command' | 'context', command: RoughCommand): number | undefined {
     const life = this.#life;
     const { name, opcode, inputModifier, opcodeModifier, inParam, inBox, outBytes, odd } = command;
@@ -331,7 +334,7 @@ export class RoughGuest {
     return status;
   }
 
-  /** The device is not what a driver has made of it: it was reset, or it does not answer. */
+  /** Recovers a device that is not in a driver's state: it was reset, or it does not answer. */
   #recover(status: number): void {
     const life = this.#life;
     this.#note(`begins again after status ${status}`);
@@ -342,7 +345,7 @@ export class RoughGuest {
 
   // ---- memory and work ----
 
-  /** Anything, anywhere in what the device reads. */
+  /** Writes random bytes anywhere in memory that the device reads. */
   #scribble(): void {
     const random = this.#random;
     this.counts.memory++;
@@ -408,15 +411,15 @@ const earlyCommands: ReadonlySet<CommandName | undefined> = new Set([
   'INIT_HCA',
 ]);
 
-/** It has said what cannot be a message: whatever it says next is taken for a part of that. */
+/** The guest has sent an invalid message: the server takes its next bytes for a part of that. */
 class LifeOver extends Error {}
 
 const actionsKept = 40;
-/** Between two things that the bystander does. */
+/** Actions between two of the bystander. */
 const stepsPerLook = 8;
 /** A device that was reset by a part of a command does not end it. */
 const roughPatience = 3;
-/** Of sending what has gathered, beside what must wait for an answer. */
+/** Probability of sending gathered messages, in addition to those that must wait for a reply. */
 const flushChance = 0.12;
 
 function textOf({ name, opcode, inputModifier, opcodeModifier, inParam, odd }: RoughCommand): string {

@@ -19,7 +19,7 @@ export interface RoughMessage {
   readonly bytes: Uint8Array;
   /** The caller closes them. */
   readonly descriptors: readonly number[];
-  /** Its size is not what it says: whatever comes next is taken for a part of it, or the server drops the client. */
+  /** Whether its size field is wrong: the next bytes are taken for a part of it, or the server drops the client. */
   readonly isBroken: boolean;
   readonly text: string;
   /** The mapping that it removes, if the server grants it. */

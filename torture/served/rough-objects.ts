@@ -49,7 +49,7 @@ export class RoughObjects {
     this.#draw = draw;
   }
 
-  /** Nothing is there: after power-on, a reset, CLOSE_HCA. */
+  /** Forgets everything: after power-on, a reset, CLOSE_HCA. */
   forget(): void {
     for (const kind of objectKinds) this.#live[kind].clear();
     this.qpState.fill(abi.QpState.RST);
@@ -69,7 +69,7 @@ export class RoughObjects {
     this.sendLog.fill(5, 0, 2);
   }
 
-  /** A number of the pool: one that is there, or one that is not; mostly. */
+  /** Draws a number of the pool: mostly of an existing object if `isLive`, else of an absent one. */
   number(kind: ObjectKind, isLive: boolean): number {
     const { random } = this.#draw;
     const all = Array.from({ length: objectCount }, (_, at) => firstNumber[kind] + at);

@@ -101,7 +101,7 @@ export class RoughWork {
     const entries = 2 ** objects.sendLog[qp]!;
     const wqe = this.#request(qp);
     const view = viewOf(wqe);
-    // The owner bit is that of the pass through the ring, which is what makes a request the device's.
+    // The owner bit is that of the pass through the ring, which hands a request to the device.
     const owner = random.chance(0.95) ? (index / entries) & 1 : random.below(2);
     view.setUint32(0, ((view.getUint32(0) & 0x7fff_ffff) | (owner << 31)) >>> 0);
     objects.sent[qp] = index + 1;

@@ -1,6 +1,6 @@
 /**
- * A served HCA, its server and its clients in one thread, with a clock that is counted: each look at it takes a little, so
- * that the same story runs the same way on any computer, and a device that never comes to rest is abandoned all the same.
+ * A served HCA, its server and its clients in one thread, with a counted clock: each reading advances it a little, so
+ * that the same story runs the same way on any computer, and a device that never becomes idle is still abandoned.
  *
  *     VfioUserClient ══ socket ══► VfioUserServer ─► Slot ─► device        turn(): messages, then the model, in turns
  */
@@ -11,14 +11,14 @@ import { Emulation, type Slot, servingParameters } from '../../guests/serve/inde
 import { Reactor, raiseInterrupt, VfioUserClient, VfioUserServer } from '../../guests/slot/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 
-/** Of each look at the clock: an access is abandoned after 20,000 looks, some 300,000 steps of the model. */
+/** Clock time of each reading: an access is abandoned after 20,000 readings, some 300,000 steps of the model. */
 const LOOK_MS = 0.05;
-/** Of the model, between two polls of the socket. */
+/** Time of the model between two polls of the socket. */
 const SLICE_MS = 5;
 /** Waits of the protocol are of no interest here, and a busy computer must not end them. */
 const longMs = 600_000;
 const MICROSECONDS_PER_MS = 1000;
-/** Wall time after which the time of this thread is asked again: the question takes longer than many a turn. */
+/** Wall time after which the CPU time of this thread is read again: reading it takes longer than many a turn. */
 const CPU_ASKED_MS = 20;
 
 export class ServedDevice implements Disposable {
@@ -28,7 +28,7 @@ export class ServedDevice implements Disposable {
   readonly #folder = makeTemporaryFolder('hca-torture-');
   readonly #path = join(this.#folder.path, 'hca');
   #wallMs = 1000;
-  /** Longest time of this thread that one turn has taken, in milliseconds: at most CPU_ASKED_MS too much. */
+  /** Longest CPU time of one turn, in milliseconds: at most CPU_ASKED_MS too high. */
   longestTurnMs = 0;
   #cpuAskedMs = Number.NEGATIVE_INFINITY;
   #cpuBefore = process.threadCpuUsage();

@@ -23,12 +23,12 @@ describe.skipIf(unavailable !== undefined)('a served device', () => {
   });
 });
 
-/** Time of this thread outside of the kernel, which asking for it takes more of. */
+/** Spends CPU time of this thread outside of the kernel; reading the CPU time costs more. */
 function spend(): void {
   for (let n = 0, hash = 1; n < 1e6; n++) hash = Math.imul(hash ^ n, 0x01000193);
 }
 
-/** Mistakes put into the device, the judge that is to find each, and a seed by which it does. */
+/** Mistakes put into the device, the judge that must find each, and a seed with which it does. */
 const mistakes: [what: string, ServedFindingKind, seed: number, sabotage: (device: ServedDevice) => void][] =
   [
     [

@@ -35,9 +35,9 @@ export interface ServedStoryOptions {
   readonly lives?: number;
   /** Steps of each of them, some of several things: 5000 when left out. */
   readonly actions?: number;
-  /** Kinds of things that are left out, whatever the seed says. */
+  /** Kinds that are left out, whatever the seed draws. */
   readonly without?: readonly Kind[];
-  /** Whether memory of this process is looked at, which takes collections of all of it; left out: it is. */
+  /** Whether memory of this process is checked, which needs full garbage collections; default true. */
   readonly watchesMemory?: boolean;
   /** Does something to the device when it is built: for trying out whether a mistake of the model is found. */
   readonly sabotage?: (device: ServedDevice) => void;
@@ -59,7 +59,7 @@ export type ServedFindingKind =
 interface ServedFinding {
   readonly kind: ServedFindingKind;
   readonly text: string;
-  /** Rough guest that was there, or had been there last; from 0. */
+  /** Number of the present or last rough guest, from 0. */
   readonly life: number;
   /** Last actions of that guest. */
   readonly actions: readonly string[];
@@ -86,7 +86,7 @@ const grownBytesMax = 24 * bytesPerMib;
 const shownDifferences = 6;
 const shownCharacters = 200;
 
-/** Hardware to be rough with, beside what is served by default. */
+/** Hardware for rough guests, in addition to the default. */
 const hardware: readonly ParameterValues[] = [
   {},
   {},

@@ -1,11 +1,11 @@
 /**
- * A guest that keeps to the rules: it brings the device up as a driver does, looks at everything that can be looked at, moves
- * data, and writes down what it found. Two such lives on devices in the same state give the same text, line by line.
+ * A guest that keeps to the rules: it initialises the device as a driver does, queries everything, moves data, and
+ * records the results. Two such lives on devices in the same state give the same text, line by line.
  *
  *     configuration ─► firmware ─► memory ─► INIT_HCA ─► event queue ─► port ─► regions ─► CQ ─► QPs ─► data ─► contexts
  *
- * Nothing that depends on when something happened is written down. Its stages are also how far a rough guest gets before it
- * goes mad. Sources of the steps: interface sheet 8.1 to 8.4.
+ * Nothing that depends on time is recorded. A rough guest behaves like this one up to one of its stages. Sources of the
+ * steps: interface sheet 8.1 to 8.4.
  */
 import { createHash } from 'node:crypto';
 import * as abi from '../../abi/index.ts';
@@ -19,7 +19,7 @@ const icmPages = 32;
 const logIcmPages = 5;
 const icmBytes = icmTables.length << 24;
 
-/** Where things lie in the guest's memory, which is 7 MiB. */
+/** Addresses in the guest's memory, which is 7 MiB. */
 const firmwareAddress = 0x20_0000;
 const auxiliaryAddress = 0x28_0000;
 export const icmAddress = (table: (typeof icmTables)[number]): number =>
@@ -45,7 +45,7 @@ const farStart = (0xfedn << 52n) - 4096n;
 const farBytes = 2 * 4096;
 const farPlace = 0xa000;
 export const logQueue = 5;
-/** Of its only port, once the device's own subnet manager has been there. */
+/** LID of its only port, after the device's own subnet manager has configured it. */
 export const wellBehavedLid = 1;
 const sendStrideBytes = 64;
 const allOnes64 = 0xffff_ffff_ffff_ffffn;
@@ -100,18 +100,20 @@ export class WellBehavedGuest {
   #consumed = 0;
   readonly #sent = [0, 0];
 
-  /** @param looksAround false: only what a driver must do is done, and nothing that is merely asked */
+  /**
+   * @param looksAround false: does only what a driver must do, without queries
+   */
   constructor(life: GuestLife, { looksAround = true } = {}) {
     this.life = life;
     this.#looksAround = looksAround;
   }
 
-  /** Of its port, when it has become active. */
+  /** LID of its port, when it has become active. */
   get lid(): number {
     return this.#lid;
   }
 
-  /** Carries out all stages from one to another, and says what it found. */
+  /** Executes all stages from one to another, and returns the results. */
   run(last: Stage = 'contexts', first: Stage = 'configuration'): readonly string[] {
     for (const stage of stages.slice(stages.indexOf(first))) {
       this.#stages[stage]();
@@ -337,7 +339,7 @@ export class WellBehavedGuest {
     this.#send(0, abi.WqeOpcode.RDMA_WRITE, [remote(dataAddress, key + 1), pointer(dataAddress, 64)]);
   }
 
-  /** By a region of high addresses, from one page of it to the next: to it, and from it. */
+  /** Moves data through a region of high addresses, from one page of it to the next: to it, and from it. */
   #moveFarData(text: Uint8Array): void {
     const { life } = this;
     const within = 4000;

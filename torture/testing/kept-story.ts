@@ -1,4 +1,4 @@
-/** Stories that once failed, as data: a seed is another story when what is drawn changes. */
+/** Stories that once failed, as data: a seed gives another story when the drawing changes. */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Story } from '../story.ts';
 

@@ -35,7 +35,7 @@ function checkRange(address: number, lengthBytes: number): void {
 /** A send or a receive that was started. */
 export class MessageRequest {
   readonly address: number;
-  /** For a receive: size of its buffer in bytes; for a send: its length. */
+  /** Size of a receive's buffer in bytes; for a send: its length. */
   readonly capacityBytes: number;
   isDone = false;
   /** Bytes received or sent, once done. */

@@ -41,7 +41,7 @@ export interface HeaderFields {
   readonly rkey?: number;
 }
 
-/** How the thread waits for completions: by polling the CQ's memory, or asleep until an event. */
+/** Manner in which the thread waits for completions: by polling the CQ's memory, or asleep until an event. */
 export type Waiting = 'poll' | 'event';
 
 /** Work request IDs: a kind in the upper bits, a slot or a rendezvous in the lower bits. */

@@ -16,7 +16,7 @@ type SegmentPlace = 'next' | 'early' | 'late' | 'repeated';
 /** The next bytes of the stream. */
 export interface NextBytes {
   readonly segment: CapturedSegment;
-  /** From the first new byte on. */
+  /** Bytes from the first new one on. */
   readonly bytes: Uint8Array;
   /** Bytes after these that the capture cut. */
   readonly cutBytes: number;

@@ -42,7 +42,7 @@ export class BullmqEngine implements SweepEngine, AsyncDisposable {
   readonly #options: EngineOptions;
   readonly #queue: Queue;
   readonly #events: QueueEvents;
-  /** By hash, the callback to continue when an event names it. */
+  /** Callbacks to continue when an event names the hash, by hash. */
   readonly #wakers = new Map<string, () => void>();
   #failure: unknown;
 

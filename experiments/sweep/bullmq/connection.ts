@@ -8,7 +8,9 @@ import { loadQueuePackages, type QueuePackages, type Redis } from './packages.ts
 
 /** Server and name of the queue. */
 export interface QueueAddress {
-  /** For example `redis://:password@host:6379/0`, or `rediss:` for TLS. */
+  /**
+   * URL such as `redis://:password@host:6379/0`, or `rediss:` for TLS.
+   */
   readonly url: string;
   readonly queue: string;
 }

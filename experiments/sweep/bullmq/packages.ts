@@ -10,7 +10,7 @@ import { ConfigurationError } from '../../../base/index.ts';
 export interface QueueJob {
   readonly id: string;
   readonly data: unknown;
-  /** Time of its completion or failure. */
+  /** Time of the job's completion or failure. */
   readonly finishedOn?: number;
   readonly returnvalue?: unknown;
   readonly failedReason?: string;
@@ -29,7 +29,7 @@ interface JobOptions {
   readonly jobId: string;
 }
 
-/** How long finished jobs are kept. */
+/** Time for which finished jobs are kept. */
 interface KeepOptions {
   readonly removeOnComplete: { readonly age: number };
   readonly removeOnFail: { readonly age: number };

@@ -12,7 +12,7 @@ import { RunError } from '../../../sim/index.ts';
 export interface QueuedTasks {
   /** PENDING, RUNNING and so on. */
   readonly state: string;
-  /** Why it does not run. */
+  /** Reason why the task does not run. */
   readonly reason: string;
 }
 

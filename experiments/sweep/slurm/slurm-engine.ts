@@ -36,7 +36,7 @@ export interface SlurmOptions {
   readonly isFailedRetried?: boolean;
   readonly onNotice: (text: string) => void;
   readonly client?: SlurmClient;
-  /** How often files are read, in milliseconds; Slurm is queried every tenth time. */
+  /** Interval at which files are read, in milliseconds; Slurm is queried every tenth time. */
   readonly pollMs?: number;
 }
 

@@ -88,7 +88,7 @@ export class TaskFiles {
     this.#folder = folder;
   }
 
-  /** How often a point was started. */
+  /** Returns the number of times that a point was started. */
   startsOf(hash: string): number {
     return this.#begun.get(hash) ?? 0;
   }

@@ -8,8 +8,8 @@ import { apt, mopsOf, stream, unsignalled } from './streams.ts';
 const group = 'D';
 const cores = 8;
 /**
- * From Fig 13, whose number of threads is not stated: two for each core, because eight READs of 2.5 us (C-010) at once
- * do not make 6.6 per microsecond (D-022).
+ * Threads of Fig 13, which does not state their number: two for each core, because eight READs of 2.5 us (C-010) at
+ * once do not make 6.6 per microsecond (D-022).
  */
 const windowThreads = 16;
 const inlineMax = 256;

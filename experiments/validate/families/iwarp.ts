@@ -1,4 +1,7 @@
-/** Rows of iWARP cards (group W), none of which is run: reference/iwarp-cards.md says what they would fix. */
+/**
+ * Rows of iWARP cards (group W), none of which is run: reference/iwarp-cards.md lists the model parameters that they
+ * would determine.
+ */
 import type { Family } from '../family.ts';
 
 export const iwarpFamilies: readonly Family[] = [

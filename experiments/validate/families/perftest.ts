@@ -4,7 +4,7 @@ import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
 import type { Point } from '../points.ts';
 
-/** For a pair at path MTU 2048. */
+/** Path MTU of a pair, in bytes. */
 const mtuBytes = 2048;
 /** Enough for a median and a minimum: after the first, all messages take equally long. */
 const latencyIterations = 100;

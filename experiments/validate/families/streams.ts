@@ -64,9 +64,9 @@ export function stream(machine: PointMachine, plan: Partial<StreamPlan> & Pick<S
   };
 }
 
-/** Without a completion for each message, as HERD posts WRITEs and SENDs. */
+/** Streams without a completion for each message, as HERD posts WRITEs and SENDs. */
 export const unsignalled = { signalEvery: 16, window: 64 } as const;
-/** The same with no more in flight than the card keeps of WQEs received through BlueFlame. */
+/** The same streams with no more requests in flight than WQEs that the card keeps from BlueFlame posts. */
 export const shallow = { signalEvery: 4, window: 8 } as const;
 
 /** If the source says that the window was tuned: several windows, the best of which counts. */

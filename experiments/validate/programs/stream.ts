@@ -119,7 +119,7 @@ async function connected(program: ProgramContext, plan: StreamPlan, thread: numb
   const { context, pd } = endpoint;
   const { qpsPerThread, window, signalEvery, list, inlineBytes, transport, sizeBytes } = plan;
   const depth = Math.max(window, 2 * signalEvery, 2 * list);
-  // As deep as in benches: a nearly full CQ makes the device read the consumer counter.
+  // The CQ is as deep as in the benches: a nearly full CQ makes the device read the consumer counter.
   const sendCq = await createCq(context, Math.max(cqEntriesMin, 2 * depth * qpsPerThread));
   const recvCq = await createCq(context, 1);
   const strideBytes = Math.max(lineBytes, Math.ceil(sizeBytes / lineBytes) * lineBytes);
@@ -243,7 +243,7 @@ class Sender {
   readonly #depth: number;
   readonly #strideBytes: number;
   readonly #regionAddress: number;
-  /** By QP: messages posted, and those that have completed. */
+  /** Messages posted and completed, by QP. */
   readonly #posted: number[];
   readonly #completed: number[];
   readonly #placeOf = new Map<number, number>();

@@ -48,7 +48,7 @@ export async function timerRequester(program: ProgramContext<TimerPoint>): Promi
     sendFlags: SendFlag.IBV_SEND_SIGNALED,
   });
   if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
-  // For a SEND that waits for a responder, an error.
+  // A SEND whose responder is never ready completes with an error.
   await sends.arrival();
   const elapsedPs = stopwatch.elapsedPs;
   await exchange.put('done', true);

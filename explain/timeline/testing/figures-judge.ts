@@ -199,7 +199,7 @@ const areaOf = (levels: readonly TimelineRecord[], endPs: number): number =>
     ),
   );
 
-/** From the post to the first completion of the request or of a later one; undefined if a request has none. */
+/** Times from the post to the first completion of the request or of a later one; undefined if a request has none. */
 function timesUntilTaken(own: readonly Followed[]): number | undefined {
   let sum = 0;
   let takenPs: number | undefined;
@@ -213,7 +213,7 @@ function timesUntilTaken(own: readonly Followed[]): number | undefined {
   return sum;
 }
 
-/** For all reads of a device, from the lanes to the arrival of the last byte of the completion. */
+/** Sums the times of all reads of a device, from the lanes to the arrival of the last byte of the completion. */
 function readTimes(records: readonly TimelineRecord[], node: number, latencyPs: number): number {
   const [memoryRead, completionWithData] = [2, 3];
   const open = new Map<number, { fromPs: number; leftBytes: number }>();

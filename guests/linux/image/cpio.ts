@@ -97,7 +97,7 @@ interface RecordFields {
   readonly mode: number;
   readonly links: number;
   readonly sizeBytes: number;
-  /** Of the device that a device node represents. */
+  /** Number of the device that a device node represents. */
   readonly major: number;
   readonly minor: number;
 }

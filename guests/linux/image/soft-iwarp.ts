@@ -30,7 +30,7 @@ const foldersAbove = 1 + driverFolder.split('/').length;
 
 /** Raised when the module is built otherwise from the same sources. */
 const formatVersion = 1;
-/** Of what make prints at most. */
+/** Limit of make's output. */
 const outputBytesMax = 2 ** 24;
 
 const run = promisify(execFile);

@@ -4,7 +4,7 @@ import type { AptRequest } from './apt.ts';
 export interface Kit extends AptRequest {
   /** Also the name of its folder in the cache. */
   readonly name: string;
-  /** For people, in progress lines. */
+  /** Title for users, in progress lines. */
   readonly title: string;
   /** Contains kernel modules, whose tables must be created. */
   readonly isKernel: boolean;

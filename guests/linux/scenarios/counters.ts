@@ -14,7 +14,7 @@ const dwords = (count * messageBytes + packets * 24 + count * 16) / 4;
 
 type Counters = Readonly<Record<'xmit_data' | 'rcv_data' | 'xmit_packets' | 'rcv_packets', number>>;
 
-/** By the kernel's files, which read the extended counters. */
+/** Reads the counters from the kernel's files, which show the extended counters. */
 async function countersOf(stage: Stage, device: string): Promise<Counters> {
   const names = ['xmit_data', 'rcv_data', 'xmit_packets', 'rcv_packets'] as const;
   const files = names.map((name) => `/sys/class/infiniband/${device}/ports/1/counters/port_${name}`);
@@ -22,7 +22,7 @@ async function countersOf(stage: Stage, device: string): Promise<Counters> {
   return Object.fromEntries(names.map((name, index) => [name, values[index]!])) as Counters;
 }
 
-/** By perfquery, which reads the counters of 32 bits over the device's own QP1. */
+/** Reads the 32-bit counters with perfquery, over the device's own QP1. */
 async function queried(stage: Stage, device: string): Promise<string> {
   return await stage.check(`perfquery -C ${device}`);
 }
@@ -31,7 +31,7 @@ function demandEqual(what: string, found: number, expected: number): void {
   if (found !== expected) throw new ScenarioFailure(`${what}: ${found}, expected ${expected}`);
 }
 
-/** Between two adapters of a guest, `mlx4_1` to `mlx4_0`. */
+/** Counters between two adapters of a guest, `mlx4_1` to `mlx4_0`. */
 export const countersStep: Step = {
   title: `perfquery and sysfs count ${count} writes of 64 KiB to the dword`,
   async run(stage) {

@@ -5,7 +5,7 @@ import { ScenarioFailure, type Stage } from './stage.ts';
 export const bind = 'echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx4_core/bind';
 export const unbind = 'echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx4_core/unbind';
 
-/** In unloading order. */
+/** Modules in unloading order. */
 const driverModules = ['rdma_ucm', 'rdma_cm', 'ib_umad', 'mlx4_ib', 'mlx4_core'];
 
 /** Loads the drivers and waits for the port; the kernel must not have warned. */

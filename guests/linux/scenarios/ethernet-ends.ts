@@ -15,7 +15,7 @@ export const jumboMtu = 9000;
 /** Device ID of a ConnectX-3 Pro, which has RoCE version 2. */
 export const proDeviceId = 0x1007;
 
-/** In both guests, one after another. */
+/** Runs a command in both guests, one after another. */
 export async function inBoth(stage: Stage, command: (guest: Guest) => string): Promise<string[]> {
   const outputs = [];
   for (const guest of guests) outputs.push(await stage.check(command(guest), { guest }));

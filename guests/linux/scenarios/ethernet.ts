@@ -34,7 +34,7 @@ export async function bringUp(stage: Stage): Promise<string> {
   return `${driver}, ${speed}, ${/([0-9a-f]{2}:){5}[0-9a-f]{2}/.exec(said)?.[0]}`;
 }
 
-/** For each size, from each guest. */
+/** Pings of each size from each guest. */
 export const pingCount = 4;
 
 /** Pings of these sizes go from each guest to the other's address, and all return. */

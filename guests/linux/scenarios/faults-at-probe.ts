@@ -52,7 +52,7 @@ async function bindWithoutSuccess(stage: Stage): Promise<string> {
   return await stage.messagesSince(mark);
 }
 
-/** The same, repeatedly, while another driver owns it. */
+/** Repeats {@link bindWithoutSuccess} until no other driver owns the device. */
 async function bindWithoutSuccessOnceFree(stage: Stage): Promise<string> {
   for (;;) {
     const text = await bindWithoutSuccess(stage);

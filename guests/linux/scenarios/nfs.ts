@@ -18,7 +18,7 @@ const server = 1;
 
 /** Exported to the client: insecure ports, asynchronous, no check of subtrees, a number instead of the file system's (linux/nfsd/export.h). */
 const exportFlags = 0x2 + 0x10 + 0x400 + 0x2000;
-/** In seconds since 1970: never. */
+/** Expiry in seconds since 1970: never. */
 const expiry = 2_147_483_647;
 const authentication = '/proc/net/rpc/auth.unix.ip/channel';
 const channelOf = (kind: 'fh' | 'export'): string => `/proc/net/rpc/nfsd.${kind}/channel`;
@@ -77,7 +77,7 @@ function mount(version: Version): string {
     : `mount -i -t nfs4 -o vers=${version},${over},clientaddr=${address(0)} ${address(server)}:/ /mnt`;
 }
 
-/** From data inside the message to data of many requests; less and more than pages. */
+/** Sizes from data inside the message to data of many requests; less and more than pages. */
 const sizesBytes = [1, 1000, 4096, 5000, 65_536, 1_000_001, 8_388_608] as const;
 
 /** Files of all sizes, and their contents as seen through `folder`. */

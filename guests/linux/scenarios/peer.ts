@@ -57,7 +57,7 @@ const lineOf = (output: string, pattern: RegExp): string | undefined =>
 /** Messages there and back, of 1 byte, of one packet, and of several. */
 export const pingPongSizes = [1, 64, 4096, 10_000] as const;
 
-/** By GIDs: their indices in the tables of the guest and of the simulated host. */
+/** Indices of GIDs in the tables of the guest and of the simulated host. */
 export interface GidPair {
   readonly guest: number;
   readonly peer: number;

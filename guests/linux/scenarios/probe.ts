@@ -49,7 +49,9 @@ function simulatedDevinfo(processors: number): string {
   return execFileSync(process.execPath, parameters, { encoding: 'utf8' });
 }
 
-/** Without the kernel's connection manager, which adds its own flag to the port's (IB_PORT_CM_SUP). */
+/**
+ * Compares the output without the kernel's connection manager, which adds its own flag to the port's (IB_PORT_CM_SUP).
+ */
 async function compareDevinfo(stage: Stage): Promise<string> {
   const listing = await stage.check('rmmod rdma_ucm rdma_cm ib_cm && ibv_devinfo -v && modprobe rdma_ucm');
   const processors = Number(await stage.check('nproc'));

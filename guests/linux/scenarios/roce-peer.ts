@@ -91,7 +91,7 @@ const versionSteps = (['v1', 'v2'] as const).map(
   }),
 );
 
-/** From every GID, by its index in the simulated host's table. */
+/** Ping-pongs from every GID, by its index in the simulated host's table. */
 const pingPongStep = (versions: readonly RoceVersion[], guest: 'client' | 'server'): Step => ({
   title: `ibv_rc_pingpong -g: the guest is the ${guest}; 1 to 10,000 bytes from every GID, data checked`,
   async run(stage) {

@@ -131,7 +131,7 @@ const olderStep: Step = {
   run: (stage) => allOf(stage, [perftests[0], perftests[3]], 'v1', 'IPv4'),
 };
 
-/** By the connection manager, which uses the configured version. */
+/** Connects by the connection manager, which uses the configured version. */
 async function connect(stage: Stage, version: Version, to: string): Promise<string> {
   const mode = `/sys/kernel/config/rdma_cm/${device}`;
   await inBoth(
@@ -167,7 +167,7 @@ async function ping(stage: Stage, to: string, server: Guest = 1): Promise<string
 const closeInterfaces = (stage: Stage): Promise<string[]> =>
   inBoth(stage, () => `ip link set ${name} down; sleep 1`);
 
-/** Next to it and within it. */
+/** Steps in which traffic is shared: within one guest, and of TCP and verbs on the cable. */
 const sharedSteps: readonly Step[] = [
   {
     title: 'a program reaches another of its own guest by the same address',

@@ -8,7 +8,7 @@ import { addresses, type Guest, guests, inBoth, jumboMtu, lastFigures } from './
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
-/** Of the adapters' interfaces by guest. */
+/** Addresses of the adapters' interfaces, by guest. */
 const endpoints = { IPv4: addresses, IPv6: ['fd00:2::1', 'fd00:2::2'] } as const;
 type Family = keyof typeof endpoints;
 

@@ -75,7 +75,7 @@ const fewMessages = 5;
 const attempts = 4;
 const clockComplaint = "Can't produce a report";
 
-/** Its GID of the interface's address. */
+/** The GID that belongs to the interface's address. */
 const softRoceSides: Sides = { server: '-d rxe0 -x 1', client: '-d rxe0 -x 1' };
 
 /** A dummy interface leads nowhere; packets to its own address return, in packets of 4096 bytes as on the adapter. */

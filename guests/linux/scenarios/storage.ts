@@ -93,7 +93,7 @@ export async function useSrpDisk(stage: Stage, target: string): Promise<void> {
 export const srpTargetNames = (stage: Stage): Promise<string> =>
   stage.check(`${gidOf}; ${guidOf}; echo $G $D`, { guest: 1 }).then((names) => names.trim());
 
-/** By path records and connection messages on QP1, by which the ports find each other. */
+/** SRP step: the ports find each other by path records and connection messages on QP1. */
 export const srpStep: Step = {
   title: 'SRP (ib_srp, ib_srpt): 4 MiB to a disk of the other guest and back',
   async run(stage) {

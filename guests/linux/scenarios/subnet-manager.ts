@@ -71,7 +71,7 @@ export const embeddedManagerSteps: readonly Step[] = [
   srpStep,
 ];
 
-/** The same for a port that talks to itself. */
+/** The same step for a port that talks to itself. */
 export const ownManagerStep: Step = {
   title: 'IP over InfiniBand and the connection manager, by the embedded subnet manager, to itself',
   async run(stage) {

@@ -26,7 +26,7 @@ export async function call(program: ProgramContext): Promise<number> {
   return bytes.reduce((sum, byte) => sum + byte, 0);
 }
 
-/** Fails. */
+/** A program that fails. */
 export async function fail({ cpu }: ProgramContext): Promise<void> {
   await cpu.sleep(1e6);
   throw new RangeError('of its own');

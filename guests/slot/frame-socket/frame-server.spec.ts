@@ -16,7 +16,7 @@ import { FRAME_BYTES_MAX } from './frame-stream.ts';
 const unavailable = nativeUnavailableReason();
 if (unavailable !== undefined) console.warn(`skipped: ${unavailable}`);
 
-/** In QEMU's form: four bytes of length, highest first, and the frame. */
+/** Encodes frames in QEMU's form: four bytes of length, highest first, and the frame. */
 function framed(...frames: readonly Uint8Array[]): Buffer {
   return Buffer.concat(
     frames.flatMap((frame) => {

@@ -33,7 +33,7 @@ export interface NativeLibrary {
   fcntl(descriptor: number, command: number, argument: number): number;
   /** statfs of an open file; its first eight bytes are f_type. */
   fstatfs(descriptor: number, buffer: number): number;
-  /** For specs, which act as the client. */
+  /** Calls for specs, which act as the client. */
   memfdCreate(name: string, flags: number): number;
   socketPair(domain: number, type: number, protocol: number, pair: number): number;
   errno(): number;

@@ -32,7 +32,7 @@ export class Listener {
     if (this.#native.listen(this.#descriptor, backlog) < 0) this.#fail(path, this.#native.errno());
   }
 
-  /** For poll; -1 when closed. */
+  /** Descriptor for poll; -1 when closed. */
   get descriptor(): number {
     return this.#descriptor;
   }

@@ -55,7 +55,7 @@ export class SharedFile {
   /** Whether its bytes are accessed in place. */
   readonly isMapped: boolean;
   readonly #descriptor: number;
-  /** By file offset / WINDOW_BYTES_MAX. */
+  /** Windows by file offset / WINDOW_BYTES_MAX. */
   readonly #windows = new Map<number, MappedWindow>();
   /** Shorter windows replaced by a longer one: regions may still use them. */
   readonly #replaced: MappedWindow[] = [];

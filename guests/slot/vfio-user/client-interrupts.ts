@@ -46,7 +46,7 @@ interface SetRequest {
 
 export class ClientInterrupts {
   readonly #device: VfioUserDevice;
-  /** By index: the eventfd of each vector, or -1. */
+  /** The eventfds of vectors, by interrupt index; -1 for none. */
   readonly #descriptors: readonly Int32Array[];
   /** The eventfd by which the client unmasks its pin, or -1. */
   #unmaskDescriptor = -1;
@@ -98,7 +98,7 @@ export class ClientInterrupts {
     return 0;
   }
 
-  /** For poll: readable when the client unmasks its pin; -1 for none. */
+  /** Descriptor for poll: readable when the client unmasks its pin; -1 for none. */
   get unmaskDescriptor(): number {
     return this.#unmaskDescriptor;
   }

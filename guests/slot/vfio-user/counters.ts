@@ -5,13 +5,13 @@ export interface ServerCounters {
   clientCount: number;
   /** Connections that did not end with a clean close by the client. */
   droppedCount: number;
-  /** Clients that were told that another is being served. */
+  /** Clients that were refused because another is being served. */
   refusedCount: number;
   /** Why the last connection ended; empty before. */
   lastEnd: string;
   /** Commands processed or refused. */
   messageCount: number;
-  /** Refused ones, with or without a requested reply. */
+  /** Refused messages, with or without a requested reply. */
   errorReplyCount: number;
   regionReadCount: number;
   /** Messages; one may carry many writes (REGION_WRITE_MULTI). */

@@ -17,11 +17,14 @@ export class DeviceRegions {
   readonly #device: VfioUserDevice;
   readonly #reply: Reply;
   readonly #maxDataBytes: number;
-  /** By region index. */
+  /** Sizes and rights by region index. */
   readonly #sizeBytes = new Float64Array(PCI_REGION_COUNT);
   readonly #isReadable = new Uint8Array(PCI_REGION_COUNT);
   readonly #isWritable = new Uint8Array(PCI_REGION_COUNT);
-  /** By length up to eight: source of a short write's bytes, and destination of a short read's bytes in the reply. */
+  /**
+   * Buffers by length up to eight: source of a short write's bytes, and destination of a short read's bytes in the
+   * reply.
+   */
   readonly #shortWrites: readonly Uint8Array[];
   readonly #shortReads: readonly Uint8Array[];
 

@@ -1,6 +1,6 @@
 /**
- * For any input, the server stays up, accesses nothing forbidden, and releases everything. Seeds are fixed; a failure prints
- * the smallest stream that causes it.
+ * Checks for any input that the server stays up, accesses nothing forbidden, and releases everything. Seeds are fixed;
+ * a failure prints the smallest stream that causes it.
  */
 import { closeSync } from 'node:fs';
 import fc from 'fast-check';

@@ -24,7 +24,7 @@ export class Refusal {
   readonly #endMs: number;
   readonly #sendWaitMs: number;
   #receivedBytes = 0;
-  /** Whether it has sent a message and was told that the device is in use. */
+  /** Whether it has sent a message and received the reply that the device is in use. */
   isAnswered = false;
 
   /** Takes the socket over. `reply` is used while it is answered. */
@@ -35,7 +35,7 @@ export class Refusal {
     this.#sendWaitMs = config.sendWaitMs;
   }
 
-  /** For poll. */
+  /** Descriptor for poll. */
   get descriptor(): number {
     return this.#connection.descriptor;
   }

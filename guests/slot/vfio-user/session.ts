@@ -81,12 +81,14 @@ export class Session {
     this.#regions = new DeviceRegions(device, this.#reply, config.maxDataTransferBytes);
   }
 
-  /** For poll. */
+  /** Descriptor for poll. */
   get descriptor(): number {
     return this.#connection.descriptor;
   }
 
-  /** For poll, and for {@link answerUnmask}; -1 for none. */
+  /**
+   * Descriptor for poll, and for {@link answerUnmask}; -1 for none.
+   */
   get unmaskDescriptor(): number {
     return this.#interrupts.unmaskDescriptor;
   }

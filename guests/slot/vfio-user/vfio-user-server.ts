@@ -28,7 +28,7 @@ export interface VfioUserServerOptions {
   readonly config?: Partial<VfioUserConfig>;
   /** Called with the reason, in words, when a client has disconnected. */
   readonly onClientEnd?: (reason: string, isClean: boolean) => void;
-  /** A client was told that another is being served. */
+  /** A client was refused because another is being served. */
   readonly onRefuse?: () => void;
 }
 

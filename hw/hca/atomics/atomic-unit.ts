@@ -14,7 +14,7 @@ import type { HcaConfig } from '../parameters.ts';
 import { AtomicValue } from './atomic-value.ts';
 
 export const ATOMIC_BYTES = 8;
-/** Bytes of the HCA's memory: the old value, and the new one behind it. */
+/** Bytes of the HCA's memory for the old value, followed by the new one. */
 const ATOMIC_SRAM_BYTES = 64;
 
 /** The two operations: see AtomicValue. */
@@ -93,7 +93,9 @@ export class AtomicUnit {
     return this.#state === READING || this.#state === WRITING;
   }
 
-  /** The old value is there, or could not be read ({@link hasFailed}). */
+  /**
+   * True if the old value has arrived, or could not be read ({@link hasFailed}).
+   */
   get isRead(): boolean {
     return this.#state === READ;
   }
@@ -144,7 +146,9 @@ export class AtomicUnit {
     this.#state = IDLE;
   }
 
-  /** Abandons what was begun; not while {@link isWaiting}, but by a reset. */
+  /**
+   * Abandons the current atomic. While {@link isWaiting}, only a reset may call this.
+   */
   abandon(): void {
     this.#state = IDLE;
   }

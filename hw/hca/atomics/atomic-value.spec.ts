@@ -64,7 +64,7 @@ describe('the arithmetic of atomics', () => {
   it('MLNX_OFED, enhanced atomic operations: carries up to a boundary and not beyond it', () => {
     // Eight fields of a byte, each 0xff and one more.
     expect(sumOf(0xffff_ffff_ffff_ffffn, 0x0101_0101_0101_0101n, 0x8080_8080_8080_8080n)).toBe(0n);
-    // Two fields of 32 bits: the lower overflows, the upper takes its own addend alone.
+    // Two fields of 32 bits: the lower overflows, the upper receives only its own addend.
     expect(sumOf(0x0000_0001_ffff_ffffn, 0x0000_0002_0000_0001n, 0x8000_0000n)).toBe(0x0000_0003_0000_0000n);
     // Every bit a field: no carry at all.
     expect(sumOf(0b1100n, 0b1010n, 2n ** 64n - 1n)).toBe(0b0110n);
@@ -91,7 +91,7 @@ describe('the arithmetic of atomics', () => {
         words,
         fc.boolean(),
         (value, other, swap, compareMask, swapMask, isSame) => {
-          // Equal under the mask, and anything outside of it: by chance that hardly happens.
+          // Bits equal under the mask, and arbitrary bits outside of it: by chance that hardly happens.
           const compare = isSame ? (value & compareMask) | (other & ~compareMask & (2n ** 64n - 1n)) : other;
           const isEqual = (value & compareMask) === (compare & compareMask);
           const wanted = isEqual ? value - (value & swapMask) + (swap & swapMask) : value;

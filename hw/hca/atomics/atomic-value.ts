@@ -1,14 +1,14 @@
 /**
- * What atomics make of 64 bits, as low and high words:
+ * The 64-bit arithmetic of atomics, on low and high words:
  *
  *   add    fields of any lengths, each by itself: a set boundary bit is the highest of its field, and nothing is carried beyond it
  *   swap   the bits of one mask are compared, and if all are equal those of another are replaced
  *
- * Without boundaries all 64 bits are one field; with masks of ones all bits are compared and replaced: the atomics of the standard.
- * Source: MLNX_OFED, enhanced atomic operations; Linux, include/rdma/ib_verbs.h (ib_atomic_wr).
+ * Without boundaries all 64 bits are one field; with masks of ones all bits are compared and replaced: the atomics of
+ * the standard. Source: MLNX_OFED, enhanced atomic operations; Linux, include/rdma/ib_verbs.h (ib_atomic_wr).
  */
 export class AtomicValue {
-  /** As unsigned numbers. */
+  /** Unsigned 32-bit halves of the value. */
   low = 0;
   high = 0;
 
@@ -17,7 +17,7 @@ export class AtomicValue {
     this.high = high >>> 0;
   }
 
-  /** Adds field by field: the bits below the boundaries carry, those at them take what comes and pass nothing on. */
+  /** Adds field by field: bits below the boundaries propagate the carry, bits at them receive it and propagate none. */
   add(low: number, high: number, boundaryLow: number, boundaryHigh: number): void {
     const sumLow = ((this.low & ~boundaryLow) >>> 0) + ((low & ~boundaryLow) >>> 0);
     const carry = sumLow > 0xffff_ffff ? 1 : 0;

@@ -50,7 +50,7 @@ export class CommandDma {
   /** Operations of an older epoch were cancelled. */
   #generation = 0;
   #isReading = false;
-  /** Where a fill or write stands: next address, bytes to issue, source and writes under way. */
+  /** Progress of a fill or write: next address, bytes to issue, offset of the source, and writes under way. */
   #address: Wide = 0;
   #remainingBytes = 0;
   #sourceOffset = 0;
@@ -124,7 +124,7 @@ export class CommandDma {
     this.#startWrites(address, lengthBytes, this.#patternOffsets[pattern]!, true);
   }
 
-  /** Reset: forgets what is under way, and fills all buffers as after power-on. */
+  /** Reset: drops DMA in flight, and fills all buffers as after power-on. */
   reset(): void {
     this.cancel();
     this.#fillBuffers();
@@ -139,7 +139,7 @@ export class CommandDma {
     };
   }
 
-  /** Forgets what is under way. */
+  /** Drops DMA in flight. */
   cancel(): void {
     this.#generation++;
     this.#isReading = false;

@@ -1,4 +1,4 @@
-/** Costs of the control side: what one command, one event, one port transition takes in addition to its DMA. */
+/** Costs of the control side: time of a command, an event and a port transition in addition to its DMA. */
 import { type ConfigOf, flag, number } from '../../../base/index.ts';
 
 const MEMORY = 'estimate below measurements.csv F-001, F-007: ibv_reg_mr 30 µs, ibv_dereg_mr 39 µs in all';

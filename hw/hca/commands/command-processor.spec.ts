@@ -126,7 +126,7 @@ describe('the command processor', () => {
   it('accounts every cycle as busy, stalled or idle', () => {
     const bench = withEvents();
     bench.post('QUERY_HCA', { byEvent: true, token: 1, outBytes: 512 });
-    // One more arrives while the first is being decoded: it waits, and does not hurry the first.
+    // One more command arrives while the first is being decoded: it waits, and does not hurry the first.
     bench.run(2);
     bench.post('NOP', { byEvent: true, token: 2 });
     bench.run(5000);

@@ -21,7 +21,7 @@ import {
   type Steps,
 } from './command-steps.ts';
 
-/** Reasons for which the command processor stands still. */
+/** Reasons for which the command processor stalls. */
 const stalls = stallReasons('dmaRead', 'dmaWrite', 'pipelineBusy', 'eventFifoFull');
 const {
   dmaRead: STALL_DMA_READ,
@@ -64,7 +64,7 @@ export const GO_ON = -1;
 /** The command is forgotten: software gets no answer to it. */
 export const NEVER_END = -2;
 
-/** Where the completions of commands by event go. */
+/** Destination of the completions of commands that complete by event. */
 interface CommandEvents {
   canPost(): boolean;
   postCommand(token: number, status: number, high: number, low: number, cycle: Cycles): void;
@@ -85,7 +85,7 @@ export interface CommandProcessorPorts {
 /** A command with its form: opcode and opcode modifier, of 12 and 4 bits. */
 const operationOf = ({ opcode, opcodeModifier }: CommandRequest): number => opcode * 16 + opcodeModifier;
 
-/** Phase of the current command: its next event, or what it waits for. */
+/** Phase of the current command: its next event, or the condition for which it waits. */
 type Phase = 'idle' | 'decode' | 'work' | 'dma' | 'condition' | 'completing';
 
 export class CommandProcessor {
@@ -94,7 +94,9 @@ export class CommandProcessor {
   readonly completedByOpcode = new Map<number, number>();
   /** Cycles from latching to completing those, by opcode. */
   readonly takenCyclesByOpcode = new Map<number, number>();
-  /** Of these, those that the device does not have, by {@link operationOf}: at most 2^16. */
+  /**
+   * Commands that the device does not implement, counted by {@link operationOf}: at most 2^16 keys.
+   */
   readonly badOperations = new Map<number, number>();
   /** Faults to inject; undefined is none. */
   faults: CommandFaults | undefined;
@@ -179,7 +181,7 @@ export class CommandProcessor {
     this.account.rest(Math.max(cycle, this.account.freeCycle));
   }
 
-  /** Releases what the command has claimed, in whatever step it is. */
+  /** Releases everything that the command has claimed, whatever its step. */
   #abandon(): void {
     this.#steps?.return(undefined);
     this.#steps = undefined;

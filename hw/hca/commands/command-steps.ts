@@ -1,6 +1,6 @@
 /**
- * The words a command is written in. A command is a generator: it yields what it needs (a DMA read or write, cycles,
- * a condition) and the command processor resumes it when that has happened, so a command reads from top to bottom.
+ * The steps of which commands consist. A command is a generator: it yields its next need (a DMA read or write, cycles,
+ * a condition), and the command processor resumes it when that is met, so a command reads from top to bottom.
  *
  *     function* queryEq(device, request) {
  *       const context = contextOf(device, liveQueue(device, request.inputModifier));
@@ -84,7 +84,7 @@ export function* wait(cycles: number): Steps<void> {
   yield { kind: 'wait', cycles };
 }
 
-/** Waits until the rest of the device has come to a state. */
+/** Waits until the rest of the device has reached a state. */
 export function* until(isTrue: () => boolean): Steps<void> {
   yield { kind: 'until', isTrue };
 }

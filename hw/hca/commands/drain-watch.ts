@@ -44,7 +44,7 @@ export class DrainWatch {
     this.#ports = ports;
   }
 
-  /** Watches a QP in state SQD, of which software requests the event. */
+  /** Watches a QP in state SQD for which software requests the event. */
   watch(slot: QpSlot): void {
     this.#draining.add(slot);
     this.#pollCount = 0;

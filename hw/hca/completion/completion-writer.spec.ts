@@ -97,7 +97,7 @@ describe('a CQ that is full', () => {
       expect(bench.a.events.lines).toEqual([`cq 1 0x${cq.cqn.toString(16)}`]);
       expect([first.a.state, second.state]).toEqual([QpState.ERR, QpState.ERR]);
       expect(cq.drain()).toHaveLength(4);
-      // The fifth had no CQE: it is not among the completed.
+      // The fifth request had no CQE: it does not count as completed.
       expect(bench.a.dataPath.parts.operations.rows[nop.opcode]!.count).toBe(4);
       bench.a.act(() => bench.a.dataPath.control.cqSync(cq.slot));
       await bench.run(1);

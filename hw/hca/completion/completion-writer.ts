@@ -3,9 +3,9 @@
  *
  *   receiver, acknowledgements, flush ──> fifo ──> CQ context ──> room? ──> translate ──> staging, DMA write ──> notifier ──> EQ
  *
- * A CQE leaves behind all payload requested before it, because the write engine keeps one order. The consumer
- * counter is read from the doorbell record only when the queue looks full; when it is full, the CQ goes to
- * overflow with an asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
+ * A CQE leaves after all payload requested before it, because the write engine keeps one order. The consumer counter is
+ * read from the doorbell record only when the queue looks full; when it is full, the CQ goes to overflow with an
+ * asynchronous event, and its QPs to error (interface sheet 6.6, 6.10).
  */
 
 import { CqErrorSyndrome, QueueStatus } from '../../../abi/index.ts';
@@ -63,7 +63,7 @@ export interface CompletionWriterPorts {
   readonly ends: {
     /** The CQE of a send record was handed to the DMA engine's last TLP at `cycle`. */
     cqeIssued(record: number, cycle: Cycles): void;
-    /** The CQE of a send record has no CQ and is discarded. */
+    /** The CQE of a send record is discarded because its CQ no longer exists. */
     cqeDiscarded(record: number, cycle: Cycles): void;
     /** Room became free. */
     completionSpace(cycle: Cycles): void;
@@ -75,7 +75,7 @@ export interface CompletionWriterPorts {
   readonly eventQueues: CompletionEvents;
 }
 
-/** MODIFY_CQ's new buffer: where the old one lies, in which the last entry says so. */
+/** A resize by MODIFY_CQ: the position of the old buffer, whose last entry announces the new one. */
 interface Resize {
   readonly cq: CqSlot;
   readonly logEntries: number;
@@ -205,7 +205,9 @@ export class CompletionWriter {
     return posted;
   }
 
-  /** Posts what {@link next} has given. */
+  /**
+   * Posts the completion that {@link next} returned.
+   */
   post({ cq, qp }: PostedCompletion, cycle: Cycles): void {
     this.#count++;
     this.#qps.rows[qp]!.inPipelineCount++;
@@ -213,7 +215,7 @@ export class CompletionWriter {
     this.#domain.wake(this.#stage, cycle + 1);
   }
 
-  /** MODIFY_CQ resize: the last entry of the old buffer says that the rest is in the new one. */
+  /** Resizes a CQ (MODIFY_CQ): the last entry of the old buffer announces that the rest is in the new one. */
   postResize(cq: CqSlot, oldLogEntries: number, oldPageBytes: number, oldMttOffset: number): void {
     this.#isResizing = true;
     this.#resize = { cq, logEntries: oldLogEntries, pageBytes: oldPageBytes, mttOffset: oldMttOffset };
@@ -271,7 +273,7 @@ export class CompletionWriter {
   #run(cycle: Cycles): void {
     if (this.account.freeCycle > cycle) return this.#domain.wake(this.#stage, this.account.freeCycle);
     if (!this.#notify(cycle)) return this.account.stall(cycle, STALL_EVENTS);
-    // All CQEs issued so far went into the old buffer, all that wait here go into the new one.
+    // All CQEs issued so far went into the old buffer; all that wait here will go into the new one.
     if (this.#resize !== undefined) {
       const stall = this.#writeResize(this.#resize);
       if (stall !== NOT_STALLED) return this.account.stall(cycle, stall);
@@ -285,7 +287,10 @@ export class CompletionWriter {
       this.#domain.wake(this.#stage, cycle + this.#config.completionCycles);
   }
 
-  /** Events come first: one that has fired is posted before the next CQE may raise another. False: there is no room. */
+  /**
+   * Posts events first: an event that has fired is posted before the next CQE may raise another. Returns false if there
+   * is no room.
+   */
   #notify(cycle: Cycles): boolean {
     const { notifier } = this;
     if (!notifier.post(cycle)) return false;
@@ -293,7 +298,7 @@ export class CompletionWriter {
       notifier.fireDue(cycle);
       if (!notifier.post(cycle)) return false;
     }
-    // An arm request that came while the stage was awake already is due later than that.
+    // An arm request that arrived while the stage was already awake is due later than that.
     const { dueCycle } = notifier;
     if (dueCycle < NEVER) this.#domain.wake(this.#stage, Math.max(cycle + 1, dueCycle));
     return true;
@@ -427,7 +432,7 @@ export class CompletionWriter {
   }
 }
 
-/** Of a send it is the request that the CQE names. */
+/** Returns the owner that pays for the CQE; for a send it is the request that the CQE names. */
 function ownerOf(costs: CostAttribution, { isSend, qpn, wqeCounter, owner }: PostedCompletion): number {
   return isSend ? costs.requestOwner(qpn, wqeCounter) : owner;
 }

@@ -64,7 +64,7 @@ describe('arming', () => {
         queue.armState = 0;
         a.send(write(given));
         await bench.run(10);
-        // Of those that ask for it the CQE is none: what was solicited has been taken long ago.
+        // This CQE fires no arm for solicited events: the solicited ones were consumed long ago.
         aCq.arm(command, sequence, UAR, polled);
         await bench.run(1);
         expect(bench.a.events.lines).toEqual(command === NEXT ? [event(aCq)] : []);
@@ -79,14 +79,14 @@ describe('arming', () => {
     a.send(write(given));
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq)]);
-    // As perftest does: take the event, arm with the old consumer counter, then poll.
+    // perftest does the same: it takes the event, arms with the old consumer counter, then polls.
     aCq.arm(NEXT, 2, UAR, 0);
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq)]);
     a.send(write(given));
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq), event(aCq)]);
-    // No event reports the third; arming finds it, wherever the consumer is.
+    // No event reports the third CQE; arming finds it, wherever the consumer is.
     a.send(write(given));
     await bench.run(10);
     aCq.arm(NEXT, 3, UAR, 0);
@@ -178,7 +178,7 @@ describe('arming', () => {
     for (const qp of qps) qp.connect(0, 0, 0);
     await bench.run(5);
     bench.a.events.hasRoom = false;
-    // Half of them fire by their next CQE, half at once by arming behind it.
+    // Half of the CQs fire at their next CQE; the other half fire at once, because they are armed after their CQE.
     for (const cq of cqs.slice(0, 3)) cq.arm(NEXT);
     for (const qp of qps) qp.send(nop);
     await bench.run(10);
@@ -200,7 +200,8 @@ describe('arming', () => {
     const qps = cqs.map((cq) => new Qp(bench.a, { sendCq: cq }));
     for (const qp of qps) qp.connect(0, 0, 0);
     await bench.run(5);
-    // The first CQ holds a CQE; the writer is busy with its second while the other CQ's waits; then the arm request comes.
+    // The first CQ holds a CQE; the writer is busy with its second while the other CQ's waits; then the arm request
+    // arrives.
     for (const qp of qps) qp.send(nop);
     await bench.run(20);
     cqs[1]!.drain();
@@ -221,7 +222,7 @@ describe('arming', () => {
     const qps = cqs.map((cq) => new Qp(bench.a, { sendCq: cq }));
     for (const qp of qps) qp.connect(0, 0, 0);
     await bench.run(5);
-    // As the link delivers them: at any time, for the edge that comes next.
+    // The link delivers doorbells at any time; they take effect at the next edge.
     const arrival = lp.queue.addHandler((index, sequenceNumber) => {
       const { cqn, consumer } = cqs[index]!;
       const bytes = cqArm.encode({ sequenceNumber, command: NEXT, cqn, consumerCounter: consumer });
@@ -319,7 +320,7 @@ describe('moderation', () => {
     expect(bench.a.events.lines).toEqual([]);
     await bench.run(10);
     expect(bench.a.events.lines).toEqual([event(aCq)]);
-    // 50 us of 427 MHz are 21,350 cycles; the CQE was seen in memory at most 3 us behind its issue.
+    // 50 us of 427 MHz are 21,350 cycles; the CQE was seen in memory at most 3 us after its issue.
     const waited = bench.a.events.cycles[0]! - beganCycle;
     expect(waited).toBeLessThanOrEqual(21_350 + 3);
     expect(waited).toBeGreaterThan(21_350 - 3 * 427);

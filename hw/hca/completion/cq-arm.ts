@@ -1,10 +1,11 @@
 /**
- * Completion events: which CQE raises an event, and when. A CQ that is armed fires once, for the next CQE or the next solicited
- * one; moderation holds the event back until enough CQEs have come or its period is over. What an arm request finds due
- * fires in the writer's next cycles, one CQ at a time (interface sheet 6.10).
+ * Decides which CQE raises a completion event, and when. An armed CQ fires once, for the next CQE or the next solicited
+ * one; moderation holds the event back until enough CQEs have arrived or its period is over. An event that is already
+ * due when the CQ is armed fires in the writer's next cycles, one CQ at a time (interface sheet 6.10).
  *
- * The event queue may run the timer of a period before or behind the clock edge of the same instant, and those of two CQs in any
- * order: so a timer changes nothing itself, and is looked at in the writer's next cycle, behind arm requests, CQ by CQ.
+ * The event queue may run the timer of a period before or after the clock edge of the same instant, and the timers of
+ * two CQs in any order. A timer therefore changes nothing itself: the writer checks it in its next cycle, after arm
+ * requests, CQ by CQ.
  */
 
 import { CqArmCommand } from '../../../abi/index.ts';
@@ -34,8 +35,9 @@ function isBeyond(counter: number, other: number): boolean {
 }
 
 /**
- * The consumer counter has moved: what lies far behind it has been taken, reported or not. Left where they are, counters of a CQ that
- * has not been armed for 2^23 CQEs would be ahead of all others.
+ * Advances counters that are older than the consumer counter by more than a CQ's size up to it: software has read those
+ * CQEs, whether or not an event reported them. Otherwise the counters of a CQ that has not been armed for 2^23 CQEs
+ * would seem to be ahead of all others.
  */
 export function forgetConsumed(queue: CompletionQueue): void {
   const { consumer, producer } = queue;
@@ -48,7 +50,9 @@ export function forgetConsumed(queue: CompletionQueue): void {
 
 export interface CompletionEvents {
   canPost(): boolean;
-  /** @param joinedCount CQEs beyond the first that the event stands for: moderation has held it back for them */
+  /**
+   * @param joinedCount CQEs beyond the first that the event reports, because moderation held it back
+   */
   postCompletion(eqn: number, cqn: Cqn, cycle: Cycles, joinedCount: number): void;
 }
 
@@ -77,8 +81,8 @@ export class CompletionNotifier {
   readonly #due: Fifo;
   #isDue = new Uint8Array(0);
   /**
-   * CQs whose moderation timer has come due, each at most once, by the cycle from which it is looked at, those of one cycle by
-   * their places; that cycle, and the generation that the timer belongs to.
+   * CQs whose moderation timer has expired, each at most once, ordered by the cycle from which the writer checks them,
+   * and within a cycle by slot; that cycle, and the generation to which the timer belongs.
    */
   readonly #timed: number[] = [];
   #timedCycle = new Float64Array(0);
@@ -200,7 +204,7 @@ export class CompletionNotifier {
     this.#timed.length = 0;
   }
 
-  /** Fires the event, or holds it back until enough CQEs have come or the period is over. */
+  /** Fires the event, or holds it back until enough CQEs have arrived or the period is over. */
   #notify(cq: CqSlot, cycle: Cycles): void {
     const queue = this.#cqs.rows[cq]!;
     queue.heldCount++;
@@ -214,7 +218,7 @@ export class CompletionNotifier {
     this.#lp.queue.schedule(duePs, this.#timerHandler, cq, queue.generation);
   }
 
-  /** A timer has come due. */
+  /** Handles an expired moderation timer. */
   #moderationDue(cq: CqSlot, generation: number): void {
     if (generation !== this.#cqs.rows[cq]!.generation) return;
     this.#timedGeneration[cq] = generation;
@@ -228,7 +232,7 @@ export class CompletionNotifier {
     this.#writer.wake(cycle);
   }
 
-  /** The moderation period of a CQ is over, if its timer is still the one that runs. Returns whether the event fires. */
+  /** Ends the moderation period of a CQ if its timer is still current. Returns whether the event fires. */
   #firePeriodOver(cq: CqSlot): boolean {
     const queue = this.#cqs.rows[cq]!;
     if (this.#cqs.numberOf[cq] === NONE || this.#timedGeneration[cq] !== queue.generation) return false;

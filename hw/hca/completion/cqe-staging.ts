@@ -1,6 +1,6 @@
 /**
- * CQEs on their way: builds each in a staging slot of the HCA's memory and has it written to host memory from there. There are
- * more slots than places in the write engine's fifo, so the last user of a slot is done when it comes round again.
+ * Builds each CQE in a staging slot of the HCA's memory and has it written to host memory from there. There are more
+ * slots than places in the write engine's fifo, so a slot is free again before its next use.
  */
 
 import type { BusAddress, Cycles } from '../../../base/index.ts';
@@ -15,9 +15,9 @@ import type { PostedCompletion } from './posted-completion.ts';
 const FIFO_DEPTH = 16;
 const SLOTS = 32;
 const NO_RECORD = -1;
-/** In place of a send record: the CQE that ends a CQ's old buffer. */
+/** Stands for a send record in the CQE that ends a CQ's old buffer. */
 export const RESIZE_RECORD = -2;
-/** The completion writer, which is notified of what happens to CQEs, and woken when there is room for one again. */
+/** The completion writer, which is notified of the fate of CQEs, and woken when there is room for one again. */
 export interface CqeWriter extends Wakeable {
   /** A CQE was handed to the link: its CQ, and its send record, -1, or {@link RESIZE_RECORD}. */
   cqeIssued(cq: CqSlot, record: number, cycle: Cycles): void;
@@ -72,7 +72,10 @@ export class CqeStaging {
     return this.#dmaWrite.canRequest(this.#requester);
   }
 
-  /** Issues the CQE of `completion` as the next entry of the CQ, at a physical address. The caller has asked {@link hasRoom}. */
+  /**
+   * Issues the CQE of `completion` as the next entry of the CQ, at a physical address. The caller has checked {@link
+   * hasRoom}.
+   */
   issue(completion: PostedCompletion, cq: CqSlot, queue: CompletionQueue, address: BusAddress): void {
     const slot = this.#take(cq, completion.record);
     const offset = this.#sramOffset + slot * this.#format.entryBytes;
@@ -84,7 +87,7 @@ export class CqeStaging {
     this.#write(slot, address);
   }
 
-  /** Issues the CQE that says that the rest is in the CQ's new buffer. */
+  /** Issues the CQE that announces that the rest is in the CQ's new buffer. */
   issueResize(cq: CqSlot, queue: CompletionQueue, oldLogEntries: number, address: BusAddress): void {
     const slot = this.#take(cq, RESIZE_RECORD);
     const offset = this.#sramOffset + slot * this.#format.entryBytes;

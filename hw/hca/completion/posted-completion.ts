@@ -1,6 +1,6 @@
 /**
- * One completion that waits to be written: all that its CQE will say. One object per place of the completion writer's fifo,
- * made once; fields that are not Wide hold 32-bit integers.
+ * One completion that waits to be written: all contents of its CQE. One object per place of the completion writer's
+ * fifo, created once; fields that are not Wide hold 32-bit integers.
  */
 import type { Wide } from '../../../base/index.ts';
 
@@ -15,29 +15,38 @@ export class PostedCompletion {
   opcode = 0;
   wqeCounter = 0;
   byteCount: Wide = 0;
-  /** Of a receive: the message is in the WQE. */
+  /** 1 if the message of a receive is in the WQE. */
   isInlined = 0;
   immediate = 0;
   isSolicited = 0;
   /** 0, or that of an error CQE. */
   syndrome = 0;
   sourceLid = 0;
-  /** Of a datagram: the word with the source QPN, and the service level. Of an XRC target's receive: the number of the SRQ. */
+  /**
+   * The word with the source QPN of a datagram, and its service level; for a receive of an XRC target, the number of
+   * the SRQ.
+   */
   source = 0;
   serviceLevel = 0;
-  /** Of a frame: the tag that was taken out of it, with bit 16; 0 for none. */
+  /** The tag that was removed from a frame, with bit 16; 0 for none. */
   tag = 0;
-  /** Of a frame: what it is of IP, as bits of CqeIpStatus, and the sum; 0 where nothing is said of checksums. */
+  /** IP status of a frame as bits of CqeIpStatus, and its checksum; 0 if the completion reports no checksums. */
   ipStatus = 0;
   checksum = 0;
-  /** Of a datagram of RoCE, whose tag is as that of a frame: the MAC that it comes from, its upper 16 and lower 32 bits. */
+  /**
+   * 1 for a datagram of RoCE, whose tag is stored like that of a frame; its source MAC follows, upper 16 and lower 32
+   * bits.
+   */
   isRoce = 0;
   sourceMacHigh = 0;
   sourceMacLow: Wide = 0;
-  /** Of a receive: owner of the message (costs/). */
+  /** Owner of a received message (costs/). */
   owner = 0;
 
-  /** All that a successful receive of nothing has not: what the next completion has of it is filled in. */
+  /**
+   * Clears the fields that an empty successful receive does not use; callers then set those that the next completion
+   * uses.
+   */
   clear(): void {
     this.record = -1;
     this.isSend = false;

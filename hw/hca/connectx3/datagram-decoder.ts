@@ -1,11 +1,12 @@
 /**
- * Turns send WQEs of datagram QPs into records: UD, whose WQE carries an address vector, and the special QPs 0 and 1, whose
- * WQE carries the headers themselves, written by software.
+ * Turns send WQEs of datagram QPs into records: UD, whose WQE carries an address vector, and the special QPs 0 and 1,
+ * whose WQE carries headers written by software.
  *
  *     UD:   control | datagram segment 48 | data
  *     MLX:  control | inline: LRH [GRH] BTH DETH [immediate] | data | inline: 4 bytes that the ICRC replaces
  *
- * On a port of Ethernet the headers are Ethernet, perhaps a tag, and GRH or IP and UDP in place of LRH and GRH (interface sheet 7.5).
+ * On a port of Ethernet the headers are Ethernet, perhaps a tag, and GRH or IP and UDP in place of LRH and GRH
+ * (interface sheet 7.5).
  *
  * Sources: interface sheet 6.3, 6.4; IBTA vol 1, 9.4.1, 10.2.2.2 (what an address handle must agree with).
  */
@@ -65,7 +66,7 @@ interface Parts {
 
 /** Parts of the device that {@link DatagramDecoder} uses. */
 export interface DatagramDecoderSetup {
-  /** Of each port. */
+  /** The addresses of each port. */
   readonly addresses: readonly PortAddress[];
   readonly qps: QpTable;
   readonly sram: Uint8Array;
@@ -120,7 +121,7 @@ export class DatagramDecoder {
     return loadData(view, this.#sram, at, data, sizeBytes, request);
   }
 
-  /** The same addresses on a port of Ethernet. The GID that a datagram comes from says by which version it goes. */
+  /** Reads the same addresses on a port of Ethernet. The source GID determines the RoCE version of the datagram. */
   #takeRoute(
     to: number,
     record: number,
@@ -136,7 +137,7 @@ export class DatagramDecoder {
       path: to,
       mac: to + datagram.destinationMac.field.offset,
       sourceMac: sourceMacOf(this.#qps, slot, tables),
-      // Without a tag libmlx4 leaves old bytes of its memory there, and Linux 0xffff: the bit of the vector decides.
+      // Without a tag libmlx4 leaves stale bytes there, and Linux 0xffff: the bit of the vector decides.
       tag: vector.insertTag.get(view, to) === 0 ? NO_TAG : datagram.vlan.get(view, to),
       isRoutable: tables.isRoutable[gid] === 1,
       udpSourcePort: udpSourcePortOf(this.#qps, slot),
@@ -167,7 +168,8 @@ export class DatagramDecoder {
     if (headerBytes === 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const hasPointers = request.segmentCount > 0;
     const rest = parts.inlineBytes - headerBytes - ICRC_BYTES;
-    // Data is either inline after the headers or in memory that pointers name; the bytes that the ICRC replaces come last.
+    // Data is either inline after the headers or in memory, given by pointers; the bytes that the ICRC replaces come
+    // last.
     if (hasPointers ? rest !== 0 : rest < 0) return CqeSyndrome.LOCAL_QP_OP_ERR;
     if (hasPointers) return 0;
     request.inlineData.copyWithin(0, headerBytes, headerBytes + rest);

@@ -129,7 +129,7 @@ describe('BlueFlame', () => {
   it('sheet 6.9: executes a torn post from memory', async () => {
     const { bench, a, aCq, remote, target } = await scene({ a: { sqLogStride16: 4 } });
     const counter = a.post(inlineWrite(target, 1, 150));
-    // The first piece of 64 bytes, then a post anew of another WQE into the same half.
+    // The first piece of 64 bytes, then a new post of another WQE into the same half.
     bench.a.store(UAR_AREA_BYTES + UAR * 4096, a.wqeBytes(counter, 64));
     await bench.run(10);
     expect(aCq.drain()).toEqual([]);
@@ -162,7 +162,7 @@ describe('BlueFlame', () => {
   it('keeps WQEs that come by BlueFlame one after the other, as many as the card does, and reads further ones', async () => {
     for (const [blueFlameWqes, fromMemory] of [
       [8, 0],
-      // All five come before the first is served.
+      // All five arrive before the first is served.
       [3, 2],
     ] as const) {
       const { bench, a, aCq, remote, target } = await scene({

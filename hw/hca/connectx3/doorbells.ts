@@ -5,9 +5,9 @@
  *   UAR page 0:  +0x840 invalidation of translations (on-demand paging, ours)
  *   BlueFlame page n: the WQE itself, in 64-byte pieces, into one half of a register; pairs with UAR n
  *
- * Isolation: a process has mapped its own page only, and a doorbell takes effect only if the object's context names
- * the page it came by (the QP's and CQ's usr_page; BlueFlame page n counts as UAR n). Others are refused and counted.
- * Nothing here waits for memory, so posted writes always drain. Interface sheet 6.9, 6.10.
+ * Isolation: a process has mapped its own page only, and a doorbell takes effect only if the object's context names the
+ * page that was written (the QP's and CQ's usr_page; BlueFlame page n counts as UAR n). Others are rejected and
+ * counted. Nothing here waits for memory, so posted writes always drain. Interface sheet 6.9, 6.10.
  */
 
 import {
@@ -59,7 +59,10 @@ export class Doorbells implements DoorbellBlock {
   readonly account = new BlockAccount('doorbells');
   sendCount = 0;
   blueFlameCount = 0;
-  /** Posts whose WQE is read from memory: others of the QP come first, as when posts follow one another closely. */
+  /**
+   * BlueFlame posts whose WQE is read from memory because other WQEs of the QP precede it, as when posts follow each
+   * other closely.
+   */
   blueFlameFromMemoryCount = 0;
   armCount = 0;
   eqCount = 0;
@@ -184,7 +187,7 @@ export class Doorbells implements DoorbellBlock {
     this.#ports.notifier.arm(cq, command, fields.consumerCounter.get(view, at), cycle);
   }
 
-  /** One piece of a BlueFlame post: the first one names the QP, the last one completes the WQE. */
+  /** Accepts one piece of a BlueFlame post: the first names the QP, the last completes the WQE. */
   #blueFlame(offset: number, view: DataView, at: number, lengthBytes: number, cycle: Cycles): void {
     const half = Math.floor(offset / this.#geometry.blueFlameHalfBytes);
     const within = offset - half * this.#geometry.blueFlameHalfBytes;
@@ -244,7 +247,7 @@ export class Doorbells implements DoorbellBlock {
     this.#post(base, page, cycle);
   }
 
-  /** The post cannot be completed from what was written: its QP executes the WQE from memory. */
+  /** Abandons a post that the written pieces cannot complete: its QP executes the WQE from memory. */
   #tear(assembly: number, cycle: Cycles): void {
     this.#violations.count('blueFlameTorn');
     const page = Math.floor((this.#assemblyAt[assembly]! * this.#geometry.blueFlameHalfBytes) / uarPageBytes);
@@ -252,7 +255,7 @@ export class Doorbells implements DoorbellBlock {
     this.#send(blueFlameHead.fields.qpn.get(this.#assemblyView, assembly * WQE_LINE_BYTES), page, cycle);
   }
 
-  /** A whole WQE came by BlueFlame: if it is the QP's next one it goes straight into a line of the WQE cache. */
+  /** Accepts a whole WQE written by BlueFlame: the QP's next WQE goes straight into a line of the WQE cache. */
   #post(base: number, page: number, cycle: Cycles): void {
     const fields = blueFlameHead.fields;
     const qp = this.#qps.slotOf(fields.qpn.get(this.#assemblyView, base));
@@ -262,7 +265,7 @@ export class Doorbells implements DoorbellBlock {
       this.#keep(pair, pair.wqeLine, counter, base, cycle);
       return;
     }
-    // Of an Ethernet ring the WQE may take several blocks: it is read from memory, as after a doorbell.
+    // A WQE of an Ethernet ring may take several blocks: it is read from memory, as after a doorbell.
     const isRing = pair?.opcodeBase === ETHERNET_OPCODE_BASE;
     const isNext = !isRing && pair?.uarPage === page && pair.state === RTS && pair.sqCounter === counter;
     if (!isNext || pair.isFetching === 1 || pair.wqeLine.validCount > 0) {
@@ -282,7 +285,7 @@ export class Doorbells implements DoorbellBlock {
     this.#keep(pair, line, counter, base, cycle);
   }
 
-  /** Tells whether a WQE that came by BlueFlame follows those of the QP that are on chip, and has a place after them. */
+  /** Tells whether a BlueFlame WQE follows those of the QP that are on chip, and has a place after them. */
   #follows(pair: QueuePair, page: number, counter: number): boolean {
     const { validCount, mayHaveMore, endCounter } = pair.wqeLine;
     if (pair.opcodeBase === ETHERNET_OPCODE_BASE) return false;

@@ -17,7 +17,7 @@ import {
 import { putAddress } from '../../../base/index.ts';
 import type { EventFormat } from '../host-interface/index.ts';
 
-/** A length that its field does not hold is as long as the field says. */
+/** Largest value of the length field; longer lengths are reported as this one. */
 const LENGTH_MAX = 0xffff_ffff;
 
 export const eventFormat: EventFormat = {

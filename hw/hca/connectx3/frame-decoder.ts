@@ -1,11 +1,12 @@
 /**
- * Turns the send WQE of an Ethernet ring into a record: its data is one frame, without FCS, or with LSO what follows the headers of several. It
- * may take several blocks of the ring, so of the line of the WQE cache that holds it, too, whose end is followed by its begin.
+ * Turns the send WQE of an Ethernet ring into a record: its data is one frame without FCS, or, with LSO, the payload of
+ * several frames. The WQE may take several blocks of the ring, and hence of its line of the WQE cache, which wraps from
+ * its end to its beginning.
  *
  *     SEND: control | data pointers, or inline data
  *     LSO:  control | payload of a frame, bytes of the headers; headers, to a multiple of 16 | data pointers, or inline data
  *
- * LSO takes TCP over IP, if the port offers it. Its headers lie in the record's inline data, in front of what data is inline.
+ * LSO accepts TCP over IP, if the port offers it. Its headers precede the inline payload in the record's inline data.
  * Sources: interface sheet 6.1, 6.3, 6.4; IEEE 802.1Q-2018, 9.5 (ethertypes).
  */
 import {
@@ -31,7 +32,7 @@ import { decodeControl, loadData } from './wqe-decoder.ts';
 const { LOCAL_LENGTH_ERR, LOCAL_QP_OP_ERR } = CqeSyndrome;
 const control = ethernetControlSegment.fields;
 const lso = lsoHeader.fields;
-/** Headers that pass so much of a WQE have a flag that says so. */
+/** Headers that reach beyond this part of a WQE must set a flag. */
 const LINE_BYTES = 64;
 const TYPE_C_VLAN = 0x8100;
 const TYPE_S_VLAN = 0x88a8;

@@ -6,8 +6,8 @@
  *       bases from INIT_HCA         a chunk of 2^n pages maps as 2^n pages
  *
  * Promises: MAP_ICM maps all of a mailbox or nothing; a page belongs to the device from MAP to UNMAP, and the counts of
- * donated pages (firmware area, auxiliary, ICM) are what the driver gets back. Looking up an address allocates nothing.
- * Sources: interface sheet 3.6, 3.10, 4.
+ * donated pages (firmware area, auxiliary, ICM) equal the pages that the driver gets back. Looking up an address
+ * allocates nothing. Sources: interface sheet 3.6, 3.10, 4.
  */
 
 import { icmPageBytes } from '../../../abi/index.ts';
@@ -28,7 +28,7 @@ export const icmTableNames = [
 ] as const;
 export type IcmTable = (typeof icmTableNames)[number];
 
-/** Where INIT_HCA put a table. */
+/** Position of a table as INIT_HCA set it. */
 export interface IcmTablePlace {
   readonly base: number;
   readonly entryBytes: number;
@@ -60,12 +60,12 @@ export class IcmMap implements ContextMemory {
     for (const name of icmTableNames) this.#places.set(name, places[name]);
   }
 
-  /** Where a table lies, once INIT_HCA has said so. */
+  /** Returns the position of a table; undefined before INIT_HCA sets it. */
   placeOf(table: IcmTable): IcmTablePlace | undefined {
     return this.#places.get(table);
   }
 
-  /** CLOSE_HCA: the tables have no place any more; the pages stay mapped. */
+  /** CLOSE_HCA: forgets the positions of the tables; the pages stay mapped. */
   forgetTables(): void {
     this.#places.clear();
   }
@@ -96,7 +96,9 @@ export class IcmMap implements ContextMemory {
     this.mappedPageCount += pageCount;
   }
 
-  /** Unmaps what is mapped of `pageCount` pages: Linux unmaps whole chunks, also of tables it mapped only in part. */
+  /**
+   * Unmaps the mapped ones of `pageCount` pages: Linux unmaps whole chunks, also of tables that it mapped only in part.
+   */
   unmap(icmAddress: number, pageCount: number): void {
     this.mappedPageCount -= this.mappedCountIn(icmAddress, pageCount);
     this.#lastLeafIndex = -1;
@@ -107,7 +109,7 @@ export class IcmMap implements ContextMemory {
     });
   }
 
-  /** How many of the pages from `icmAddress` on are mapped. */
+  /** Returns the number of mapped pages among `pageCount` pages from `icmAddress` on. */
   mappedCountIn(icmAddress: number, pageCount: number): number {
     let mapped = 0;
     forEachLeaf(icmAddress, pageCount, (index, first, count) => {
@@ -171,7 +173,10 @@ export class IcmMap implements ContextMemory {
   }
 }
 
-/** Calls `act` with each leaf of the range: its index, first page and page count there, and how many pages came before. */
+/**
+ * Calls `act` with each leaf of the range: its index, first page and page count there, and the number of pages before
+ * it.
+ */
 function forEachLeaf(
   icmAddress: number,
   pageCount: number,

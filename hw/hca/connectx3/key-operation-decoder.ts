@@ -1,6 +1,6 @@
 /**
- * The WQEs of operations on memory keys: fast register, local invalidate, bind window. Pure work on bytes, as in wqe-decoder.ts;
- * what the keys allow is the key unit's matter. Source: interface sheet 6.3.
+ * Decodes the WQEs of operations on memory keys: fast register, local invalidate, bind window. Works on bytes only, as
+ * wqe-decoder.ts does; the key unit checks the keys. Source: interface sheet 6.3.
  */
 import {
   bindSegment,

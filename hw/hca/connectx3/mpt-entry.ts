@@ -74,13 +74,13 @@ function stateOf(status: number): KeyState {
   return status === MptStatus.FREE ? KeyState.FREE : KeyState.SOFTWARE;
 }
 
-/** Software's entries keep their status as it is: several values of it are software's. */
+/** Stores the state of a key; entries that software owns keep their status, which has several values. */
 function storeState(view: DataView, at: number, state: KeyState): void {
   if (state === KeyState.VALID) f.status.set(view, at, MptStatus.VALID);
   else if (state === KeyState.FREE) f.status.set(view, at, MptStatus.FREE);
 }
 
-/** An unchanged length stays as it is: above 2^53 a number has not all of its bits. */
+/** Leaves an unchanged length as it is: above 2^53 a number does not hold all of its bits. */
 function storeLength(view: DataView, at: number, { lengthBytes }: KeyRecord): void {
   if (f.lengthBytes.getNumber(view, at) !== lengthBytes) f.lengthBytes.setNumber(view, at, lengthBytes);
 }

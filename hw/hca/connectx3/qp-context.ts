@@ -78,7 +78,7 @@ export class QpContext implements QueuePairFormat {
       connections.startSending(pair.slot, f.nextSendPsn.get(view, at));
   }
 
-  /** With RoCE there are QPs for management beside the rings: they have an MTU of packets. */
+  /** With RoCE there are QPs for management in addition to the rings: they have a packet MTU. */
   #isRing(serviceType: number, mtuCode: number): boolean {
     if (this.#frameBytesMax === 0 || serviceType !== ServiceType.MLX) return false;
     return !this.#hasRoce || mtuCode === 0 || mtuCode > PathMtu.MTU_4096;

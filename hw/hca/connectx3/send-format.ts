@@ -1,4 +1,7 @@
-/** Send WQEs of the ConnectX-3: the control segment, and by service what follows it (interface sheet 6.1 to 6.4). */
+/**
+ * Send WQEs of the ConnectX-3: the control segment, and the segments that follow it in each service (interface sheet
+ * 6.1 to 6.4).
+ */
 import { CqeSyndrome, controlSegment, ServiceType, wqeUnitBytes } from '../../../abi/index.ts';
 import type { FormatParts, SendFormat } from '../host-interface/index.ts';
 import {

@@ -1,6 +1,6 @@
 /**
  * Turns the bytes of a send WQE into a record: opcode, remote address, operands, and the list of data pointers or the
- * inline data. Pure work on bytes; what it costs and what becomes of an error is the requester's matter.
+ * inline data. Works on bytes only: the requester accounts for the cost and handles errors.
  */
 import {
   atomicSegment,
@@ -72,9 +72,9 @@ export function isFenced(view: DataView, at: number): boolean {
 }
 
 /**
- * Fills `request` from the WQE at `at` of a connected QP. The record's own fields (QP, counter, PSNs) are the caller's.
+ * Fills `request` from the WQE at `at` of a connected QP. The caller sets the record's own fields (QP, counter, PSNs).
  * @param service EXECUTABLE_BY_ bit of the QP's service
- * @returns 0, or the CQE syndrome of what is wrong with the WQE
+ * @returns 0, or the CQE syndrome of the WQE's error
  */
 export function decodeWqe(
   view: DataView,
@@ -99,7 +99,7 @@ export function decodeWqe(
   return loadData(view, bytes, at, next, sizeBytes, request);
 }
 
-/** The rest of an atomic's WQE: operands, and what points to the 8 bytes that receive the old value. */
+/** Decodes the rest of an atomic's WQE: operands, and the pointer to the 8 bytes that receive the old value. */
 function decodeAtomic(
   view: DataView,
   bytes: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * The DMA engines and the interrupts of the PCIe function, as a device whose costs are attributed sees them: every request goes on
- * unchanged, and is counted for the work of the block that makes it.
+ * Wraps the DMA engines and the interrupts of the PCIe function in a device whose costs are attributed: every request
+ * passes unchanged, and is counted for the work of the block that makes it.
  */
 import { EventType } from '../../../abi/index.ts';
 import { type BusAddress, type Cycles, viewOf } from '../../../base/index.ts';
@@ -57,13 +57,13 @@ function tlpCountOf(address: BusAddress, lengthBytes: number, limitBytes: number
   return count;
 }
 
-/** What the split depends on. */
+/** Limits that determine how a transfer is split into TLPs. */
 export interface TransferLimits {
   maxPayloadBytes(): number;
   maxReadRequestBytes(): number;
 }
 
-/** For which port the context caches make their next requests. */
+/** Records the port for which the context caches make their next requests. */
 export class MissingPort implements ContextMisses {
   port = PORT_WQE_FETCH;
 
@@ -147,7 +147,7 @@ export class AttributedWrites implements DmaWrites {
     this.#missing = missing;
   }
 
-  /** The event queues, once they are there. */
+  /** Connects the event queues, which are created later. */
   connect({ eqs }: { readonly eqs: EqTable }): void {
     this.#eqs = eqs;
   }

@@ -1,18 +1,21 @@
 /**
- * Which operation each TLP and interrupt of the device is due to: instrumentation beside the blocks, made on request only.
+ * Attributes each TLP and interrupt of the device to an operation: instrumentation next to the blocks, created on
+ * request only.
  *
  *     block turns to a work ── worksOn… ──► owner of its port        DMA request ──► owner of the port that made it
  *
- * An operation is what a host's program has marked as one (host/marked-operation.ts): the number that the verbs library noted with
- * each of its work requests. An owner is a row of this device's table: unmarked (what no marked operation caused), the control
- * side, an operation of the own host, or a packet received, of which only the peer's device can say whose it was: it is named by the
- * QP that sent it and the number that the transport gave it, and joined to an operation when both tables are read (machine/costs).
+ * A program of the host marks operations (host/marked-operation.ts); the verbs library notes the operation's number
+ * with each of its work requests. An owner is a row of this device's table: unmarked (costs that no marked operation
+ * caused), the control side, an operation of the own host, or a received packet. Only the peer's device can tell to
+ * which operation a packet belongs: its sending QP and its transport number identify it, and reading both tables joins
+ * it to the operation (machine/costs).
  *
- * What several works share has one owner:
+ * Shared work has one owner:
  * - a read of several WQEs is due to the first of them, a read of a context or a translation to the work that missed;
- * - receive WQEs and their doorbell record are read for the message that the receiver had in hand when it asked for them;
+ * - receive WQEs and their doorbell record are read for the message on which the receiver worked when it requested
+ *   them;
  * - an acknowledgement of several requests is work for the last of them, a CQE for the request that it names;
- * - an event is due to the CQE that it was raised for, an interrupt to the first event since the interrupt before it.
+ * - an event is due to the CQE that raised it, an interrupt to the first event since the previous interrupt.
  *
  * TLPs are counted when a block requests them, split as the DMA engines split them.
  */
@@ -20,7 +23,7 @@ import type { ExactPs, LogicalProcess } from '../../../sim/index.ts';
 import { trafficClassCount } from '../../dma/index.ts';
 import type { Cqn, CqTable, Qpn, QpTable, QueuePair } from '../objects/index.ts';
 
-/** Rows that are always there: what no marked operation caused, and commands and event queues. */
+/** Fixed rows: costs that no marked operation caused, and costs of commands and event queues. */
 const UNMARKED = 0;
 const CONTROL = 1;
 /** Packets and operations that the table holds. */
@@ -28,7 +31,7 @@ const ROWS_MAX = 1 << 20;
 /** Numbers of packets are below this. */
 const NUMBERS = 2 ** 28;
 
-/** What one owner has cost: TLPs by accounting class, and interrupts. */
+/** Costs of one owner: TLPs by accounting class, and interrupts. */
 export interface CostRow {
   readonly reads: number[];
   readonly writes: number[];
@@ -44,11 +47,11 @@ export interface MessageRow {
   readonly atPs: ExactPs;
 }
 
-/** What the work for one received packet has cost. */
+/** Costs of the work for one received packet. */
 export interface PacketRow extends CostRow {
   readonly sourceQpn: Qpn;
   readonly number: number;
-  /** The port that it came to, from 0. */
+  /** Port at which the packet arrived, from 0. */
   readonly portIndex: number;
   readonly isLoopback: boolean;
   readonly atPs: ExactPs;
@@ -58,7 +61,7 @@ export interface PacketRow extends CostRow {
 interface PacketName {
   readonly sourceQpn: Qpn;
   readonly number: number;
-  /** The port that it came to, from 0. */
+  /** Port at which the packet arrived, from 0. */
   readonly portIndex: number;
   readonly isLoopback: boolean;
 }
@@ -85,22 +88,22 @@ const emptyRow = (): CostRow => ({
 });
 
 export class CostAttribution {
-  /** Packets that found the table full: what they cost is counted as unmarked. */
+  /** Packets that found the table full: their costs count as unmarked. */
   lostPacketCount = 0;
   readonly #setup: CostSetup;
   readonly #rows: CostRow[] = [emptyRow(), emptyRow()];
   readonly #messages: MessageRow[] = [];
   readonly #packets: PacketRow[] = [];
-  /** Places in the table: by operation, and by the name of the packet that came last under it. */
+  /** Indexes in the table by operation, and by the name of the latest packet. */
   readonly #ofOperation = new Map<number, number>();
   readonly #ofPacket = new Map<number, number>();
   /** Newest message last, by QPN. */
   readonly #ofQp = new Map<Qpn, MessageRow[]>();
   readonly #ofPort: Int32Array;
-  /** By CQN: owner of its last CQE, and of the event raised last. */
+  /** Owners of the last CQE and of the last event, by CQN. */
   readonly #ofCqe = new Map<Cqn, number>();
   readonly #ofEvent = new Map<Cqn, number>();
-  /** By vector: owner of the first event since the last interrupt. */
+  /** Owner of the first event since the last interrupt, by vector. */
   readonly #ofVector = new Map<number, number>();
 
   constructor(setup: CostSetup) {
@@ -108,14 +111,14 @@ export class CostAttribution {
     this.#ofPort = new Int32Array(setup.portCount);
   }
 
-  // What the blocks work on.
+  // The blocks report here which request or packet they work on.
 
   /** The user of `port` works on the send WQE with this counter. */
   worksOnRequest(port: number, pair: QueuePair, wqeCounter: number): void {
     this.#ofPort[port] = this.requestOwner(this.#setup.qps.numberOf[pair.slot]!, wqeCounter);
   }
 
-  /** The user of `port` works on a request packet that has just come. Each has a row of its own. */
+  /** Notes that the user of `port` works on a request packet that has just arrived. Each packet has its own row. */
   worksOnNewPacket(port: number, name: PacketName): void {
     const key = keyOf(name);
     if (this.#rows.length >= ROWS_MAX) {
@@ -188,7 +191,7 @@ export class CostAttribution {
     this.#ofEvent.set(cqn, this.#ofCqe.get(cqn) ?? UNMARKED);
   }
 
-  // What it costs.
+  // The blocks report here the TLPs and interrupts of that work.
 
   read(port: number, trafficClass: number, tlpCount: number): void {
     this.#add('reads', this.#ofPort[port]!, trafficClass, tlpCount);
@@ -218,7 +221,7 @@ export class CostAttribution {
     if (vector !== undefined && !this.#ofVector.has(vector)) this.#ofVector.set(vector, owner);
   }
 
-  /** A message of the vector goes out. */
+  /** Counts an interrupt message of the vector. */
   interrupted(vector: number): void {
     this.#rows[this.#ofVector.get(vector) ?? UNMARKED]!.interrupts++;
     this.#ofVector.delete(vector);

@@ -1,6 +1,6 @@
 /**
- * Pages of event queues: where the next entry of an EQ lies. The address of one page is kept with the queue; when its producer
- * comes to another, that page's MTT entry is read by DMA, one at a time.
+ * Finds the page of an EQ's next entry. The address of one page is kept with the queue; when its producer reaches
+ * another page, that page's MTT entry is read by DMA, one at a time.
  */
 
 import { type Cycles, ringIndex, viewOf } from '../../../base/index.ts';
@@ -16,7 +16,7 @@ import {
 import type { EqSlot } from '../objects/index.ts';
 import { type EqTable, NO_PAGE } from './eq-table.ts';
 
-/** In place of an address: the page must be looked up, or the queue has none there. */
+/** Values instead of an address: the page must be looked up, or the queue has none there. */
 export const UNKNOWN = -2;
 export const UNREACHABLE = -3;
 
@@ -91,7 +91,7 @@ export class EqPages {
 
   /**
    * Looks up the page of the EQ's next entry.
-   * @returns true when the answer is there at once (no page), false while it is read or cannot be read yet
+   * @returns true if the answer is known at once (no page), false while it is being read or cannot be read yet
    */
   lookUp(slot: EqSlot): boolean {
     const eqs = this.#eqs;

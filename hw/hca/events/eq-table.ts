@@ -1,13 +1,13 @@
 /**
- * The live event queues: their contexts as software configured them, and beside them in typed arrays what changes with
- * every event. The context cache decides which of them count as on chip.
+ * The live event queues: their contexts as software configured them, and next to them, in typed arrays, the fields that
+ * change with every event. The context cache decides which of them count as on chip.
  */
 import { EqArmState, QueueStatus } from '../../../abi/index.ts';
 import { mask24, NEVER, psPerUs } from '../../../base/index.ts';
 import type { EventQueueFormat } from '../host-interface/index.ts';
 import { ContextTable, type EqSlot } from '../objects/index.ts';
 
-/** No page of the EQ's buffer is known at the moment. */
+/** The EQ's current page is unknown. */
 export const NO_PAGE = -1;
 
 /** Configured fields of an event queue. */
@@ -55,7 +55,7 @@ export class EqTable extends ContextTable<'EQ'> {
   readonly moderationCount: Uint16Array;
   /** Cycle at which the moderation period that is running ends, or Infinity. */
   readonly interruptCycle: Float64Array;
-  /** The EQ was armed by its doorbell and has not been looked at since. */
+  /** 1 if the EQ was armed by its doorbell and not checked since. */
   readonly isArmNew: Uint8Array;
   readonly #cyclesPerUs: number;
   readonly #format: EventQueueFormat;
@@ -116,7 +116,10 @@ export class EqTable extends ContextTable<'EQ'> {
     });
   }
 
-  /** Queues of a vector that software has still to serve: with entries that it has not consumed, or not armed since their last message. */
+  /**
+   * Returns the number of a vector's queues that software has still to serve: those with entries that it has not
+   * consumed, or not armed since their last message.
+   */
   unservedOf(vector: number): number {
     const waits = (slot: EqSlot): boolean =>
       this.vector[slot] === vector && (this.unconsumed(slot) > 0 || this.armState[slot] === EqArmState.FIRED);

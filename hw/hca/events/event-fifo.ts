@@ -88,7 +88,7 @@ export class EventFifo {
     return base;
   }
 
-  /** The entries held, the oldest first: the EQ, the type of the event, and how far it has come. See Block.inspect. */
+  /** Returns the entries held, oldest first: the EQ, the type of the event, and its progress. See Block.inspect. */
   inspect(): BlockState[] {
     return Array.from({ length: this.heldCount }, (_, index) => {
       const at = this.#released + index;
@@ -106,7 +106,10 @@ export class EventFifo {
     this.#taken++;
   }
 
-  /** Gives entries back in order: a dropped one waits for those in front of it that are being written. True: it was full. */
+  /**
+   * Releases entries in order: a dropped one waits for entries in front of it that are being written. Returns true if
+   * the fifo was full.
+   */
   release(entry: number): boolean {
     const wasFull = this.isFull;
     this.#isDone[entry] = 1;
@@ -121,7 +124,9 @@ export class EventFifo {
     return false;
   }
 
-  /** Whether the EQE at some offset in {@link bytes} passes the test, of those that are here. */
+  /**
+   * Returns whether the EQE of any held entry, at some offset in {@link bytes}, passes the test.
+   */
   some(test: (base: number) => boolean): boolean {
     for (let at = this.#released; at < this.#pushed; at++)
       if (test((at % this.depth) * this.#entryBytes)) return true;
@@ -129,8 +134,8 @@ export class EventFifo {
   }
 
   /**
-   * Entries whose bytes have not left wait again, and dropped ones that stood behind such. Returns the EQs of the former, each as often as
-   * it had some, and how many the latter are.
+   * Rewinds entries whose bytes have not left, and dropped entries after them, so that they wait again. Returns the EQ
+   * of each entry of the first kind (an EQ appears once per entry) and the number of dropped entries.
    */
   takeBack(): { readonly eqns: readonly number[]; readonly droppedCount: number } {
     const eqns: number[] = [];

@@ -1,4 +1,4 @@
-/** Which event queue takes which type of event: what MAP_EQ has said (interface sheet 6.7). */
+/** Maps each type of event to the event queue that MAP_EQ has selected (interface sheet 6.7). */
 import type { BlockState } from '../../../sim/index.ts';
 
 const NO_QUEUE = -1;
@@ -21,7 +21,7 @@ export class EventRoutes {
     }
   }
 
-  /** The EQ is gone: its types go nowhere. */
+  /** Forgets a destroyed EQ: its types are mapped nowhere. */
   forget(eqn: number): void {
     for (let type = 0; type < EVENT_TYPES; type++)
       if (this.#eqnOfType[type] === eqn) this.#eqnOfType[type] = NO_QUEUE;

@@ -2,14 +2,14 @@
  * The event writer: turns events of the data path, the ports and the command processor into EQEs in host memory, and
  * EQEs into interrupts.
  *
- *   post ──> bounded fifo ──> EQ known, not full? ──> page of the entry (MTT) ──> DMA write ──> interrupt behind it
+ *   post ──> bounded fifo ──> EQ known, not full? ──> page of the entry (MTT) ──> DMA write ──> interrupt after it
  *              │ full: canPost() is false,              │ at a page change only
  *              │ the poster stalls                       one DMA read
  *
  * Promises: events of one EQ appear in the order in which they were posted; the owner byte is the last byte of the one
- * TLP that carries an EQE; the interrupt message leaves behind the EQE it announces. An EQ that software lets fill up goes
- * to status overflow, drops what follows, and is reported by event 0x0f if another EQ is mapped for it.
- * Source: interface sheet 6.7, 6.10, 3.16.
+ * TLP that carries an EQE; the interrupt message leaves after the EQE it announces. An EQ that software lets fill up
+ * goes to status overflow and drops later events; event 0x0f reports it if another EQ is mapped for that type. Source:
+ * interface sheet 6.7, 6.10, 3.16.
  */
 
 import { EqArmState, EventType, PortManagementChange, QueueStatus } from '../../../abi/index.ts';
@@ -53,7 +53,7 @@ export interface EventContexts {
 
 /** Contents of an event for a change in PortInfo. */
 export interface PortInfoReport {
-  /** From 1. */
+  /** Number of the port, from 1. */
   readonly port: number;
   readonly smLid: number;
   readonly lid: number;
@@ -69,7 +69,7 @@ export interface EventPoster {
 }
 
 export interface EventWriterPorts {
-  /** The cache through which EQ contexts come; left out: all of them are on chip. */
+  /** Cache of EQ contexts; omitted: all of them are on chip. */
   readonly contexts?: EventContexts | undefined;
   /** Blocks that stall while the fifo is full. */
   readonly posters: readonly EventPoster[];
@@ -123,12 +123,12 @@ export class EventWriter {
     return this.#fifo.hasAllLeft;
   }
 
-  /** Events that have not left, and interrupts that are still to come. */
+  /** Events that have not left, and interrupts that are still due. */
   get heldCount(): number {
     return this.#fifo.heldCount + this.#moderation.heldCount;
   }
 
-  /** Completion event of a CQ, to the CQ's own EQ whatever MAP_EQ says. */
+  /** Posts a completion event of a CQ to the CQ's own EQ, regardless of MAP_EQ. */
   postCompletion(eqn: number, cqn: Cqn, cycle: Cycles, joinedCount = 0): void {
     const slot = this.#setup.eqs.slotOf(eqn);
     if (joinedCount > 0 && slot >= 0) this.#moderation.joined(slot, joinedCount);
@@ -168,13 +168,16 @@ export class EventWriter {
     return base >= 0;
   }
 
-  /** A port became active or went down; the subtype is one of PortChange, ports count from 1. */
+  /** Posts that a port became active or went down; the subtype is one of PortChange, ports count from 1. */
   postPortChange(port: number, subtype: number, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.PORT_CHANGE, subtype, cycle);
     if (base >= 0) this.#format.port(this.#view, base, port);
   }
 
-  /** Entries of PortInfo changed: `changed` are bits of PortInfoChange, the rest what is there now. */
+  /**
+   * Posts that entries of PortInfo changed: `changed` holds bits of PortInfoChange, the other fields the present
+   * values.
+   */
   postPortInfoChange(info: PortInfoReport, cycle: Cycles): void {
     const base = this.#pushAsync(EventType.PORT_MNG_CHG_EVENT, PortManagementChange.PORT_INFO, cycle);
     if (base >= 0) this.#format.portInfo(this.#view, base, info);
@@ -262,8 +265,8 @@ export class EventWriter {
   }
 
   /**
-   * All DMA was dropped, and the queues stay: EQEs that had not left are written anew, in their places. An EQ with a place that is
-   * never written would interrupt again whenever it is armed.
+   * Rewrites the EQEs that had not left, in their places, after all DMA was dropped while the queues stay. An EQ with a
+   * place that is never written would interrupt again whenever it is armed.
    */
   writeAnew(): void {
     const { eqs } = this.#setup;
@@ -313,7 +316,9 @@ export class EventWriter {
     return this.#push(eqn, type, subtype, cycle);
   }
 
-  /** Appends a zeroed EQE with its type and returns its offset in the fifo. The poster has asked {@link canPost}. */
+  /**
+   * Appends a zeroed EQE with its type and returns its offset in the fifo. The poster has checked {@link canPost}.
+   */
   #push(eqn: number, type: number, subtype: number, cycle: Cycles): number {
     const base = this.#fifo.push(eqn, type, subtype, cycle + 1);
     this.#setup.domain.wake(this.#stage, cycle + 1);

@@ -1,5 +1,6 @@
 /**
- * When an event queue interrupts: armed and with entries to report, at once or after its moderation period or count.
+ * Decides when an event queue interrupts: if it is armed and has entries to report, at once or after its moderation
+ * period or count.
  *
  *   EQE written, or EQ armed with entries waiting ── a request
  *      no moderation ─────────────> message, EQ fired
@@ -7,10 +8,10 @@
  *      period running ────────────> moderated (joins the message to come)
  *   CQE held back by the moderation of its CQ ── a request, moderated (joins the event to come)
  *
- * Promise, per vector: requested = moderated + messages + (1 while a period runs or a message waits for room). What
- * becomes of a message (delivered, masked, coalesced) is the function's account. Without MSI-X the pin is asserted until
- * software writes the clear-interrupt register; what became an assertion is no request of a vector any more.
- * Source: interface sheet 5.3, 6.10, 2.4.
+ * Promise, per vector: requested = moderated + messages + (1 while a period runs or a message waits for room). The PCIe
+ * function accounts for the fate of a message (delivered, masked, coalesced). Without MSI-X the pin is asserted until
+ * software writes the clear-interrupt register; a request that became an assertion no longer counts as a request of a
+ * vector. Source: interface sheet 5.3, 6.10, 2.4.
  */
 
 import { EqArmState, msix } from '../../../abi/index.ts';
@@ -22,13 +23,16 @@ import type { EqTable } from './eq-table.ts';
 
 export interface InterruptModerationPorts {
   readonly events: {
-    /** No EQE is on its way to the link. */
+    /** True if no EQE is on its way to the link. */
     readonly hasAllLeft: boolean;
   };
 }
 
 export class InterruptModeration {
-  /** Per vector: reasons to interrupt, those that joined another, and messages asked of the PCIe function. */
+  /**
+   * Counters per vector: reasons to interrupt, those that joined another, and messages requested from the PCIe
+   * function.
+   */
   readonly requestedCount = new Float64Array(msix.vectorCount);
   readonly moderatedCount = new Float64Array(msix.vectorCount);
   readonly messageCount = new Float64Array(msix.vectorCount);
@@ -39,7 +43,7 @@ export class InterruptModeration {
   readonly #eqs: EqTable;
   readonly #interrupts: InterruptPort;
   #events!: InterruptModerationPorts['events'];
-  /** Vectors whose message the function had no room for, each once. */
+  /** Vectors for whose message the function had no room, each once. */
   #waiting: number[] = [];
 
   constructor(eqs: EqTable, interrupts: InterruptPort) {
@@ -74,14 +78,14 @@ export class InterruptModeration {
     if (eqs.interruptCycle[slot]! < this.nextCycle) this.nextCycle = eqs.interruptCycle[slot]!;
   }
 
-  /** So many reasons were joined to an event before it came here: CQEs that the moderation of their CQ held back. */
+  /** Counts reasons that joined an event before it was posted: CQEs that the moderation of their CQ held back. */
   joined(slot: EqSlot, count: number): void {
     const vector = this.#vectorOf(slot);
     this.requestedCount[vector] = this.requestedCount[vector]! + count;
     this.moderatedCount[vector] = this.moderatedCount[vector]! + count;
   }
 
-  /** Interrupts for all EQs whose period has ended, and tries again what had no room. */
+  /** Interrupts for all EQs whose period has ended, and retries messages that had no room. */
   runTimers(cycle: Cycles): void {
     const { interruptCycle } = this.#eqs;
     this.nextCycle = NEVER;
@@ -134,7 +138,7 @@ export class InterruptModeration {
       if (isSent) this.messageCount[vector] = this.messageCount[vector]! + 1;
       return isSent;
     }
-    // A pin's message is not ordered behind EQEs on their way to the link.
+    // A pin's message is not ordered after EQEs that are still on their way to the link.
     if (!this.#events.hasAllLeft) return false;
     this.requestedCount[vector] = this.requestedCount[vector]! - 1;
     this.pinAssertionCount++;
@@ -148,7 +152,7 @@ export class InterruptModeration {
     return { waiting: [...this.#waiting], periods };
   }
 
-  /** Nothing is owed to anybody. */
+  /** Drops all pending interrupts. */
   reset(): void {
     this.#waiting = [];
     this.nextCycle = NEVER;

@@ -1,6 +1,7 @@
 /**
- * What other blocks see of a port of Ethernet with RoCE in place of one transmitter and one receiver: both of each. The transmitters share
- * the queue of request packets: each takes from its front what is its own. The receivers have turns.
+ * Combines the two transmitters and the two receivers of an Ethernet port with RoCE into one of each for the other
+ * blocks. The transmitters share the queue of request packets: each dequeues its own packets from the front. The
+ * receivers alternate.
  */
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
@@ -55,7 +56,7 @@ export class Outbound {
     sender.payloadArrived(queue, packet, status, cycle);
   }
 
-  /** What stands in front now may be the other's. */
+  /** Wakes the transmitters if the packet now at the front is complete: it may belong to the other one. */
   slotFreed(cycle: Cycles): void {
     this.#ports.requester.slotFreed(cycle);
     const { oldest } = this.#requests;

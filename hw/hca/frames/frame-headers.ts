@@ -1,10 +1,10 @@
 /**
- * What the HCA reads in frames and writes into them: the tag, and the checksums of IP, TCP and UDP.
+ * Header fields that the HCA reads in frames and writes into them: the tag, and the checksums of IP, TCP and UDP.
  *
  *     destination 6 | source 6 | [ 8100 or 88a8 | tag 2 ] | type 2 | payload
  *
- * What stands in a checksum that is to be computed has no part in it, whatever software put there. Sources: IEEE 802.3-2018, 3.1;
- * IEEE 802.1Q-2018, 9; RFC 791, 1071, 768, 8200, 9293.
+ * The value that software put into a checksum field is ignored when the checksum is computed. Sources: IEEE 802.3-2018,
+ * 3.1; IEEE 802.1Q-2018, 9; RFC 791, 1071, 768, 8200, 9293.
  */
 export const TAG_PLACE = 12;
 export const TAG_BYTES = 4;
@@ -39,7 +39,10 @@ export function setU16(bytes: Uint8Array, at: number, value: number): void {
 
 const isTagType = (type: number): boolean => type === TYPE_C_VLAN || type === TYPE_S_VLAN;
 
-/** Control information of the frame's outer tag, or -1; a tag of a customer only, if so asked. */
+/**
+ * Returns the control information of the frame's outer tag, or -1. With `isCustomerOnly`, other tags than a customer's
+ * are ignored.
+ */
 export function tagOf(bytes: Uint8Array, at: number, isCustomerOnly = false): number {
   const type = u16At(bytes, at + TAG_PLACE);
   const isTag = isCustomerOnly ? type === TYPE_C_VLAN : isTagType(type);
@@ -62,18 +65,21 @@ export function insertTag(
   return frameBytes + TAG_BYTES;
 }
 
-/** Where the headers of a frame's packet are. */
+/** Offsets of the headers of a frame's packet. */
 export interface PacketPlaces {
   readonly isIpv4: boolean;
   readonly network: number;
   /** -1: a fragment, or a header is not whole. */
   readonly transport: number;
   readonly protocol: number;
-  /** Behind the last byte of the packet; what follows is padding. */
+  /** Offset after the last byte of the packet; the bytes that follow are padding. */
   readonly end: number;
 }
 
-/** The places of an IP packet in the frame at `at`; undefined for what is none. IPv6 with extension headers has no transport here. */
+/**
+ * Returns the offsets of an IP packet in the frame at `at`; undefined for other frames. IPv6 with extension headers has
+ * no transport offset.
+ */
 export function packetPlacesOf(bytes: Uint8Array, at: number, frameBytes: number): PacketPlaces | undefined {
   const frameEnd = at + frameBytes;
   const { version, network } = ipVersionOf(bytes, at, frameEnd);
@@ -81,7 +87,7 @@ export function packetPlacesOf(bytes: Uint8Array, at: number, frameBytes: number
   return version === 6 ? ipv6Places(bytes, network, frameEnd) : undefined;
 }
 
-/** The version of IP in the frame at `at`, 0 for none, and the place behind its tags and its type. */
+/** Returns the IP version of the frame at `at` (0 if it carries no IP), and the offset after its tags and EtherType. */
 export function ipVersionOf(
   bytes: Uint8Array,
   at: number,
@@ -104,7 +110,7 @@ function ipv4Places(bytes: Uint8Array, network: number, frameEnd: number): Packe
   return { isIpv4: true, network, transport, protocol, end };
 }
 
-/** Of IPv4: more fragments follow, or some went before. */
+/** True if an IPv4 packet is a fragment: more fragments follow, or it is not the first. */
 export const isFragment = (bytes: Uint8Array, network: number): boolean =>
   (u16At(bytes, network + 6) & FRAGMENT_MASK) !== 0;
 
@@ -120,14 +126,14 @@ function ipv6Places(bytes: Uint8Array, network: number, frameEnd: number): Packe
   };
 }
 
-/** True where the packet is TCP's or UDP's, and its ports are there. */
+/** True if the packet is TCP's or UDP's, and the frame contains its ports. */
 export function hasPorts({ transport, protocol, end }: PacketPlaces): boolean {
   return transport !== -1 && transport + 4 <= end && (protocol === PROTOCOL_TCP || protocol === PROTOCOL_UDP);
 }
 
 export const isTcp = ({ protocol }: PacketPlaces): boolean => protocol === PROTOCOL_TCP;
 
-/** True where all of the header of TCP or UDP is there. */
+/** True if the frame contains the whole header of TCP or UDP. */
 export function hasWholeHeader(places: PacketPlaces): boolean {
   if (!hasPorts(places)) return false;
   return places.transport + (isTcp(places) ? TCP_HEADER_BYTES : UDP_HEADER_BYTES) <= places.end;
@@ -141,7 +147,7 @@ export function fillIpChecksum(bytes: Uint8Array, { isIpv4, network }: PacketPla
   setU16(bytes, network + IPV4_CHECKSUM_PLACE, checksumOf(bytes, network, network + headerBytes));
 }
 
-/** Writes the checksum of TCP or UDP; 0 of the latter would say that there is none (RFC 768). */
+/** Writes the checksum of TCP or UDP. A UDP checksum of 0 would mean "no checksum" (RFC 768), so ffff replaces it. */
 export function fillTransportChecksum(bytes: Uint8Array, places: PacketPlaces): void {
   const { transport, protocol, end } = places;
   if (!hasPorts(places)) return;
@@ -167,7 +173,9 @@ export function isTransportChecksumRight(bytes: Uint8Array, places: PacketPlaces
   return foldedSum(pseudoHeaderSum(bytes, places) + wordSum(bytes, transport, end)) === FULL_SUM;
 }
 
-/** The ones' complement sum of the addresses and of what lies between `from` and the packet's end, with `startSum`. */
+/**
+ * Returns the ones' complement sum of the addresses and of the bytes from `from` to the packet's end, plus `startSum`.
+ */
 export function sumWithAddresses(
   bytes: Uint8Array,
   places: PacketPlaces,
@@ -194,7 +202,7 @@ function wordSum(bytes: Uint8Array, from: number, to: number): number {
   return ((to - from) & 1) === 1 ? sum + (bytes[to - 1]! << 8) : sum;
 }
 
-/** A sum whose complement is 0: what was summed has its own checksum in it, and that is right. */
+/** A sum whose complement is 0: data that include their own, correct checksum have this sum. */
 export const FULL_SUM = 0xffff;
 
 /** The ones' complement sum (RFC 1071). */
@@ -204,6 +212,6 @@ function foldedSum(wideSum: number): number {
   return sum;
 }
 
-/** Its complement. */
+/** Returns the complement of that sum. */
 const checksumOf = (bytes: Uint8Array, from: number, to: number, startSum = 0): number =>
   ~foldedSum(startSum + wordSum(bytes, from, to)) & 0xffff;

@@ -1,12 +1,13 @@
 /**
- * The receiver of an Ethernet port: takes frames from the wire port one at a time, in order, finds their ring, and writes them into
- * its next buffer. What finds none is dropped and counted: nobody gets an answer, and no pause waits for a buffer.
+ * The receiver of an Ethernet port: takes frames from the wire port one at a time, in order, finds their ring, and
+ * writes them into its next buffer. Frames without a ring or buffer are dropped and counted: the sender gets no answer,
+ * and no PAUSE frame delays it until a buffer is posted.
  *
  *   wire port ──> fifo ──> steering ─QPN─> [table of rings] ──> ring ──> receive WQE ──> frame to memory ──> completion
  *
- * In order and blocking: what is not on chip stops the receiver, and frames that come meanwhile wait in the wire port's buffer, as
- * long as it has room. Entered again at the same step, like the datagram receiver.
- * Sources: interface sheet 5.1 (VLAN), 6.4, 6.6.
+ * In order and blocking: data that are not on chip stop the receiver, and frames that arrive meanwhile wait in the wire
+ * port's buffer, while it has room. The stage resumes at the same step, like the datagram receiver. Sources: interface
+ * sheet 5.1 (VLAN), 6.4, 6.6.
  */
 import { CqeSyndrome, EventType, QpState, ReceiveOpcode } from '../../../abi/index.ts';
 import { type Cycles, viewOf } from '../../../base/index.ts';
@@ -35,7 +36,7 @@ import { RingChoice } from './ring-choice.ts';
 const { ERR, RTR } = QpState;
 const VLAN_ID_MASK = 0xfff;
 const NO_TAG = -1;
-/** In a completion: the frame had the tag that is in the low bits. */
+/** Bit of a completion that marks its low bits as the frame's tag. */
 const HAS_TAG = 1 << 16;
 
 /** Twice the requests of the payload writer that may wait. */
@@ -52,12 +53,12 @@ export interface FrameReceiverPorts {
   readonly scatter: ReceiveScatter;
   readonly completions: CompletionWriter;
   readonly errors: {
-    /** The QP goes to error, with an asynchronous event or 0. */
+    /** The QP goes to error, with an asynchronous event; event type 0: none. */
     refused(qp: QpSlot, eventType: number, cycle: Cycles): void;
   };
 }
 
-/** Names by which the buffers of a port that carries packets, too, know frames; else a frame is named by its slot. */
+/** Names of frames in the buffers of a port that also carries packets; on other ports the slot number is the name. */
 interface FrameNames {
   frameName(slot: number): number;
 }
@@ -87,7 +88,7 @@ export class FrameReceiver {
   readonly #qps: QpTable;
   readonly #names: FrameNames | undefined;
   readonly #costs: CostAttribution | undefined;
-  /** Undefined on a port of InfiniBand, where nothing comes here. */
+  /** Undefined on a port of InfiniBand, which receives no frames. */
   readonly #ethernet: EthernetAttachment | undefined;
   readonly #contexts: ContextPort;
   readonly #arrived: Fifo;
@@ -97,14 +98,17 @@ export class FrameReceiver {
   readonly #packetCycles: number;
   readonly #headCycles: number;
   readonly #rings = new RingChoice();
-  /** Undefined where completions say nothing of checksums. */
+  /** Undefined if completions report no checksums. */
   readonly #checksums: FrameChecksums | undefined;
-  /** With RoCE: see ReceiveTurns. */
+  /** Arbitration with the packet receiver, with RoCE: see ReceiveTurns. */
   readonly #turns: ReceiveTurns | undefined;
   /** Frames that a ring has taken. */
   completedCount = 0;
   #ports!: FrameReceiverPorts;
-  /** The frame being worked on: its step, ring, tag for the completion and whether it is taken out, bytes written, what went wrong. */
+  /**
+   * State of the frame being worked on: its step, ring, tag for the completion and whether the tag is removed, bytes
+   * written, error.
+   */
   #step = STEP_FIND;
   #active: QueuePair | undefined;
   #tag = NO_TAG;
@@ -175,7 +179,7 @@ export class FrameReceiver {
     this.#domain.wake(this.#stage, cycle);
   }
 
-  /** Frames that have come and are not done with. */
+  /** Frames that have arrived and are not finished. */
   get heldCount(): number {
     return this.#arrived.count;
   }
@@ -197,7 +201,7 @@ export class FrameReceiver {
     return { frames: this.#arrived.values, step: this.#step, active: this.#active?.slot ?? 'none' };
   }
 
-  /** Cycles that so many bytes take through the data path. */
+  /** Returns the cycles that this number of bytes takes through the data path. */
   #moveCycles(bytes: number): number {
     return Math.ceil(bytes / this.#bytesPerCycle);
   }
@@ -227,13 +231,13 @@ export class FrameReceiver {
     if (!this.#arrived.isEmpty) this.wake(Math.max(cycle + busyCycles, this.#arrived.headCycle));
   }
 
-  /** The other receiver's turn: the next one is this one's, if its frame can be seen. */
+  /** The other receiver is active: requests the next turn if a frame is visible. */
   #await(turns: ReceiveTurns, cycle: Cycles): void {
     if (this.#arrived.headCycle <= cycle) turns.awaitNext(this);
     else if (!this.#arrived.isEmpty) this.wake(this.#arrived.headCycle);
   }
 
-  /** The oldest frame is worked off: its buffer is freed when all of it has left. */
+  /** Finishes the oldest frame: its buffer is freed when all of it has left. */
   #finish(): void {
     const slot = this.#arrived.pop();
     this.#ports.writer.finish(this.#names === undefined ? slot : this.#names.frameName(slot));
@@ -248,7 +252,7 @@ export class FrameReceiver {
     }
     const pair = this.#active!;
     if (!takesFrames(pair)) {
-      // The ring has failed since, or is gone.
+      // The ring has failed since, or no longer exists.
       this.#active = undefined;
       return this.#drop('qpState');
     }
@@ -306,7 +310,7 @@ export class FrameReceiver {
     return GO_ON;
   }
 
-  /** The ring of a QPN, or the one that its table chooses. */
+  /** Returns the ring of a QPN, or the ring that its table selects. */
   #ringOf(qpn: number, bytes: Uint8Array, at: number, frameBytes: number): QueuePair | FrameDropReason {
     let pair = this.#pairOf(qpn);
     this.#hash = 0;
@@ -334,7 +338,7 @@ export class FrameReceiver {
   #take(pair: QueuePair, cycle: Cycles): number {
     const { scatter, errors } = this.#ports;
     if (pair.hasReceiveWqe === 1) {
-      // One that a frame left for want of a page is used again.
+      // A receive WQE that a frame left because a page was absent is used again.
       scatter.rewind(pair.slot);
       return GO_ON;
     }
@@ -345,7 +349,9 @@ export class FrameReceiver {
     return this.#drop(taken === NONE_POSTED ? 'noReceiveWqe' : 'qpState');
   }
 
-  /** The FCS of a frame as it came, with its tag: the cable carries it as a flag that it is right. */
+  /**
+   * Computes the FCS of a frame as received, with its tag: the cable only carries a flag that tells that it is right.
+   */
   #computeFcs({ port }: EthernetAttachment, slot: number): void {
     const at = port.frameStart(slot);
     this.#fcsPlace = (this.#fcsPlace + 1) % FCS_PLACES;

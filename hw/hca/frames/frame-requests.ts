@@ -1,6 +1,6 @@
 /**
- * The rings of an Ethernet port as the requester uses them instead of a transport: a frame has no number and no answer, and its
- * message is complete when it has left.
+ * The requester's transport for the rings of an Ethernet port: a frame has no number and no response, and its message
+ * is complete when it has left.
  */
 import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
@@ -26,7 +26,7 @@ export class FrameRequests implements RequestTransport {
     return opcode !== WqeOpcode.LSO && messageBytes > messageBytesMax ? CqeSyndrome.LOCAL_LENGTH_ERR : 0;
   }
 
-  /** Bytes of the longest frame: those of an LSO are as long as its WQE says. */
+  /** Bytes of the longest frame; for an LSO the WQE gives the length. */
   packetBytes({ mtuBytes }: QueuePair): number {
     return mtuBytes;
   }

@@ -1,11 +1,12 @@
 /**
- * The transmitter of an Ethernet port: forms frames of what the requester has gathered, and sends them, one at a time, in order.
+ * The transmitter of an Ethernet port: forms frames from the payload that the requester has gathered, and sends them
+ * one at a time, in order.
  *
  *   request packets ──> form: headers of a segment, checksums, tag (all bytes pass once) ──> wire port
  *
- * The next frame is formed while the one before it is on the wire. A frame whose ring has been reset or has failed since is dropped, and
- * one whose data could not be read. With the link down frames go nowhere, and complete: the wire port counts them.
- * Sources: interface sheet 6.3, 6.4.
+ * The next frame is formed while the one before it is on the wire. A frame is dropped if its ring has been reset or has
+ * failed since, or if its data could not be read. With the link down, frames are discarded and complete: the wire port
+ * counts them. Sources: interface sheet 6.3, 6.4.
  */
 import type { Cycles } from '../../../base/index.ts';
 import {
@@ -76,7 +77,7 @@ export class FrameTransmitter {
   readonly #sram: Uint8Array;
   readonly #records: SendRecords;
   readonly #violations: ViolationCounters;
-  /** Undefined on a port of InfiniBand, where nothing comes here. */
+  /** Undefined on a port of InfiniBand, which sends no frames. */
   readonly #ethernet: EthernetAttachment | undefined;
   readonly #requests: PacketQueue;
   readonly #packetCycles: number;
@@ -145,7 +146,7 @@ export class FrameTransmitter {
     if (this.account.freeCycle > cycle) return this.wake(this.account.freeCycle);
     this.#dropUnfit(cycle);
     const packet = this.#requests.oldest;
-    // With RoCE the queue is shared: packets are the other transmitter's.
+    // With RoCE the queue is shared: the other transmitter sends packets.
     if (packet.isComplete && !isFrame(packet)) return this.account.rest(cycle);
     if (!packet.isComplete) {
       if (this.#requests.isEmpty) this.account.rest(cycle);
@@ -199,7 +200,7 @@ export class FrameTransmitter {
     this.#ports.requester.requestSent(packet, cycle);
   }
 
-  /** The checksums that the WQE asks for. */
+  /** Fills in the checksums that the WQE requests. */
   #fillChecksums({ payloadOffset, payloadBytes }: PacketSlot, record: number): void {
     const sram = this.#sram;
     const { hasIpChecksum, hasL4Checksum } = this.#records.frames;
@@ -210,7 +211,7 @@ export class FrameTransmitter {
     if (hasL4Checksum[record] === 1) fillTransportChecksum(sram, places);
   }
 
-  /** A frame of an LSO, in front of which lie the headers of the first. */
+  /** Forms a frame of an LSO from the headers of the first frame. */
   #fillSegment({ payloadOffset, payloadBytes, index, isLast }: PacketSlot, record: number): void {
     const { segmentBytes, headerBytes } = this.#records.frames;
     const segment = { index, firstByte: index * segmentBytes[record]!, isLast };

@@ -68,10 +68,10 @@ describe('a frame', () => {
     const { port, side } = bench.a.ethernet!;
     const { pausedPs, pauseWaitPs, receivedPauses } = port.flowControl.totals();
     expect([pausedPs, receivedPauses]).toEqual([5_120_000, 1]);
-    // The stage asks at the edge behind the pause's end, and is at rest one later.
+    // The stage tries again at the first edge after the end of the pause, and is idle one edge later.
     expect(Math.abs(stalledPs - pauseWaitPs)).toBeLessThan(2 * 2342);
     expect(pauseWaitPs).toBeGreaterThan(2_000_000);
-    // No ring has seen it, and it is no frame of DUMP_ETH_STATS.
+    // The PAUSE frame reaches no ring, and DUMP_ETH_STATS does not count it.
     expect([port.received.deliveredFrames, side.statistics.inspect()]).toEqual([
       0,
       { received: 0, transmitted: 1 },
@@ -104,7 +104,7 @@ describe('a frame', () => {
       let counter = 0;
       for (let index = 0; index < 40; index++) {
         const frame = frameOf(MAC_B, pattern(index, 100 + 7 * index));
-        // Inline in 3 blocks and more, or from 1 to 14 pieces, 4 and more of which make 2 blocks and more.
+        // Inline data in at least 3 blocks, or 1 to 14 pieces, of which 4 or more take at least 2 blocks.
         const isInline = index % 3 === 0;
         const pieces = 1 + (index % 14);
         const pieceBytes = Math.ceil(frame.length / pieces);

@@ -42,7 +42,7 @@ const udp = (ip: typeof ipv4 | typeof ipv6): OwnPacket => ({
 });
 const icmp: OwnPacket = { ...ipv4, protocol: ICMP, transport: pattern(8, 64) };
 
-/** Status and checksum of what a frame carries, and no byte before or behind it has a part in them. */
+/** Status and checksum of the packet in a frame; bytes before and after the frame must not affect them. */
 function examined(frame: Uint8Array, form: 'verified' | 'complete'): [number, number] {
   const around = joined(pattern(1, 33), frame, pattern(2, 50));
   const checksums = new FrameChecksums(form);
@@ -52,14 +52,14 @@ function examined(frame: Uint8Array, form: 'verified' | 'complete'): [number, nu
 
 const frameWith = (packet: OwnPacket): Uint8Array => ownFrame(ownPacketBytes(packet), packet.isIpv4);
 
-/** With the byte at `place`, counted from the end, changed. */
+/** Returns a copy with the byte at `place`, counted from the end, changed. */
 function damaged(frame: Uint8Array, place: number): Uint8Array {
   const copy = frame.slice();
   copy[copy.length - place]! ^= 0x40;
   return copy;
 }
 
-/** In ones' complement 0 and ffff are one number. */
+/** Compares sums modulo ffff: in ones' complement, 0 and ffff are the same number. */
 const equalSums = (one: number, other: number): boolean => one % FULL === other % FULL;
 
 describe('the checksum in a completion', () => {
@@ -82,8 +82,8 @@ describe('the checksum in a completion', () => {
   });
 
   /**
-   * As Linux's mlx4_en takes it apart: of IPv4 less the pseudo-header, of IPv6 and the six bytes that the sum leaves out, it is the sum of the
-   * packet, of which a header of IPv4 that is right is nothing.
+   * Checks the sum as Linux's mlx4_en does: after subtracting the IPv4 pseudo-header, or adding the six IPv6 bytes that
+   * the sum leaves out, it must equal the sum of the packet. A correct IPv4 header contributes nothing.
    */
   function linuxSumIs(packet: OwnPacket, bytes: Uint8Array, checksum: number): boolean {
     if (!packet.isIpv4) {
@@ -131,7 +131,7 @@ describe('the checksum in a completion', () => {
   });
 
   it('is never ffff of TCP or UDP that is wrong, whatever the sum is', () => {
-    // Of IPv6 the sum lacks the next header: a checksum that is wrong by 6 makes ffff of it.
+    // For IPv6 the sum lacks the next header: a checksum that is wrong by 6 makes it ffff.
     const frame = frameWith(tcp(ipv6));
     const place = 14 + 40 + TCP_CHECKSUM_PLACE;
     frame.set(u16(((frame[place]! << 8) | frame[place + 1]!) + TCP_PROTOCOL), place);
@@ -165,7 +165,7 @@ describe('the checksum in a completion', () => {
   });
 });
 
-/** TCP over IPv4 behind tags. */
+/** TCP over IPv4 after tags. */
 const behind = (type: number, tags: Uint8Array): Uint8Array =>
   frameOf(MAC_B, joined(tags, u16(0x0800), ownPacketBytes(tcp(ipv4))), undefined, type);
 

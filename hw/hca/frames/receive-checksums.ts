@@ -1,14 +1,15 @@
 /**
- * What a completion says of the checksums of a received frame, computed while its bytes pass.
+ * Computes the checksum fields of a received frame's completion while its bytes pass.
  *
  *     status    IPv4 or IPv6; IP is right; fragment, options; TCP or UDP
  *     checksum  ffff: TCP or UDP is right. With `complete` else the ones' complement sum of what follows the header of IP and of
  *               IPv4: addresses, protocol, length;  IPv6: addresses, length
  *
- * The sums are those that Linux takes apart again: of IPv4 it subtracts the pseudo-header, of IPv6 it adds the six bytes that are missing (mlx4
- * en_rx.c: get_fixed_ipv4_csum, get_fixed_ipv6_csum). A sum that happens to be ffff of a packet of TCP or UDP that is wrong is given as 0, which is the same
- * to whoever adds. Padding and tags have no part in it; what has more than one customer's tag is not examined (modes 1 and 2 of
- * CONFIG_DEV, against 3: several tags). Sources: interface sheet 6.6, 3.19; Linux, as named.
+ * Linux undoes these sums: for IPv4 it subtracts the pseudo-header, for IPv6 it adds the six missing bytes (mlx4
+ * en_rx.c: get_fixed_ipv4_csum, get_fixed_ipv6_csum). If the sum of a wrong TCP or UDP packet happens to be ffff, 0 is
+ * reported instead, which is equal in ones' complement arithmetic. Padding and tags are left out of the sum; frames
+ * with more than one customer tag are not examined (modes 1 and 2 of CONFIG_DEV; mode 3 allows several tags). Sources:
+ * interface sheet 6.6, 3.19; Linux, as named.
  */
 import { CqeIpStatus } from '../../../abi/index.ts';
 import type { ReceiveChecksums } from '../port/index.ts';
@@ -34,7 +35,7 @@ const NO_TAG = -1;
 
 export class FrameChecksums {
   readonly #hasSums: boolean;
-  /** Bits of CqeIpStatus, and the sum, of the frame that was examined last; 0 for what is no packet of IP. */
+  /** Bits of CqeIpStatus, and the sum, of the frame examined last; 0 if it is not an IP packet. */
   ipStatus = 0;
   checksum = 0;
 
@@ -55,7 +56,7 @@ export class FrameChecksums {
   }
 }
 
-/** No tag, or one of a customer. */
+/** True for a frame without a tag, or with one customer tag. */
 function hasPlainTag(bytes: Uint8Array, at: number, { network }: PacketPlaces): boolean {
   const place = network - at;
   if (place === UNTAGGED_NETWORK_PLACE) return true;

@@ -1,6 +1,7 @@
 /**
- * Turns of the two receivers of a port of Ethernet with RoCE, that of packets and that of frames: they are one pipeline, which works on
- * one packet or frame at a time. So they share an account, and whatever a receiver waits for is waited for by the one whose turn it is.
+ * Arbitrates between the two receivers of an Ethernet port with RoCE, that of packets and that of frames: they form one
+ * pipeline, which works on one packet or frame at a time. They therefore share an account, and the active receiver
+ * accounts for every wait.
  */
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockState, Wakeable } from '../../../sim/index.ts';
@@ -9,22 +10,24 @@ export class ReceiveTurns {
   #holder: Wakeable | undefined;
   #waiting: Wakeable | undefined;
 
-  /** True while it is the other's turn. One that has something ready says so by {@link awaitNext}. */
+  /**
+   * True while the other receiver is active. A receiver that has something ready calls {@link awaitNext}.
+   */
   isOthers(receiver: Wakeable): boolean {
     return this.#holder !== undefined && this.#holder !== receiver;
   }
 
-  /** The receiver has something ready: the next turn is its. */
+  /** The receiver has something ready: it becomes active next. */
   awaitNext(receiver: Wakeable): void {
     this.#waiting = receiver;
   }
 
-  /** The receiver begins, or goes on. */
+  /** The receiver begins, or continues. */
   take(receiver: Wakeable): void {
     this.#holder = receiver;
   }
 
-  /** The one whose turn it is has done its work by `cycle`. */
+  /** The active receiver finishes its work at `cycle`. */
   pass(cycle: Cycles): void {
     this.#holder = this.#waiting;
     this.#waiting = undefined;

@@ -1,9 +1,9 @@
 /**
- * Receive-side scaling: the ring of a table that a frame goes to, by a hash of its addresses and ports, and of addresses alone where
- * the table does not ask for ports. A frame that none of the table's kinds fits goes to the default ring.
+ * Receive-side scaling: selects the ring of a table by a hash of the frame's addresses and ports, or of its addresses
+ * alone if the table does not include ports. A frame that matches none of the table's kinds goes to the default ring.
  *
- * Toeplitz as Microsoft's specification has it, with the key of the table's context. What goes into the XOR hash, and how, is in no source
- * here: it is the XOR of the same bytes. Source of the context: interface sheet 5.1 (RSS QPs).
+ * Toeplitz follows Microsoft's specification, with the key of the table's context. No source defines the XOR hash: here
+ * it is the XOR of the same bytes. Source of the context: interface sheet 5.1 (RSS QPs).
  */
 import { rssContext, rssOffsetInQpc } from '../../../abi/index.ts';
 import {
@@ -67,7 +67,9 @@ class Hash {
   readonly #key: Uint8Array | undefined;
   #place = 0;
 
-  /** @param key of Toeplitz, longer than what is hashed by 4 bytes; without one: XOR */
+  /**
+   * @param key of Toeplitz, 4 bytes longer than the hashed data; without one: XOR
+   */
   constructor(key: Uint8Array | undefined) {
     this.#key = key;
   }

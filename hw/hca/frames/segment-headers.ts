@@ -18,7 +18,7 @@ import {
 } from './frame-headers.ts';
 
 const PROTOCOL_TCP = 6;
-/** Extension headers of IPv6 that TCP may stand behind: for each hop, and for the destination. */
+/** IPv6 extension headers that may precede TCP: hop-by-hop options and destination options. */
 const HOP_BY_HOP = 0;
 const DESTINATION_OPTIONS = 60;
 const IPV4_LENGTH_PLACE = 2;
@@ -30,8 +30,8 @@ const TCP_FLAGS_PLACE = 13;
 const FIN_AND_PSH = 0x09;
 
 /**
- * Places of TCP over IP in the headers of an LSO, for a frame of so many bytes; undefined where there is none, or not all of it. Lengths in
- * them are software's, and say nothing.
+ * Offsets of TCP over IP in the headers of an LSO, for a frame of `frameBytes`; undefined if the headers hold no TCP or
+ * only part of it. Ignores the length fields, which software filled.
  */
 export function segmentPlacesOf(
   bytes: Uint8Array,
@@ -50,7 +50,7 @@ export function segmentPlacesOf(
   return { isIpv4, network, transport, protocol: PROTOCOL_TCP, end: at + frameBytes };
 }
 
-/** Place of TCP behind a header of IPv4 that is whole and no fragment's; -1: there is none. */
+/** Returns the offset of TCP after an IPv4 header that is complete and not of a fragment; -1 if TCP does not follow. */
 function behindIpv4(bytes: Uint8Array, network: number): number {
   const headerBytes = (bytes[network]! & 0xf) * 4;
   const isFit = headerBytes >= IPV4_HEADER_BYTES && bytes[network + 9] === PROTOCOL_TCP;
@@ -74,7 +74,7 @@ export interface Segment {
   readonly isLast: boolean;
 }
 
-/** Makes the headers at `at`, of so many bytes, those of one frame, whose payload lies behind them. */
+/** Rewrites the headers at `at` (`headerBytes` long) for one frame of the LSO; its payload follows them. */
 export function fillSegmentHeaders(
   bytes: Uint8Array,
   at: number,

@@ -32,7 +32,7 @@ const ACK = 0x10;
 const TCP = 6;
 const BUFFER_BYTES = 2000;
 
-/** What one LSO is of. */
+/** Header fields of the packets from which one LSO is built. */
 interface Stream {
   readonly isIpv4: boolean;
   readonly ipOptions: Uint8Array;
@@ -41,7 +41,7 @@ interface Stream {
   readonly identification: number;
   readonly sequence: number;
   readonly flags: number;
-  /** In the headers. */
+  /** Tag in the headers. */
   readonly tag: number | undefined;
 }
 
@@ -58,7 +58,7 @@ const plain: Stream = {
 };
 const ipv6 = { isIpv4: false, addresses: pattern(9, 32) };
 
-/** One frame of the stream as a stack would send it. */
+/** Returns one frame of the stream as a stack would send it. */
 function frameOfStream(stream: Stream, index: number, firstByte: number, data: Uint8Array, flags: number) {
   const { isIpv4, tcpOptions, ipOptions, addresses, identification, sequence, tag } = stream;
   const packet: OwnPacket = {
@@ -95,12 +95,12 @@ function framesOf(stream: Stream, data: Uint8Array, segmentBytes: number): Uint8
   });
 }
 
-/** Posts so many buffers at b. */
+/** Posts `count` buffers at b. */
 function receive({ b, to }: RingScene, count: number): void {
   for (let index = 0; index < count; index++) b.qp.receive([to.part(index * BUFFER_BYTES, BUFFER_BYTES)]);
 }
 
-/** What has come to b's buffers, with the zeros of short frames taken off. */
+/** Returns the frames that arrived in b's buffers, without the padding of short frames. */
 async function receivedAt(scene: RingScene, frames: readonly Uint8Array[]): Promise<Uint8Array[]> {
   const { bench, b, to } = scene;
   const sizes: number[] = [];
@@ -114,7 +114,7 @@ async function receivedAt(scene: RingScene, frames: readonly Uint8Array[]): Prom
 }
 
 describe('an LSO', () => {
-  /** By hand: 14 + 20 + 20 bytes, data 01 02 03, two bytes a frame; sums are those of RFC 1071. */
+  /** Computed by hand: 14 + 20 + 20 bytes, data 01 02 03, two bytes per frame; sums are those of RFC 1071. */
   it('sheet 6.3: becomes frames with length, identification, sequence, flags and checksums of their own', async () => {
     const scene = await ringScene(lso);
     const { bench, a, from, to } = scene;

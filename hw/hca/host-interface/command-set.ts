@@ -82,7 +82,7 @@ export interface CommandSet extends SpecialQps {
   readonly source: CommandSource;
   readonly commands: Commands;
   connect(ports: CommandSetPorts): void;
-  /** As after power-on: every object is forgotten. */
+  /** Restores the state after power-on: every object is forgotten. */
   reset(cycle: Cycles): void;
   /** State of its blocks by name: see Block.inspect. */
   inspect(): BlockState;

@@ -1,6 +1,7 @@
 /**
- * Contexts of QPs, CQs, SRQs and EQs in the form of a card. Commands fill contexts. The engines work on the rows of the tables, which a
- * format loads from a context; what changes with every packet is in the rows alone, and is written into a context before it is read.
+ * Contexts of QPs, CQs, SRQs and EQs in the format of a card. Commands fill contexts. The engines work on the rows of
+ * the tables, which a format loads from a context; fields that change with every packet exist in the rows only, and are
+ * written into a context before it is read.
  */
 import type { EventQueueProgress, EventQueueSetting } from '../events/index.ts';
 import type {
@@ -61,7 +62,7 @@ export interface ContextFormats {
 
 /** Traits of the device's ports, on which the meaning of a QP's context depends. */
 export interface PortTraits {
-  /** Of an Ethernet port's frames without FCS; 0 on a port of InfiniBand. */
+  /** Longest frame of an Ethernet port without FCS, in bytes; 0 on a port of InfiniBand. */
   readonly frameBytesMax: number;
   /** An Ethernet port carries more than frames. */
   readonly hasRoce: boolean;

@@ -11,9 +11,9 @@ export interface DataPathControl {
   qpCreated(slot: QpSlot): void;
   /** A transition changed the context bytes of a live QP (any state but RST and ERR). */
   qpModified(slot: QpSlot, previousState: number): void;
-  /** The QP goes to error: both queues are flushed. */
+  /** Moves the QP to error: both queues are flushed. */
   qpToError(slot: QpSlot): void;
-  /** The QP goes to reset: work in flight is dropped without completions; the caller frees the slot afterwards. */
+  /** Moves the QP to reset: work in flight is dropped without completions; the caller frees the slot afterwards. */
   qpDestroyed(slot: QpSlot): void;
   /** Writes the live fields (state, packet numbers, counters) into the context bytes, for a query. */
   qpSync(slot: QpSlot): void;
@@ -55,13 +55,13 @@ export interface DataPathControl {
   translationChanged(): void;
   /** Pages of on-demand regions were taken away: forget all cached translations. */
   pagesChanged(): void;
-  /** Notes which accesses to payload have been begun with what was known before, by whatever translation. */
+  /** Notes which accesses to payload have begun with the translations known so far. */
   beginFence(): void;
-  /** True when those accesses have reached host memory, or have come from there. */
+  /** True when those writes have reached host memory, and the data of those reads have arrived. */
   isFencePassed(): boolean;
   /** Software has answered a page request. False: nothing waits under this token. */
   pagesResumed(token: number, isRefused: boolean): boolean;
-  /** A command is about to change key entries, which work requests change, too. False: the command asks again. */
+  /** Claims the key entries, which work requests change, too, for a command. False: the command retries. */
   claimMpts(): boolean;
   /** The command has ended: work requests may change entries again. */
   releaseMpts(): void;
@@ -71,7 +71,7 @@ export interface DataPathControl {
   /** Diagnostic counters by name. */
   readonly diagnostics: Readonly<Record<DiagnosticName, number>>;
 
-  /** The port came up or went down; packets may or may not be sent. */
+  /** The port came up or went down; packets may or must not be sent. */
   portChanged(isUp: boolean): void;
   /** Software takes pages of context memory back: notes which reads and writes of them have been begun. */
   beginContextFence(): void;

@@ -34,7 +34,7 @@ export interface DoorbellBlock extends Block {
   /** Writes since power-on by kind: send doorbells, WQEs in the write itself, CQ arms, EQ doorbells, invalidations. */
   readonly sendCount: number;
   readonly blueFlameCount: number;
-  /** Of the latter, those whose WQE is read from memory all the same. */
+  /** BlueFlame posts whose WQE is read from memory all the same. */
   readonly blueFlameFromMemoryCount: number;
   readonly armCount: number;
   readonly eqCount: number;

@@ -15,7 +15,7 @@ export interface EventFormat {
   /** CQ of a completion event. */
   cqnAt(view: DataView, at: number): Cqn;
   completion(view: DataView, at: number, cqn: Cqn): void;
-  /** The output parameter comes as two words. */
+  /** Writes the EQE of a command completion; the output parameter is given as two words. */
   command(view: DataView, at: number, token: number, status: number, high: number, low: number): void;
   queuePair(view: DataView, at: number, qpn: Qpn): void;
   sharedReceiveQueue(view: DataView, at: number, srqn: number): void;

@@ -32,7 +32,7 @@ describe('a toy host interface', () => {
   it('moves the bytes of a WRITE from two pieces, and completes in its own format', async () => {
     const { bench, here, local, remote, target, completionsOf } = await toyScene();
     here.send({ letter: 'W', pieces: [local.part(100, 3000), local.part(7000, 500)], remote: target });
-    // A CQE of a WRITE has no bytes of its own, as that of any card.
+    // A WRITE's CQE has no byte count, as on any card.
     expect(await completionsOf(here, 1)).toEqual(['s 0: 0']);
     expect(remote.read(0, 3000)).toEqual(local.read(100, 3000));
     expect(remote.read(3000, 500)).toEqual(local.read(7000, 500));
@@ -49,7 +49,7 @@ describe('a toy host interface', () => {
       isFenced: true,
     });
     expect(await completionsOf(here, 2)).toEqual(['s 0: 2500', 's 1: 0']);
-    // The fenced WRITE has sent what the READ brought.
+    // The fenced WRITE has sent the data of the READ.
     expect(local.read(0, 2500)).toEqual(pattern(101, 16_384).subarray(0, 2500));
     expect(remote.read(4000, 2500)).toEqual(local.read(0, 2500));
     expect(a.state).toBe(QpState.RTS);

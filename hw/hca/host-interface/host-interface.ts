@@ -24,7 +24,7 @@ export interface HostFormats {
 
 /** Parts of the device that formats use. */
 export interface FormatParts {
-  /** Of each port. */
+  /** The addresses of each port. */
   readonly addresses: readonly PortAddress[];
   readonly ethernet: EthernetAttachment | undefined;
   readonly qps: QpTable;

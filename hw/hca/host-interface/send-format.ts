@@ -14,8 +14,8 @@ export interface SendFormat {
   /** Tells whether the WQE at `at` waits for READs and atomics before it (IBTA vol 1, 10.8.3.3). */
   isFencedAt(view: DataView, at: number): boolean;
   /**
-   * Fills the operation, its operands and its data in `request` from the WQE at `at`, in `line`. The record's QP, counter and packets are
-   * the caller's, but for a packet whose headers software has written.
+   * Fills the operation, its operands and its data in `request` from the WQE at `at`, in `line`. The caller sets the
+   * record's QP, counter and packets, except for a packet whose headers software has written.
    * @returns 0, or the CQE syndrome of a WQE that is in error
    */
   decode(at: number, line: WqeLine, request: SendRecord, pair: QueuePair): number;

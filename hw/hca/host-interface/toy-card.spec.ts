@@ -1,4 +1,4 @@
-/** A card of which no part is of the ConnectX-3, on the engines as they are: see ../testing/toy-card.ts. */
+/** A card that shares no part with the ConnectX-3, on the unchanged engines: see ../testing/toy-card.ts. */
 import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../abi/command-status.ts';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
@@ -96,7 +96,7 @@ describe('a card with a command set, contexts, keys and context memory of its ow
       a.software.send({ letter: 'W', pieces: [a.region.part(0, 64)], remote: target });
       await completionsOf(a, 1);
     }
-    // The only line of the cache is needed for another QP, of which software asks for nothing that can be sent.
+    // Another QP, for which software posts nothing that can be sent, needs the only line of the cache.
     await a.driver.connect(other.qpn, 5, 0, 0);
     new ToySoftware(a.node, other, cq, LOG_COUNT).send({ letter: '?', pieces: [] });
     await bench.run(20);

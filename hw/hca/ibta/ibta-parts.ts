@@ -15,13 +15,13 @@ import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/in
 import { RoceLink } from './roce/index.ts';
 import { IbtaStates } from './state/index.ts';
 
-/** The ports that the transport uses, and the managers that stand in them. */
+/** The ports that the transport uses, and their embedded managers. */
 export interface IbtaAttachment {
-  /** Of InfiniBand; unused where ports are of Ethernet. */
+  /** Ports of InfiniBand; unused if ports are of Ethernet. */
   readonly ports: readonly PacketPort[];
   readonly addresses: readonly PortAddress[];
   readonly specialQps: SpecialQps;
-  /** Of each port. */
+  /** The embedded managers of each port. */
   readonly managers: readonly EmbeddedManager[];
   readonly groups: MulticastGroups;
 }

@@ -27,11 +27,11 @@ import type { TcpStreams } from './streams.ts';
 
 /** The TCP engine, as the device hands it to the transport. */
 export interface TcpSide<Blocks extends object> {
-  /** Its blocks, whose stages come before those of the RDMA side. */
+  /** Makes its blocks, whose stages come before those of the RDMA side. */
   makeBlocks(parts: EngineParts): Blocks;
   streamsOf(blocks: Blocks): TcpStreams;
   accountsOf(blocks: Blocks): readonly BlockAccount[];
-  /** What takes frames from the port, and what waits for room in it. */
+  /** The block that receives frames from the port, and the block that waits for room in it. */
   portEndsOf(blocks: Blocks): {
     readonly frameSink: TransportRoles['frameSink'];
     readonly link: { spaceFreed(): void };

@@ -27,9 +27,11 @@ export interface RdmaStream {
   writable(cycle: Cycles): void;
   /** The peer's FIN has arrived, after everything that it sent. */
   peerClosed(cycle: Cycles): void;
-  /** Software asks for an orderly close: the stream calls {@link TcpStreams.close} when everything posted has been sent. */
+  /**
+   * Software requests an orderly close: the stream calls {@link TcpStreams.close} when everything posted has been sent.
+   */
   closeRequested(cycle: Cycles): void;
-  /** Software asks for a Terminate with this layer, type and code (RFC 5040, 4.8), followed by a FIN. */
+  /** Software requests a Terminate with this layer, type and code (RFC 5040, 4.8), followed by a FIN. */
   terminateRequested(error: number, cycle: Cycles): void;
   /** The connection has ended; the engine has detached the stream. */
   ended(event: StreamEnd, cycle: Cycles): void;
@@ -53,7 +55,9 @@ export interface TcpStreams {
   detach(connection: number): void;
   /** EMSS: payload bytes of a full segment, options deducted. */
   maxSegmentBytes(connection: number): number;
-  /** Whether a segment of so many bytes may be opened. If not, {@link RdmaStream.writable} follows. */
+  /**
+   * Whether a segment of this many bytes may be opened. If not, {@link RdmaStream.writable} follows.
+   */
   hasRoom(connection: number, lengthBytes: number): boolean;
   /**
    * Takes a place in the retransmission memory, for up to `lengthBytes` (at most EMSS). The caller has checked {@link hasRoom}. Several may

@@ -1,7 +1,7 @@
 /**
- * Fast registration (IBTA vol 1, 10.6.4.2): a region that was allocated with room for so many translations, and is free, gets pages,
- * range, rights and a variant of its key by a work request. The pages are read from the list in host memory and written into the
- * MTT; then the entry becomes valid.
+ * Fast registration (IBTA vol 1, 10.6.4.2): a work request gives a free region, allocated with room for that many
+ * translations, its pages, range, rights and a variant of its key. The pages are read from the list in host memory and
+ * written into the MTT; then the entry becomes valid.
  */
 
 import { CqeSyndrome, pageListEntriesMax } from '../../../abi/index.ts';
@@ -38,14 +38,14 @@ export function* fastRegister(stores: KeyStores, pair: QueuePair, request: KeyRe
   yield* writeEntry(stores, entry);
 }
 
-/** A region for fast registration, free, of the QP's PD; remote rights only where it was allocated for them. */
+/** Demands a free region for fast registration in the QP's PD, and remote rights only if it was allocated for them. */
 function checkEntry(entry: KeyRecord, pair: QueuePair, request: KeyRequest): void {
   demand(entry.isRegion && entry.key >>> 8 === request.key >>> 8);
   demand(entry.allowsFastRegister && entry.state === KeyState.FREE);
   demand(entry.pd === pair.pd);
   demand(entry.allowsRemoteFastRegister || (request.rights & REMOTE_RIGHTS) === 0);
   demand(request.lengthBytes > 0);
-  // No address is above 2^64 - 1.
+  // No address exceeds 2^64 - 1.
   demand(request.addressTop < ADDRESS_TOP_MAX || request.address + request.lengthBytes <= ADDRESS_TOP_UNIT);
   const { logPageBytes } = request;
   demand(logPageBytes >= LOG_PAGE_BYTES_MIN && logPageBytes <= LOG_PAGE_BYTES_MAX);

@@ -1,6 +1,7 @@
 /**
- * Virtual addresses of 64 bits, of which a number holds 53: what Linux's NFS client registers by work request has the number of a
- * remote procedure call in bits 63 to 32 (xprtrdma, frwr_map). Reached by every kind of request, and by nothing that is another address.
+ * Virtual addresses of 64 bits, of which a number holds 53: Linux's NFS client registers memory by work request at
+ * addresses that hold the number of a remote procedure call in bits 63 to 32 (xprtrdma, frwr_map). Every kind of
+ * request reaches them, and no other address does.
  */
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
@@ -16,7 +17,7 @@ const ofKernel = { fields: { reservedLkeyEnabled: 1, fastRegisterEnabled: 1 } };
 const BYTES = 20_000;
 const END = 1n << 64n;
 
-/** Where the region begins: below it the page offset of its memory. */
+/** Start addresses of the region, to which the page offset of its memory is added. */
 const places: readonly [string, bigint][] = [
   ['a call’s number above 2^53', 0xa1b2_c3d4_0000_0000n],
   ['across 2^52', (1n << 52n) - 0x2000n],
@@ -106,7 +107,7 @@ describe.each(places)('a region %s', (_name, base) => {
     const asked = bench.b.port.packets.filter(
       ({ qpn, opcode }) => qpn === b.qpn && opcode === Opcode.RC_RDMA_READ_REQUEST,
     );
-    // Seven responses of 1024 bytes were there.
+    // Seven responses of 1024 bytes had arrived.
     expect(asked.map(whole)).toEqual([at(1000).address, at(1000 + 7 * 1024).address]);
   });
 
@@ -143,7 +144,7 @@ describe.each(places)('a region %s', (_name, base) => {
   });
 });
 
-/** What a's WRITE of 100 bytes to an address under a key ends with. */
+/** Returns the completion status of a's WRITE of 100 bytes to an address under a key. */
 async function writeTo({ a, local, outcome }: HighScene, key: number, address: bigint): Promise<number[]> {
   a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [local.part(0, 100)], remote: { address, key } });
   return outcome();

@@ -1,7 +1,7 @@
 /**
- * The words an operation on memory keys is written in. It is a generator: it yields what it needs of the host's memory, and the
- * key unit resumes it when that has happened, so an operation reads from top to bottom and ends with the syndrome of its work
- * request.
+ * The steps of which operations on memory keys consist. An operation is a generator: it yields its next access to host
+ * memory, and the key unit resumes it when that is done, so an operation reads from top to bottom and ends with the
+ * syndrome of its work request.
  */
 import { CqeSyndrome } from '../../../abi/index.ts';
 import { type BusAddress, pageBytes } from '../../../base/index.ts';
@@ -9,7 +9,7 @@ import { type BusAddress, pageBytes } from '../../../base/index.ts';
 type KeyStep =
   | { readonly kind: 'read'; readonly address: BusAddress; readonly lengthBytes: number }
   | { readonly kind: 'write'; readonly address: BusAddress; readonly bytes: Uint8Array }
-  /** Until no access under way can reach memory by what has been forgotten. */
+  /** Waits until no access in flight can reach memory by a translation that was dropped. */
   | { readonly kind: 'fence' };
 
 /** A piece of an operation; only `read` steps return something: the bytes, or none when they could not be read. */

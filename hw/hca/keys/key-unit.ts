@@ -1,13 +1,14 @@
 /**
- * The key unit carries out operations on memory keys, one at a time for the whole device: fast registration, invalidation and
- * binding of windows, which the requester hands over, and the invalidation that a received SEND asks for.
+ * The key unit carries out operations on memory keys, one at a time for the whole device: fast registration,
+ * invalidation and binding of windows, which the requester hands over, and the invalidation that a received SEND
+ * requests.
  *
  *   requester ──QP──> fifo ─┐                      ┌─ DMA read of keys and of page lists
  *   responder ──────────────┴─> one operation ─────┼─ DMA write of keys
  *   commands: claim ────────────────┘              └─ fence over accesses under way
  *
- * It changes entries that commands change, too: those claim the entries first, and the unit begins nothing meanwhile. An operation
- * that has begun is carried out whatever becomes of its QP.
+ * Commands change the same entries: they claim the entries first, and the unit begins no operation until they release
+ * them. An operation that has begun is completed even if its QP fails.
  */
 import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
 import type { Cycles } from '../../../base/index.ts';
@@ -46,7 +47,7 @@ const {
   commands: STALL_COMMANDS,
 } = keyUnitStalls;
 
-/** How often the fence is polled. */
+/** Interval at which the fence is polled, in cycles. */
 const FENCE_POLL_CYCLES = 8;
 
 /** The operation waits for its turn or its memory. */
@@ -55,7 +56,7 @@ const READY = 1;
 const IN_DMA = 2;
 const AT_FENCE = 3;
 
-/** Of the responder's request. */
+/** States of the responder's request. */
 const NONE = 0;
 const WAITING = 1;
 const RUNNING = 2;
@@ -63,7 +64,7 @@ const ENDED = 3;
 
 export interface KeyUnitPorts {
   readonly responses: AccessFencePorts['responses'];
-  /** Where the operations of work requests end. */
+  /** Blocks to notify when an operation of a work request ends. */
   readonly requester: {
     keyOperationEnded(pair: QueuePair, request: SendRecord, syndrome: number, cycle: Cycles): void;
   };
@@ -113,7 +114,7 @@ export class KeyUnit {
   #generation = 0;
   #input: Uint8Array | undefined;
   #readBytes = 0;
-  /** Raised by a reset: what the engines report of older operations is ignored. */
+  /** Incremented by a reset: completions of older operations are ignored. */
   #epoch = 0;
   #remote = NONE;
   #remotePair: QueuePair | undefined;
@@ -170,8 +171,8 @@ export class KeyUnit {
   }
 
   /**
-   * Invalidates `key` of a protection domain for a SEND that `pair` has received. The receiver, which works on one packet at a time, asks until it has the
-   * answer, and is woken then.
+   * Invalidates `key` of a protection domain for a SEND that `pair` has received. The receiver, which works on one
+   * packet at a time, calls this until it has the answer, and is woken for that.
    * @returns WAIT, 0 or the syndrome of the receive work request
    */
   invalidateFor(pair: QueuePair, pd: number, key: number, cycle: Cycles): number {
@@ -194,7 +195,10 @@ export class KeyUnit {
     if (this.#remote !== NONE) this.#remote = NONE;
   }
 
-  /** A command is about to change entries. False: an operation is under way, the command asks again. */
+  /**
+   * Claims the entries for a command that will change them. False: an operation is in progress, and the command
+   * retries.
+   */
   claim(): boolean {
     if (this.#phase !== IDLE || this.#isClaimed) return false;
     this.#isClaimed = true;

@@ -20,21 +20,21 @@ import { type SceneOptions, scene, syndromesOf } from '../testing/scenario.ts';
 const { MW_BIND_ERR, LOCAL_PROT_ERR, LOCAL_QP_OP_ERR, REMOTE_ACCESS_ERR, WR_FLUSH_ERR } = CqeSyndrome;
 const { REMOTE_INVAL_REQ_ERR, TRANSPORT_RETRY_EXC_ERR } = CqeSyndrome;
 
-/** A QP as a kernel has it: it may use the reserved key and register fast. */
+/** A QP as a kernel creates it: it may use the reserved key and register memory by work request. */
 const ofKernel = { fields: { reservedLkeyEnabled: 1, fastRegisterEnabled: 1 } };
 
 /** A connected pair; b, whose memory is registered, is a kernel. */
 const kernelScene = (options: SceneOptions = {}) => scene({ a: ofKernel, b: ofKernel, ...options });
 type KernelScene = Awaited<ReturnType<typeof kernelScene>>;
 
-/** What b's work requests, given as bytes, end with. */
+/** Executes b's work requests, given as bytes, and returns their completion statuses. */
 async function outcomeOf({ bench, b, bCq }: KernelScene, ...wqes: readonly Uint8Array[]): Promise<number[]> {
   for (const bytes of wqes) b.sendBytes(bytes);
   await bench.run(40);
   return syndromesOf(bCq.drain());
 }
 
-/** What a's WRITE of some bytes to b's memory ends with. */
+/** Returns the completion status of a's WRITE of 100 bytes to b's memory. */
 async function writeTo(
   { bench, a, aCq, local }: KernelScene,
   key: number,

@@ -60,11 +60,14 @@ function checkWindow(window: KeyRecord, pair: QueuePair, request: KeyRequest): v
   demand(window.pd === pair.pd);
   demand(window.isOfQp === request.isType2);
   demand(window.state === (request.isType2 ? KeyState.FREE : KeyState.VALID));
-  // Only a window of type 1 is unbound by a binding, and none of type 1 is zero-based.
+  // Only a window of type 1 can be unbound by a binding, and none of type 1 is zero-based.
   demand(request.isType2 ? request.lengthBytes > 0 : !request.isZeroBased);
 }
 
-/** The region must allow what the window is to give: binding at all, the range, and writing if a peer may write (C10-73 to C10-75). */
+/**
+ * The region must allow everything that the window grants: binding at all, the range, and writing if a peer may write
+ * (C10-73 to C10-75).
+ */
 function checkRegion(region: KeyRecord, pair: QueuePair, request: KeyRequest): void {
   demand(region.isRegion && region.key === request.regionKey);
   demand(region.state === KeyState.VALID && region.pd === pair.pd);
@@ -81,7 +84,7 @@ function checkRegion(region: KeyRecord, pair: QueuePair, request: KeyRequest): v
 const offsetIn = (region: KeyRecord, { address, addressTop }: KeyRequest): number =>
   addressDistance(region.start, region.startTop, address, addressTop);
 
-/** The window's entry names the region's pages from the one on in which the window begins. */
+/** The window's entry names the region's pages, starting with the page in which the window begins. */
 function place(window: KeyRecord, region: KeyRecord, request: KeyRequest): void {
   const { address, addressTop, lengthBytes, isZeroBased } = request;
   const pageBytes = 2 ** region.logPageBytes;

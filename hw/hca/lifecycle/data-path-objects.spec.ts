@@ -25,7 +25,7 @@ describe('CLOSE_HCA in the middle of traffic', () => {
         bench.a.act(() => control.halt());
         let isQuiescent = false;
         await bench.until(() => {
-          // As the command does: forgets at the edge at which all is quiet.
+          // The reset happens at the edge at which the data path is quiescent, as in the command.
           bench.a.act(() => {
             if (isQuiescent || !control.isQuiescent()) return;
             isQuiescent = true;

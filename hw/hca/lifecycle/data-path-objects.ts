@@ -1,7 +1,7 @@
 /**
- * The data path as the command processor uses it ({@link DataPathControl}): objects come, change and go, their live fields
- * are written into their contexts, translations change, the device is reset. Every block is notified when an object it
- * keeps state for is created or destroyed.
+ * The data path as the command processor uses it ({@link DataPathControl}): it creates, changes and destroys objects,
+ * writes their live fields into their contexts, changes translations, and resets the device. Every block is notified
+ * when an object for which it keeps state is created or destroyed.
  */
 import { QpState } from '../../../abi/index.ts';
 import type { ClockDomain, Wakeable } from '../../../sim/index.ts';
@@ -257,7 +257,7 @@ export class DataPathObjects implements DataPathControl {
     this.#srqs.load(slot);
   }
 
-  /** A completion that names the SRQ must not come when the number may be another one's. */
+  /** A completion that names the SRQ must not arrive when another SRQ may have the number. */
   srqIsBusy(slot: SrqSlot): boolean {
     const { receives, receiver, asyncEvents, completions } = this.#ports;
     const isServed = (qp: QpSlot): boolean => receiver.isServing(qp);

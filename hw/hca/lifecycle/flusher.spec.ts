@@ -122,10 +122,10 @@ describe('taking a QP away', () => {
         await bench.run(afterUs);
         for (const qp of [a, b]) qp.node.act(() => qp.node.dataPath.control.qpDestroyed(qp.slot));
         await bench.run(0.1);
-        // What the command processor waits for before it frees the slot.
+        // The command processor waits for this before it frees the slot.
         await bench.until(() => [a, b].every((qp) => !qp.node.dataPath.control.qpIsBusy(qp.slot)), 30);
         for (const qp of [a, b]) qp.node.dataPath.parts.qps.free(qp.slot);
-        // CQEs on their way to memory when it went are there 1 us later; none comes after that.
+        // CQEs that were on their way to memory when the QP was destroyed are there 1 us later; none follows.
         await bench.run(1);
         aCq.drain();
         bCq.drain();
@@ -138,7 +138,7 @@ describe('taking a QP away', () => {
           expect(wire.receiveBufferedBytes).toBe(0);
         }
         await checkBystanders();
-        // The slot's next generation has no state of the last one.
+        // The slot's next generation has no state of the previous one.
         const next = connectedPair(bench.a, bench.b);
         await bench.run(3);
         next.b.receive([remote.part(0, 4000)]);

@@ -94,9 +94,9 @@ export class Flusher {
   /** QPs to be flushed, each once: see {@link #isQueued}. */
   readonly #work: Fifo;
   /**
-   * QPs whose next poll is due, each once: see {@link #isPolled}. They come from timers, which the event queue may run before or
-   * behind answers of the same instant: so it is at an edge, behind all that came before it, that they take their places in
-   * {@link #work}, if there is still a reason to poll.
+   * QPs whose next poll is due, each once: see {@link #isPolled}. Timers add them, and the event queue may run timers
+   * before or after responses of the same instant. They therefore move to {@link #work} at an edge, after everything
+   * before it, if there is still a reason to poll.
    */
   readonly #polled: Fifo;
   #isPolled = new Uint8Array(0);
@@ -181,7 +181,7 @@ export class Flusher {
     this.#enter(qp, cycle);
   }
 
-  /** The QP is gone or begins anew. */
+  /** Forgets the QP, which is destroyed or restarts. */
   forget(qp: QpSlot): void {
     this.#phase[qp] = PHASE_NONE;
     if (this.#isMonitored[qp] !== 0) {
@@ -199,7 +199,7 @@ export class Flusher {
   /** The doorbell record of a QP has changed: it is read again when the period of polling is over. */
   recordChanged(monitor: number): void {
     const qp = monitor & SLOT_MASK;
-    // A report that was under way when the QP left the error state is of no use to what its slot holds now.
+    // A report that was in flight when the QP left the error state does not concern the slot's present QP.
     if (this.#isMonitored[qp] !== 1 || monitor !== this.#monitorOf(qp)) return;
     this.#isMonitored[qp] = 0;
     this.#schedulePoll(qp);
@@ -330,7 +330,7 @@ export class Flusher {
       this.#postReceive(this.#qps.rows[qp]!, counter, cycle);
       return true;
     }
-    // A doorbell that came meanwhile found the QP busy with its receives.
+    // A doorbell that arrived meanwhile found the QP busy with its receives.
     if (this.#qps.rows[qp]!.hasDoorbell === 1) {
       this.#phase[qp] = PHASE_SEND;
       return true;

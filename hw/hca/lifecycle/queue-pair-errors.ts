@@ -1,8 +1,7 @@
 /**
- * Errors of queue pairs and their consequences: refusals by either side, work queues and CQs that cannot be used,
- * payload that cannot be read. All end in {@link QueuePairErrors.fail}, the error state of the QP
- * (IBTA vol 1, 10.3.1), but for what fails one work request first, which takes its QP along when it completes, or the send
- * queue alone when the service is unreliable.
+ * Errors of queue pairs and their consequences: refusals by either side, unusable work queues and CQs, unreadable
+ * payload. All end in {@link QueuePairErrors.fail}, the error state of the QP (IBTA vol 1, 10.3.1). Some errors first
+ * fail one work request, whose completion takes the QP to error, or only the send queue if the service is unreliable.
  */
 
 import { CqErrorSyndrome, CqeSyndrome, EventType, QpState } from '../../../abi/index.ts';
@@ -58,8 +57,8 @@ export class QueuePairErrors {
   }
 
   /**
-   * The QP goes to error: nothing more is sent but answers to requests accepted before, which the peer counts as done when
-   * it sees the NAK behind them; and both queues are flushed.
+   * Moves the QP to error. It still sends responses to requests accepted before, which the peer counts as done when it
+   * receives the NAK after them, and nothing else. Both queues are flushed.
    */
   fail(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;
@@ -71,8 +70,8 @@ export class QueuePairErrors {
   }
 
   /**
-   * A send work request has completed in error. The send queue of an unreliable QP goes to its own error state, is flushed, and
-   * can be brought back; the QP goes on receiving (IBTA vol 1, 10.3.1).
+   * Handles a send work request that completed in error. The send queue of an unreliable QP goes to its own error
+   * state, is flushed, and can be restored; the QP continues to receive (IBTA vol 1, 10.3.1).
    */
   sendFailed(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;

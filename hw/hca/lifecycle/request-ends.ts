@@ -49,7 +49,7 @@ export class RequestEnds {
     this.#release(request, cycle);
   }
 
-  /** A request has ended for which no CQE was asked. */
+  /** Handles completion of an unsignalled request. */
   completedSilently(request: SendRecord, cycle: Cycles): void {
     this.#operations.completed(request, cycle, true);
     this.#release(request, cycle);
@@ -81,7 +81,7 @@ export class RequestEnds {
     this.#waitingForCompletion.add(pair);
   }
 
-  /** The CQE of a request has no CQ and is discarded. */
+  /** The CQE of a request is discarded because its CQ no longer exists. */
   cqeDiscarded(record: number, cycle: Cycles): void {
     this.#release(this.#records.rows[record]!, cycle);
   }

@@ -9,7 +9,7 @@ const MISS_CYCLES = 6;
 const CONTEXT_BYTES = 64;
 const ICM = 0x8000;
 
-/** What is live of each context is one number more than its slot. */
+/** Each slot's live state is one byte, the slot number plus one. */
 class SyncedTable extends ContextTable {
   readonly synced: number[] = [];
 
@@ -61,7 +61,7 @@ function bench(
   const settle = (): void => {
     lp.advance(lp.nowPs + 1_000_000);
   };
-  /** Asks until the context is on chip, and returns how often it had to. */
+  /** Retries until the context is on chip, and returns the number of attempts. */
   const use = (port: number, slot: number, dirties = false): number => {
     for (let turn = 0; turn < 5; turn++) {
       if (cache.access(port, slot, dirties)) return turn;
@@ -184,7 +184,7 @@ describe('ContextCache', () => {
       [false, false],
       [false, true],
     ]);
-    // Asked for again while it is read, a context is no other one.
+    // A context requested again while it is being read does not count as another one.
     expect(access(1)).toEqual([false, false]);
     expect(port.awaitedCount).toBe(2);
     settle();
@@ -215,11 +215,11 @@ describe('ContextCache', () => {
   it('keeps lines of one user apart from those of the others: each evicts and writes back its own', () => {
     const { cache, use, settle, dma } = bench(1, 1, 3, { ownEntries: { first: 3 } });
     expect([use(0, 1, true), use(0, 2), use(0, 3), use(1, 1, true), use(1, 4)]).toEqual([1, 1, 1, 1, 1]);
-    // Of the others' only line the context has gone; of the three of the first nothing has.
+    // The others' only line has lost its context; the first part has kept all three.
     expect([use(0, 1), use(0, 2), use(0, 3), use(1, 1)]).toEqual([0, 0, 0, 1]);
     settle();
     expect([cache.evictionCount, cache.writeBackCount, dma.writeLog.length]).toEqual([2, 1, 1]);
-    // Of its own the least recently used one goes.
+    // The part evicts its own least recently used context.
     expect([use(0, 5), use(0, 1)]).toEqual([1, 1]);
     cache.forget(5);
     expect([use(0, 5), use(0, 1), use(1, 1)]).toEqual([1, 0, 0]);

@@ -1,12 +1,12 @@
 /**
  * An on-chip cache of contexts (QPC, CQC or SRQC) in front of the card's context memory.
  *
- * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss
- * is a DMA read of the context from its page, an evicted dirty line is a DMA write of the encoded context to it.
- * A user (port) waits for its miss and is woken to ask again, or continues with other work and is notified of the context, with
- * several reads under way, up to a limit; several ports that miss on one context share the read. A port that has waited for a
- * read may use the context once when it is woken, even if another port has taken the line meanwhile: so ports that outnumber
- * the lines cannot keep each other waiting indefinitely. A user that continues ensures this itself.
+ * The contexts themselves are in the {@link ContextTable}; this directory decides which of them are on chip. A miss is
+ * a DMA read of the context from its page, an evicted dirty line is a DMA write of the encoded context to it. A user
+ * (port) waits for its miss and is woken to retry, or continues with other work and is notified of the context, with
+ * several reads in flight, up to a limit; several ports that miss on one context share the read. A port that has waited
+ * for a read may use the context once when it is woken, even if another port has replaced the line meanwhile: so ports
+ * that outnumber the lines cannot keep each other waiting indefinitely. A user that continues ensures this itself.
  */
 
 import type { BusAddress, Cycles, Wide } from '../../../base/index.ts';
@@ -20,7 +20,7 @@ import type { ContextKind, MissWaiter } from './ports.ts';
 const NONE = -1;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
-/** Who wants to know for which port the caches make their requests. */
+/** Observer of the port for which the caches make their requests. */
 export interface ContextMisses {
   /** A context is about to be read for a port, and another perhaps written back. */
   contextMissed(port: number): void;
@@ -33,7 +33,7 @@ export interface ContextCacheSetup<U extends string> {
   readonly policy: ReplacementPolicy;
   readonly missCycles: number;
   readonly portCount: number;
-  /** By a user's name the number of its port. */
+  /** Port number of each user, by its name. */
   readonly users: Readonly<Record<U, number>>;
   readonly table: ContextTable;
   readonly kind: ContextKind;
@@ -44,17 +44,23 @@ export interface ContextCacheSetup<U extends string> {
   readonly sram: Uint8Array;
   /** Room for the contexts being read ({@link contextReadDepth}), then for `writeDepth` and one contexts being written. */
   readonly sramOffset: number;
-  /** Depth of the write requester's fifo: at most so many write-backs are under way. */
+  /** Depth of the write requester's fifo: the limit of write-backs in flight. */
   readonly writeDepth: number;
-  /** Users that have lines of their own, apart from those of the others, and how many, 0 for none; any of these holds any context. */
+  /**
+   * Users with lines of their own, apart from those of the others, and the number of lines, 0 for none; any of these
+   * holds any context.
+   */
   readonly ownEntries?: Readonly<Partial<Record<string, number>>> | undefined;
-  /** Users that go on with other work while contexts are read for them, and how many reads each has under way at most. */
+  /**
+   * Users that continue with other work while contexts are read for them, and the limit of reads that each has in
+   * flight.
+   */
   readonly readsInFlight?: Readonly<Partial<Record<string, number>>> | undefined;
-  /** Where TLPs are attributed to operations. */
+  /** Observer that attributes TLPs to operations, if used. */
   readonly misses?: ContextMisses | undefined;
 }
 
-/** Contexts being read at once: one for each port, or as many as it may have under way. */
+/** Returns how many contexts may be read at once: one for each port, or as many as the port may have in flight. */
 export function contextReadDepth({
   portCount,
   readsInFlight = {},
@@ -70,29 +76,31 @@ interface Part {
 }
 
 /**
- * A user's way into the cache. It remembers the user's last access that found its context on chip, until a line may hold
- * another one: asked for again, that is a hit without a lookup.
+ * A user's access to the cache. It remembers the user's last access that found its context on chip, until another
+ * context may occupy the line: repeating that access is a hit without a lookup.
  */
 export class ContextPort {
   readonly number: number;
-  /** A line filled by the access under way is a hit when asked for again, but was counted as a miss. */
+  /** Tag of a line filled by the current access: the retry hits, but the access was counted as a miss. */
   missedTag = NONE;
   /** Context that the port may use once, since it was read for it. */
   grantedTag = NONE;
-  /** Of the last access: the context, its line in the part, and whether it dirtied. */
+  /** The last access: the context, its line in the part, and whether it made the line dirty. */
   slot = NONE;
   line = NONE;
   isDirty = false;
   /** Contexts that the user has made use of, once for each of its works, and times that it had to wait for one. */
   useCount = 0;
   missCount = 0;
-  /** Of a user that continues with other work, the uses for which the context had to be read. */
+  /** Uses for which the context had to be read, for a user that continues with other work meanwhile. */
   readUseCount = 0;
   /** Contexts being read that it waits for. */
   awaitedCount = 0;
-  /** Limit of these; a port that waits for each context has none. */
+  /**
+   * Limit of {@link awaitedCount}; none for a port that waits for each context.
+   */
   readonly awaitedMax: number;
-  /** Who is woken when a miss has been served. */
+  /** The user to wake when a miss has been served. */
   user: MissWaiter | undefined;
   readonly #cache: ContextCache;
   readonly #directory: SetAssociativeDirectory;
@@ -118,7 +126,10 @@ export class ContextPort {
     return true;
   }
 
-  /** After an access that missed: the context is not being read either, since no read can be begun or its user waits for too many. */
+  /**
+   * True after a missed access if the context is not being read either, because no read can begin or its user waits for
+   * too many.
+   */
   get isTurnedAway(): boolean {
     return this.#cache.isTurnedAway(this.number);
   }
@@ -148,7 +159,10 @@ export class ContextCache<U extends string = string> {
   readonly #writeRequester: number;
   readonly #readDepth: number;
   readonly #parts: Part[];
-  /** Contexts read so far: each has one of the rooms in turn. A late one may share its room, since no block uses the bytes that are read. */
+  /**
+   * Contexts read so far: they use the buffers cyclically. A late read may share its buffer, since no block uses the
+   * bytes.
+   */
   #readCount: Wide = 0;
   readonly #isDirty: Uint8Array;
   readonly #isFilling: Uint8Array;
@@ -215,7 +229,7 @@ export class ContextCache<U extends string = string> {
     return this.#isFilling.reduce((sum, isFilling) => sum + isFilling, 0);
   }
 
-  /** The way in of a user that asks often. */
+  /** Returns the port of a user that accesses often. */
   port(port: number): ContextPort {
     return this.#ports[port]!;
   }
@@ -225,7 +239,7 @@ export class ContextCache<U extends string = string> {
     this.#ports[port]!.used();
   }
 
-  /** True when the context is on chip; else the port is woken later and asks again. */
+  /** True if the context is on chip; otherwise the port is woken later and retries. */
   access(port: number, slot: number, dirties: boolean): boolean {
     return this.#ports[port]!.access(slot, dirties);
   }
@@ -269,7 +283,7 @@ export class ContextCache<U extends string = string> {
     return ((this.#deferred >> port) & 1) === 1;
   }
 
-  /** A context was created on chip or destroyed: no line of it is worth anything. */
+  /** Forgets a context that was created on chip or destroyed: all its lines become invalid. */
   forget(slot: number): void {
     for (const user of this.#ports) if (user.grantedTag === slot) user.grantedTag = NONE;
     for (const { directory, firstLine } of this.#parts) {

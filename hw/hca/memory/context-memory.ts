@@ -13,7 +13,7 @@ export interface ContextMemory {
   readonly mappedPageCount: number;
   /** Places of the key table, a power of two: the index of a key is key >> 8 modulo this. 0 before software has made the table. */
   readonly keyCount: number;
-  /** Bus address of an object's context, or -1 where the device has no memory. */
+  /** Bus address of an object's context, or -1 if the device has no memory for it. */
   contextAddress(kind: ContextKind, objectNumber: number): BusAddress;
   /** Bus address of the key entry of an index, which is taken modulo {@link keyCount}; or -1. */
   keyAddress(index: number): BusAddress;

@@ -1,11 +1,11 @@
 /**
- * Reports when DMA requests that were made before a certain edge have ended: bytes read have come, bytes written have been
- * handed to the link, which nothing that the device sends afterwards can overtake.
+ * Reports when DMA requests that were made before a certain edge have ended: read data have arrived, and written data
+ * have been handed to the link, where no later packet of the device can overtake them.
  *
  *     begin: per requester, how many requests have been made     passed: so many have ended, of every requester fenced
  *
- * A command that takes memory from the device makes it forget what leads there, begins the fence, and ends when it is
- * passed. Requesters end their requests in order, so two counts each are enough and nothing is added to the requests.
+ * A command that takes memory from the device drops the translations to it, begins the fence, and ends when it is
+ * passed. Requesters end their requests in order, so two counters each are enough and nothing is added to the requests.
  */
 import type { DmaReads, DmaRequester, DmaWrites } from './dma-ports.ts';
 
@@ -22,7 +22,7 @@ export class DmaFence {
     this.#trafficClasses = trafficClasses;
   }
 
-  /** All requests made until now are to end. */
+  /** Begins to wait for the end of all requests made until now. */
   begin(): void {
     this.#requesters = this.#engines
       .flatMap(({ requesters }) => requesters)

@@ -51,7 +51,7 @@ export interface DmaReads {
     sramOffset: number,
     cookie: number,
   ): void;
-  /** The places of all requests that have not ended are used for something else from now on. */
+  /** The caller reuses the buffers of all requests that have not ended: the engine must not write to them any more. */
   withdrawPlaces(): void;
 }
 
@@ -77,8 +77,8 @@ export interface InterruptPort {
   /** True when the host has switched MSI-X on; otherwise the pin is used. */
   readonly msixEnabled: boolean;
   /**
-   * Sends the message of a vector after all writes requested before, or sets its pending bit where it is masked.
-   * False without room: then nothing has happened, and the caller asks again in a later cycle.
+   * Sends the message of a vector after all writes requested before, or sets its pending bit if it is masked. False:
+   * there is no room, nothing has happened, and the caller retries in a later cycle.
    */
   requestInterrupt(vector: number, cycle: Cycles): boolean;
   /** Drives the INTx pin. */

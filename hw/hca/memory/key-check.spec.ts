@@ -28,7 +28,7 @@ const region: Initial<typeof mpt> = {
   lengthBytes: 0x2000n,
 };
 
-/** A check whose entries stand in `entries` by tag, as though they had been read for port 0. */
+/** A check with the entries in `entries` by tag, as though they had been read for port 0. */
 function bench() {
   const icm = new IcmMap();
   const nowhere: IcmTablePlace = { base: 0, entryBytes: 64, logEntries: 1 };

@@ -19,7 +19,7 @@ const NO_LINE = -1;
 const NO_TAG = -1;
 const LOCAL_RIGHTS = RIGHT_LOCAL_READ | RIGHT_LOCAL_WRITE;
 
-/** Of a check by an entry on chip. */
+/** Results of a check by an entry on chip. */
 export type KeyAnswer =
   | typeof TRANSLATED
   | typeof BAD_KEY
@@ -52,7 +52,7 @@ export class KeyCheck {
   readonly #memory: ContextMemory;
   readonly #fill: EntryReads;
   readonly #ports: KeyCheckSetup['ports'];
-  /** By port: the entry that the access under way missed. An access counts as a miss once, however often it is retried. */
+  /** Entry that the current access missed, by port. An access counts as one miss, however often it is retried. */
   readonly #missed: Float64Array;
 
   constructor({ mptCache, contextMemory, fill, ports }: KeyCheckSetup) {
@@ -76,7 +76,9 @@ export class KeyCheck {
     return line;
   }
 
-  /** Requests the entry that {@link find} has not found. */
+  /**
+   * Requests the entry that {@link find} did not find.
+   */
   miss(port: number, tag: number): typeof PENDING | typeof BAD_KEY {
     if (this.#missed[port] !== tag) {
       this.#missed[port] = tag;

@@ -1,4 +1,4 @@
-/** A memory key: a region or a window of it, whatever form the card's entry has. */
+/** A memory key: a region or a window of it, independent of the format of the card's entry. */
 import { placeInPage, type VirtualAddress, type Wide } from '../../../base/index.ts';
 
 export const KeyState = {
@@ -11,7 +11,7 @@ export const KeyState = {
 } as const;
 export type KeyState = (typeof KeyState)[keyof typeof KeyState];
 
-/** In place of the key of a window's region: the window is not bound. */
+/** Value instead of the key of a window's region: the window is not bound. */
 export const NO_REGION = 0;
 
 export class KeyRecord {
@@ -34,14 +34,17 @@ export class KeyRecord {
   translationOffset: Wide = 0;
   translationCount = 0;
   logPageBytes = 0;
-  /** Place of the first byte in its page where the virtual address does not tell. */
+  /**
+   * Whether {@link firstByteOffset} gives the offset of the first byte in its page, because the virtual address does
+   * not.
+   */
   hasFirstByteOffset = false;
   firstByteOffset = 0;
   /** Windows: type 2, the QP to which it is bound, and the key of the region under it. */
   isOfQp = false;
   boundQpn = 0;
   regionKey: Wide = NO_REGION;
-  /** Regions: windows bound to it. */
+  /** Number of windows bound to a region. */
   boundWindows = 0;
   allowsBinding = false;
   allowsFastRegister = false;

@@ -34,7 +34,7 @@ function bench(readDepth = 2) {
   return { memory, fill, woken, settle };
 }
 
-/** A cache that notes the first byte of what it is given. */
+/** A cache that records the first byte of each line it receives. */
 function cacheOf(lines: number) {
   const loaded: number[] = [];
   return {

@@ -4,8 +4,9 @@
  *   request ─> DMA read ─> the port's buffer ─> take: into a line of a cache
  *                     └──> failed: reported to the port once
  *
- * Each port has a buffer of its own for an MPT entry and another for a line of the MTT, and a read entry stays there until the port
- * asks again. However few lines the caches have, ports that miss at the same time cannot evict each other's lines indefinitely.
+ * Each port has a buffer of its own for an MPT entry and another for a line of the MTT, and a read entry stays there
+ * until the port retries. However few lines the caches have, ports that miss at the same time cannot evict each other's
+ * lines indefinitely.
  */
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
@@ -61,14 +62,19 @@ export class LineFill {
   readonly #kind: Uint8Array;
   readonly #tag: Float64Array;
   readonly #isFilling: Uint8Array;
-  /** By port: tag and kind of a failed read, until the port asks for it again or for another entry; or {@link NO_TAG}. */
+  /**
+   * Tag and kind of a failed read, by port, until the port requests it again or requests another entry; or {@link
+   * NO_TAG}.
+   */
   readonly #failedTag: Float64Array;
   /** Ports without room for their read, one bit each. */
   #deferred = 0;
   /** Raised when all cached entries are forgotten: a read begun before is discarded. */
   #generation = 0;
   readonly #fillGeneration: Int32Array;
-  /** By port and kind: the tag of the entry in the buffer, or {@link NO_TAG}. */
+  /**
+   * Tag of the entry in the buffer, by port and kind, or {@link NO_TAG}.
+   */
   readonly #bufferedTag: Float64Array;
 
   constructor(setup: LineFillSetup) {
@@ -195,7 +201,7 @@ export class LineFill {
     this.#retryDeferred(wakeCycle);
   }
 
-  /** DMA room became free: ports turned away ask again. */
+  /** Wakes the ports that were turned away: DMA room became free. */
   #retryDeferred(cycle: Cycles): void {
     const ports = this.#deferred;
     this.#deferred = 0;

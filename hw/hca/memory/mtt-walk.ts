@@ -37,7 +37,7 @@ export class MttWalk {
   readonly #memory: ContextMemory;
   readonly #fill: EntryReads;
   readonly #ports: MttWalkSetup['ports'];
-  /** By port: the line that the access under way missed. An access counts as a miss once, however often it is retried. */
+  /** Line that the current access missed, by port. An access counts as one miss, however often it is retried. */
   readonly #missed: Float64Array;
   /** Line in which the last walk found its page absent, and whether it had just been read; no line: it could not be read. */
   #absentLine = NO_LINE;
@@ -91,7 +91,9 @@ export class MttWalk {
     return TRANSLATED;
   }
 
-  /** After {@link BAD_PAGE}: the entry was read and its page is absent. False when the entry could not be read. */
+  /**
+   * True after {@link BAD_PAGE} if the entry was read and its page is absent; false if the entry could not be read.
+   */
   get isPageAbsent(): boolean {
     return this.#absentLine !== NO_LINE;
   }

@@ -1,13 +1,13 @@
 /**
- * Page requests: what the device does about a page of an on-demand region that is not there.
+ * Page requests: the device's handling of an absent page of an on-demand region.
  *
  *   requester, responder, response engine ─ raise ─> page request event ──> driver
  *                 ^                                                            │ pages, MTT entries
  *                 └── resumed <── PAGE_FAULT_RESUME (token, refused or not) <──┘
  *
- * Bounded: each QP has at most one request outstanding for each of three sides (what it sends or gathers answers into,
- * what it receives, what it answers). A side that faults on another page meanwhile waits without a request of its own. What
- * the driver refuses is found once more by the packet itself, which then fails as for any page that may not be used: so
+ * Bounded: each QP has at most one request outstanding for each of three sides (its own requests and their responses,
+ * receives, and responses to the peer). A side that faults on another page meanwhile waits without a request of its
+ * own. If the driver refuses a page, the packet meets the fault again and then fails as for any inaccessible page: so
  * every error takes the path, and has the status, of a pinned region's. Modelled after mlx5's page fault events.
  */
 
@@ -46,7 +46,7 @@ export interface WantedPages {
 /** The request for them that software gets. */
 export interface PageRequest extends WantedPages {
   readonly qpn: Qpn;
-  /** Software answers by it. */
+  /** Token by which software answers. */
   readonly token: number;
 }
 
@@ -56,7 +56,7 @@ export interface PageRequestSink {
   postPageRequest(request: PageRequest, cycle: Cycles): boolean;
 }
 
-/** A side of QPs that waits for pages: it may go on, or fail. */
+/** A side of QPs that waits for pages: it is notified that it may continue, or fail. */
 interface PageWaiter {
   pagesAnswered(qp: QpSlot, cycle: Cycles): void;
 }
@@ -68,7 +68,7 @@ export interface PageFaultPorts {
 }
 
 export class PageFaults {
-  /** By side. */
+  /** Counts by side. */
   readonly requestCount = new Float64Array(SIDES);
   readonly refusedCount = new Float64Array(SIDES);
   /** Cycles from request to resumption. */
@@ -119,7 +119,7 @@ export class PageFaults {
     this.#asking.enlarge(entries);
   }
 
-  /** Pages asked for and not answered. */
+  /** Pages requested and not answered. */
   get heldCount(): number {
     return this.#state.filter((state) => state === ASKING || state === OUTSTANDING).length;
   }
@@ -135,8 +135,9 @@ export class PageFaults {
   }
 
   /**
-   * A side of a QP needs [address, address + lengthBytes), whose first page is not there.
-   * @returns true: it is asked for, the side waits for `resumed`; false: the driver has refused it, the packet fails
+   * Requests [address, address + lengthBytes) for a side of a QP: its first page is absent.
+   * @returns true: the page is requested, and the side waits for `resumed`; false: the driver has refused it, and the
+   * packet fails
    */
   raise(qp: QpSlot, wanted: WantedPages, cycle: Cycles): boolean {
     const { side, key, address, addressTop, lengthBytes, isWrite } = wanted;

@@ -3,9 +3,9 @@ import type { Cycles } from '../../../base/index.ts';
 
 /** A user of the translator or of a context cache. */
 export interface MissWaiter {
-  /** The entry that it missed has been read, or can be read: it asks again at `cycle` or later. */
+  /** Wakes the user: the missed entry has been read, or can be read; it retries at `cycle` or later. */
   wake(cycle: Cycles): void;
-  /** Of a user that continues with other work: the context that it missed is on chip from `cycle` on. */
+  /** Notifies a user that continues with other work: the context that it missed is on chip from `cycle` on. */
   contextFetched?(slot: number, cycle: Cycles): void;
 }
 
@@ -30,7 +30,7 @@ export const portNames = [
 /** The users of the translator, each by the name of its port. */
 export type TranslatorUsers = Readonly<Record<(typeof portNames)[number], MissWaiter>>;
 
-/** By kind of context, the users of its cache. */
+/** Users of each cache, by kind of context. */
 interface UsersByKind {
   readonly qpc: 'requester' | 'receiver';
   readonly cqc: 'completion';

@@ -18,7 +18,7 @@ export const RIGHT_REMOTE_READ = 4;
 export const RIGHT_REMOTE_WRITE = 8;
 export const RIGHT_REMOTE_ATOMIC = 16;
 
-/** In place of a QP that a window is bound to. */
+/** Value instead of the QP to which a window is bound. */
 export const NO_QPN = -1;
 
 export class MptCache {
@@ -30,18 +30,18 @@ export class MptCache {
   readonly rights: Uint8Array;
   readonly isPhysical: Uint8Array;
   readonly isRegion: Uint8Array;
-  /** A page that is not present is asked for, not refused. */
+  /** 1 if an absent page is requested rather than refused. */
   readonly isOnDemand: Uint8Array;
   /** Virtual address of the first byte, and its top. */
   readonly start: Float64Array;
   readonly startTop: Uint16Array;
-  /** Of a region or window with pages at most 2^52, of which every byte has an exact place. */
+  /** Length of the region or window. With pages it is at most 2^52, so that every byte has an exact offset. */
   readonly length: Float64Array;
   readonly mttOffset: Float64Array;
   readonly pageBytes: Float64Array;
-  /** Where the region or window begins within its first page. */
+  /** Offset of the region's or window's start in its first page. */
   readonly startInPage: Float64Array;
-  /** Of a window of type 2, the QP it is bound to; else -1. */
+  /** The QP to which a window of type 2 is bound; -1 for others. */
   readonly boundQpn: Int32Array;
   /** The entries in the card's form, {@link entryBytes} each. */
   readonly bytes: Uint8Array;

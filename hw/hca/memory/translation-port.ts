@@ -1,10 +1,10 @@
 /**
- * A user's way into the translator. It remembers the user's last translation, as long as neither cache has changed since:
- * most accesses are to the page of the one before. That saves the lookups and checks, whose outcome it keeps, and nothing
- * that software could notice: lines are touched as by a whole translation.
+ * A user's access to the translator. It remembers the user's last translation while neither cache has changed: most
+ * accesses are to the page of the previous one. That saves the lookups and checks, whose results it keeps, without any
+ * visible difference: lines are touched as by a whole translation.
  *
- * A user calls {@link used} or {@link usedBuffer} when it has made use of a translation, once, however often it had to ask;
- * what it missed is counted once for each time that it was waited for. So uses less misses are uses that waited for nothing.
+ * A user calls {@link used} or {@link usedBuffer} once when it has used a translation, however often it had to retry; a
+ * miss is counted once for each wait. So uses minus misses are uses that waited for nothing.
  */
 
 import type { VirtualAddress, Wide } from '../../../base/index.ts';
@@ -12,7 +12,7 @@ import type { QueuePair, SetAssociativeDirectory } from '../objects/index.ts';
 import { TRANSLATED, type Translation } from './translation.ts';
 import type { Translator } from './translator.ts';
 
-/** In place of a line of the MTT: the region has physical addresses. */
+/** Value instead of a line of the MTT: the region has physical addresses. */
 const NO_LINE = -1;
 
 export class TranslationPort {
@@ -76,7 +76,7 @@ export class TranslationPort {
   /**
    * Translates the first part of [address, address + lengthBytes) under `key`, lengthBytes >= 1.
    * @param addressTop bits 63 to 52 of the address: see base/address.ts
-   * @returns {@link TRANSLATED} with the result in the translator's fields, PENDING, or what is wrong
+   * @returns {@link TRANSLATED} with the result in the translator's fields, PENDING, or the error
    */
   translate(
     key: number,

@@ -4,19 +4,21 @@
 export const RESERVED_LKEY = 0xff00;
 
 export const TRANSLATED = 0;
-/** Not on chip: the port will be woken. */
+/** The entry is not on chip: the port will be woken. */
 export const PENDING = 1;
-/** No such region, or not valid, or another key variant. This and all that follows ends the access. */
+/**
+ * The region does not exist, is not valid, or has another key variant. This and the following results end the access.
+ */
 export const BAD_KEY = 2;
 export const BAD_PD = 3;
 export const OUT_OF_BOUNDS = 4;
 export const MISSING_RIGHT = 5;
 /** The page is not present in the MTT, or ICM or memory could not be read. */
 export const BAD_PAGE = 6;
-/** The page of an on-demand region is not present: software is to be asked for it. */
+/** The page of an on-demand region is not present: software must be asked for it. */
 export const PAGE_FAULT = 7;
 
-/** Of a piece of a queue's buffer, for which the MTT alone is asked. */
+/** Results for a piece of a queue's buffer, which only the MTT translates. */
 export type BufferTranslation = typeof TRANSLATED | typeof PENDING | typeof BAD_PAGE;
 export type Translation =
   | BufferTranslation

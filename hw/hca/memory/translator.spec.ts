@@ -94,7 +94,7 @@ function bench(lines = 8, ways = 2) {
   const settle = (): void => {
     lp.advance(lp.nowPs + 1_000_000);
   };
-  /** Asks once. */
+  /** Requests a translation once. */
   const ask = (port: number, ...[key, pd, address, bytes, rights]: AccessOf): number =>
     translator
       .port(port)
@@ -156,7 +156,7 @@ describe('Translator', () => {
     writeMtt(0x40, [0x9000n, 0x4_2000_7000n]);
     expect(ask(1, 0x312, 7, 0x5ff0, 0x20, 1)).toBe(PENDING);
     settle();
-    // The read takes 10 cycles from cycle 0; the port may ask one cycle and 6 of penalty later: 10 + 1 + 6.
+    // The read takes 10 cycles from cycle 0; the port may retry one cycle and 6 of penalty later: 10 + 1 + 6.
     expect(woken).toEqual([{ port: 1, cycle: 17 }]);
     expect(ask(1, 0x312, 7, 0x5ff0, 0x20, 1)).toBe(PENDING);
     settle();
@@ -176,7 +176,7 @@ describe('Translator', () => {
       const { mptUses, mptMisses, mttUses, mttMisses } = translator.port(0);
       return [mptUses, mptMisses, mttUses, mttMisses];
     };
-    // Asked for three times for one work, as when the DMA engine takes nothing: that is one use.
+    // Requested three times for one work, as when the DMA engine accepts nothing: that is one use.
     for (let turn = 0; turn < 3; turn++) access(0, 0x100, 7, 0, 8, 1);
     translator.port(0).used();
     expect(counts()).toEqual([1, 1, 1, 1]);
@@ -238,7 +238,7 @@ describe('Translator', () => {
     writeMtt(0, [0x9000n]);
     for (const forget of [() => translator.forgetMtt(), () => access(0, 0x200, 7, 0, 1, 1)]) {
       translator.forgetAll();
-      // The read fails, and no user asks again: the QP that did has been destroyed.
+      // The read fails, and no user retries: the QP that requested it was destroyed.
       memory.limit = ICM_HOST;
       expect(ask(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
       settle();
@@ -253,7 +253,7 @@ describe('Translator', () => {
     writeMpt(1, region(0x100, { lengthBytes: 4096n, mttAddress: 0x200, logPageSize: 12 }));
     writeMtt(0x200, [0x9000n]);
     expect(access(0, 0x100, 7, 0, 1, 1)).toBe(TRANSLATED);
-    // The range of the MTT goes to another region, as the driver's allocator would do: no command speaks of it.
+    // Another region gets the range of the MTT, as from the driver's allocator: no command reports it.
     writeMpt(1, region(0x100, { status: MptStatus.SOFTWARE }));
     translator.forgetMpt(1);
     writeMtt(0x200, [0xa000n]);
@@ -270,7 +270,7 @@ describe('Translator', () => {
     writeMpt(1, region(0x100, { pd: 6, lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
     expect(ask(0, 0x100, 7, 0, 1, 1)).toBe(PENDING);
     settle();
-    // Read, and not yet used: as old as what is under way.
+    // Read, and not yet used: as old as the reads in flight.
     writeMpt(1, region(0x100, { pd: 7, lengthBytes: 4096n, mttAddress: 0, logPageSize: 12 }));
     translator.forgetMpt(1);
     expect(access(0, 0x100, 7, 0, 1, 1)).toBe(TRANSLATED);
@@ -386,7 +386,7 @@ describe('Translator', () => {
   });
 });
 
-/** Of 64 bits: mostly about a multiple of 2^52, the largest of which is where addresses end. */
+/** 64-bit addresses, mostly near a multiple of 2^52; the largest multiple is the end of the address space. */
 const anyAddress = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
   fc
@@ -402,7 +402,7 @@ const anyPlace = fc.record({
   by: fc.integer({ min: -10_000, max: 10_000 }),
   part: fc.double({ min: 0, max: 1, noNaN: true }),
   otherTop: fc.oneof({ weight: 3, arbitrary: fc.constant(0n) }, fc.bigInt({ min: 1n, max: 4095n })),
-  /** What an offset within a message has carried into the lower part. */
+  /** The carry of an offset within a message into the lower part. */
   carried: fc.oneof(fc.constant(0n), fc.bigInt({ min: 0n, max: 2n ** 32n })),
   bytes: fc.integer({ min: 1, max: 10_000 }),
 });
@@ -488,7 +488,7 @@ describe('an address of 64 bits', () => {
             const isInside = address >= start && address + BigInt(place.bytes) <= start + lengthBytes;
             expect(askAt(made, place, address)).toBe(isInside ? TRANSLATED : OUT_OF_BOUNDS);
             if (!isInside) continue;
-            // Beyond 2^53, where nothing answers, numbers are not all there.
+            // Beyond 2^53, where no memory answers, numbers are not exact.
             const distance = BigInt(translator.physicalAddress) - address;
             expect(Math.abs(Number(distance))).toBeLessThanOrEqual(address < 2n ** 53n ? 0 : 2048);
           }
@@ -503,7 +503,7 @@ describe('an address of 64 bits', () => {
     writeMpt(9, region(0x9f3, { startAddress, lengthBytes: 64n, isPhysical: 1 }));
     ask(0, 0x9f3, 7, startAddress, 1, 1);
     settle();
-    // As a work request may leave it: the lower part has outgrown its 52 bits. 2^53 + 1 is no number of its own.
+    // A work request may leave it so: the lower part exceeds its 52 bits. No double represents 2^53 + 1.
     expect(translator.port(0).translate(0x9f3, 7, 2 ** 52 + 1, 1, 1, 1, pair)).toBe(TRANSLATED);
     expect(translator.port(0).translate(0x9f3, 7, 2 ** 52 - 3, 1, 1, 1, pair)).toBe(TRANSLATED);
     expect(translator.physicalAddress).toBe(2 ** 53 - 3);
@@ -550,7 +550,7 @@ describe('a page of an on-demand region that is absent', () => {
     expect(askOnce(0, 0x200, 7, 0x3000, 8, 1)).toBe(PENDING);
     settle();
     expect(ask(0, 0x200, 7, 0x3000, 8, 1)).toBe(TRANSLATED);
-    // The line on chip is port 0's; what port 1 has read itself waits in its buffer.
+    // The line on chip belongs to port 0; port 1's own read waits in its buffer.
     expect(askOnce(1, ...access)).toBe(PAGE_FAULT);
   });
 
@@ -616,7 +616,8 @@ describe('what a port remembers of its last translation', () => {
       access(port, index << 8, 7, 0x5000, 8, 1);
       return translator.port(port).mptMisses - before;
     };
-    // Port 0's second access, of what it remembers, leaves port 1's line the older one: the third region takes that.
+    // Port 0's second access, from its remembered translation, leaves port 1's line the older one: the third region
+    // replaces that.
     expect([use(0, 1), use(1, 2), use(0, 1), use(2, 3), use(0, 1), use(1, 2)]).toEqual([1, 1, 0, 1, 0, 1]);
     expect([use(2, 3), use(0, 1)]).toEqual([1, 1]);
   });

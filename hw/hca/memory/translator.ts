@@ -1,12 +1,12 @@
 /**
- * Address translation and protection: from (key, virtual address, length) to a physical address, by the MPT and
- * MTT; and from an offset in a queue's buffer to a physical address, by the MTT alone.
+ * Address translation and protection: from (key, virtual address, length) to a physical address, by the MPT and MTT;
+ * and from an offset in a queue's buffer to a physical address, by the MTT alone.
  *
  *   a user's port ─> key check (MPT cache) ─> MTT walk (MTT cache) ─> physical address
  *                            └──── miss ───────────┴─> line fill ─DMA─> ICM
  *
- * Each user has a port of its own. An access answers at once when everything is on chip. Otherwise a DMA read begins, the user is
- * woken at its end and asks again.
+ * Each user has a port of its own. An access is answered at once if everything is on chip. Otherwise a DMA read begins;
+ * the user is woken at its end and retries.
  */
 
 import {
@@ -161,7 +161,7 @@ export class Translator {
     last.addressTop = addressTop;
     last.rights = rights;
     last.mttLine = isPhysical ? NO_LINE : this.#walk.line;
-    // Beyond 2^53 a bus address is rounded: the difference of the two would be, too.
+    // Beyond 2^53 a bus address is rounded, and so would be the difference of the two.
     last.distance = isPhysical ? addressTop * ADDRESS_TOP_UNIT : this.physicalAddress - address;
     last.regionEnd = start + cache.length[line]!;
     const pageStart = address - this.#walk.inPage;
@@ -184,7 +184,7 @@ export class Translator {
     if (checked !== TRANSLATED) return checked;
     const cache = this.#mptCache;
     if (cache.isPhysical[line] === 1) {
-      // Such a region has bus addresses for virtual ones.
+      // Virtual addresses of such a region are bus addresses.
       this.physicalAddress = busAddressOf(address, addressTop);
       this.contiguousBytes = lengthBytes;
       return TRANSLATED;
@@ -246,7 +246,7 @@ export class Translator {
     return this.#keys.cached(tag);
   }
 
-  /** Replaces what is on chip of an MPT entry that the device has changed in ICM. */
+  /** Replaces the on-chip copy of an MPT entry that the device has changed in ICM. */
   replaceMpt(index: number, entry: DataView): void {
     forgetLookups(this.#ports);
     this.#keys.replace(index, entry);

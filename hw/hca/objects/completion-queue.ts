@@ -28,7 +28,7 @@ export class CompletionQueue {
   /** 24-bit counters. */
   producer = 0;
   consumer = 0;
-  /** Producer counter behind the last CQE that a solicited arm waits for. */
+  /** Producer counter after the last CQE that a solicited arm waits for. */
   solicitedProducer = 0;
   /** Producer counter at the last event: CQEs before it have been reported. */
   lastNotified = 0;
@@ -37,7 +37,7 @@ export class CompletionQueue {
   firedCount = 0;
   /** CQEs since the CQ was armed that moderation holds back. */
   heldCount = 0;
-  /** CQEs since the last event that asked for one. */
+  /** CQEs since the last event that qualify for an event. */
   wantedCount = 0;
   hasModerationTimer = 0;
   /** CQEs on their way to memory. */

@@ -1,19 +1,19 @@
 /**
- * A table of contexts (QPC, CQC, EQC or SRQC): the device's own copy of every live context, as bytes in the
- * format of the interface, found by object number. Which of them would be on chip is the context cache's matter.
+ * A table of contexts (QPC, CQC, EQC or SRQC): the device's own copy of every live context, as bytes in the format of
+ * the interface, found by object number. The context cache decides which of them count as on chip.
  *
- * The bytes are the truth for everything software configured. Fields that change with every packet are held next to them
- * by the table that extends this one and by the blocks.
+ * The bytes are authoritative for everything that software configured. The derived table and the blocks hold the fields
+ * that change with every packet.
  *
- * Memory follows the number of live contexts, not the largest: slots are taken from 0 on, freed ones first, and there is
- * room for 64 at first. When that is used up the room doubles, and from 1,024 on grows by a quarter: what is not used yet of
- * room for 100,000 QPs weighs more than the copying. The state that the table's users keep by slot grows with it.
+ * Memory follows the number of live contexts, not the largest number: slots are allocated from 0 on, freed ones first,
+ * with room for 64 initially. A full table doubles its room, and from 1,024 on grows by a quarter: unused room for
+ * 100,000 QPs costs more than the copying. The state that the table's users keep by slot grows with it.
  */
 import type { ObjectNumber, Slot } from './numbers.ts';
 
 const NONE = -1;
 const FIRST_SLOTS = 64;
-/** From so many slots on a table grows by a quarter. */
+/** Number of slots from which a table grows by a quarter. */
 const MANY_SLOTS = 1024;
 /** Object numbers have 24 bits; those of one page of the directory lie together. */
 const OBJECT_NUMBERS = 1 << 24;
@@ -22,7 +22,7 @@ const PAGE_MASK = (1 << PAGE_BITS) - 1;
 
 /** A block that keeps something by slot of a table. */
 export interface SlotUser {
-  /** There is room for so many slots: when the block is connected, and whenever the table has grown. */
+  /** Notifies a user of the number of slots: when the block is connected, and whenever the table has grown. */
   slotsGrown(slotCount: number): void;
 }
 
@@ -120,7 +120,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
     return slot * this.#storedBytes;
   }
 
-  /** Brings a slot's bytes up to date before they are read: writes what is held beside them into them. */
+  /** Updates a slot's bytes before they are read, from the fields held outside of them. */
   sync(_slot: Slot<Kind>): void {}
 
   /** Slots in use, in ascending order. */
@@ -164,7 +164,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
     for (const user of this.#users) user.slotsGrown(slotCount);
   }
 
-  /** Makes room for so many slots in what a table of a kind keeps beside the bytes. */
+  /** Enlarges the columns that a table of a kind keeps next to the bytes. */
   protected enlarge(_slotCount: number): void {}
 
   #forgetLast(): void {

@@ -6,7 +6,7 @@ import { ContextTable } from './context-table.ts';
 import type { CqSlot } from './numbers.ts';
 
 export class CqTable extends ContextTable<'CQ', 'notifier'> {
-  /** By slot; grows with the table. */
+  /** CQs by slot; grows with the table. */
   readonly rows: CompletionQueue[] = [];
 
   readonly #format: CompletionQueueFormat;
@@ -24,7 +24,7 @@ export class CqTable extends ContextTable<'CQ', 'notifier'> {
     this.load(slot);
   }
 
-  /** Loads what a command configured. */
+  /** Loads the fields that a command configured. */
   load(slot: CqSlot): void {
     this.#format.load(this.view, this.offsetOf(slot), this.rows[slot]!);
   }

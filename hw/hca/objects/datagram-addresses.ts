@@ -1,6 +1,6 @@
 /**
- * Where the datagrams of the send records go: what the headers of a UD packet say, by record. An address vector or, on QP0
- * and QP1, headers that software wrote are taken apart once, when the WQE is started (datagram-decoder.ts).
+ * Destinations of the datagrams of send records: fields of their UD headers, by record. An address vector, or on QP0
+ * and QP1 the headers that software wrote, is decoded once, when the WQE is started (datagram-decoder.ts).
  */
 import { GRH_BYTES, roceRoute } from '../../../wire/index.ts';
 
@@ -18,14 +18,14 @@ export class DatagramAddresses {
   readonly destinationLid: Int32Array;
   readonly sourceLid: Int32Array;
   readonly virtualLane: Uint8Array;
-  /** The packet goes to a multicast group: to members at this port, too. */
+  /** 1 if the packet goes to a multicast group: also to members at this port. */
   readonly isToGroup: Uint8Array;
-  /** The packet goes to this port, whatever its LID says. */
+  /** 1 if the packet goes to this port, regardless of its LID. */
   readonly isForcedBack: Uint8Array;
   readonly hasGrh: Uint8Array;
-  /** GRHs byte for byte, but for their payload length. */
+  /** GRHs byte for byte, except their payload length. */
   readonly grh: Uint8Array;
-  /** Of an Ethernet port: the rest of their addresses, as records have it (wire/packet.ts). */
+  /** The rest of their addresses on an Ethernet port, in the format of packet records (wire/packet.ts). */
   readonly routes: Uint8Array;
 
   constructor(capacity: number) {

@@ -1,15 +1,18 @@
 /**
- * What is to be done to the frames of the send records on their way out, by record: the tag to insert, the checksums to
- * compute, the segments to cut. Taken from the WQE once, when it is started (frame-decoder.ts).
+ * Offloads to apply to the frames of send records on transmission, by record: the tag to insert, the checksums to
+ * compute, the segments to cut. Read from the WQE once, when it is started (frame-decoder.ts).
  */
 export class FrameOffloads {
-  /** The tag's control information where one is to be inserted; -1 where none is. */
+  /** Control information of the tag to insert; -1 for none. */
   readonly tag: Int32Array;
   /** Ethertype of that tag. */
   readonly tagType: Int32Array;
   readonly hasIpChecksum: Uint8Array;
   readonly hasL4Checksum: Uint8Array;
-  /** Of an LSO: payload of each of its frames but the last; and the bytes of their headers, with which the record's inline data begins. */
+  /**
+   * Payload bytes of each frame of an LSO but the last, and the bytes of its headers, with which the record's inline
+   * data begins.
+   */
   readonly segmentBytes: Int32Array;
   readonly headerBytes: Int32Array;
 

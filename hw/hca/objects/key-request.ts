@@ -1,21 +1,21 @@
-/** What a work request on memory keys asks for: fast registration, invalidation, binding of a window. */
+/** Operands of a work request on memory keys: fast registration, invalidation, or binding of a window. */
 import type { BusAddress, VirtualAddress } from '../../../base/index.ts';
 
 /** One object per record of a work request, made when first needed. */
 export class KeyRequest {
-  /** The key to invalidate; of a registration or a binding the new one, of which the low byte is the consumer's. */
+  /** The key to invalidate, or the new key of a registration or binding, whose low byte the consumer chooses. */
   key = 0;
-  /** Of a binding: the region's key. */
+  /** Key of the region to which a window is bound. */
   regionKey = 0;
   address: VirtualAddress = 0;
   addressTop = 0;
-  /** Of a binding, 0 takes it back. */
+  /** Length in bytes; a binding of length 0 unbinds the window. */
   lengthBytes = 0;
   /** RIGHT_ bits. */
   rights = 0;
   isType2 = false;
   isZeroBased = false;
-  /** Of a registration: where its list of pages is, their size, and how far in the first of them it begins. */
+  /** Address of a registration's page list, the size of its pages, and the region's offset in the first page. */
   listAddress: BusAddress = 0;
   logPageBytes = 0;
   firstByteOffset = 0;

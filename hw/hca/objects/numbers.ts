@@ -1,6 +1,6 @@
 /**
- * What names an object: the number by which software and the wire know it, and the slot that it has in the device's tables. Both are
- * small integers, and a table of the one is seldom as long as the other is large: their types keep them apart, at no cost.
+ * Two names of an object: the number by which software and the wire know it, and its slot in the device's tables. Both
+ * are small integers, but object numbers exceed the length of a table; distinct types keep them apart, at no cost.
  */
 import type { Unit } from '../../../base/index.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Queue pair contexts. The configured fields are loaded from the context bytes once per command; what changes with
- * every packet lives only in the {@link QueuePair} of the slot and is written into the bytes by {@link QpTable.sync}.
+ * Queue pair contexts. The configured fields are loaded from the context bytes once per command; fields that change
+ * with every packet exist only in the {@link QueuePair} of the slot; {@link QpTable.sync} writes them into the bytes.
  */
 
 import { QpState } from '../../../abi/index.ts';
@@ -27,7 +27,7 @@ type QpUser =
   | 'wqeFetch';
 
 export class QpTable extends ContextTable<'QP', QpUser> {
-  /** By slot, of those that were ever taken. */
+  /** QPs by slot, for the slots that were ever allocated. */
   readonly rows: QueuePair[] = [];
   /** Scatter lists of the receive WQEs taken, {@link SEGMENTS_MAX} places for each QP that ever took one: see {@link scatterListOf}. */
   segmentAddress = new Float64Array(0);
@@ -58,7 +58,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     this.load(slot, QpState.RST);
   }
 
-  /** Loads what a command configured. The transport's numbers start with the transitions that set them. */
+  /** Loads the fields that a command configured. The transport's numbers start with the transitions that set them. */
   load(slot: QpSlot, previousState: number): void {
     const pair = this.rows[slot]!;
     this.#format.load(this.view, this.offsetOf(slot), pair, previousState, this.#transport);
@@ -94,7 +94,10 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     return slot;
   }
 
-  /** Where a slot's scatter list begins in the arrays of segments. Most QPs of many receive nothing: it is made when first asked for. */
+  /**
+   * Returns the index at which a QP's scatter list begins in the arrays of segments. Created on first use, because most
+   * QPs of many receive nothing.
+   */
   scatterListOf(pair: QueuePair): number {
     if (pair.firstSegment === NONE) {
       pair.firstSegment = this.#scatterListCount++ * SEGMENTS_MAX;
@@ -125,7 +128,7 @@ export const QP_RIGHT_ATOMIC = 4;
 export const NO_OPCODE_BASE = 0xff;
 export const UC_OPCODE_BASE = 0x20;
 export const UD_OPCODE_BASE = 0x60;
-/** In the opcodes of XRC packets; inside the HCA they are those of a reliable connection. */
+/** Service bits in the opcodes of XRC packets; inside the HCA they are those of a reliable connection. */
 export const XRC_SERVICE = 0xa0;
-/** Of the rings of an Ethernet port, whose frames have no opcode: one that no packet has. */
+/** Opcode base of the rings of an Ethernet port, whose frames have no opcode: no packet has this one. */
 export const ETHERNET_OPCODE_BASE = 0xe0;

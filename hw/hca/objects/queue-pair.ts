@@ -1,11 +1,11 @@
 /**
- * The device's state of one queue pair: the fields of its context, decoded once per command, and what changes with every
- * packet. Fields are grouped by their user: identity (both sides), send side, receive side, and the acknowledgement side
- * between them. The transport keeps its own sequence numbers (transport/connection-states.ts); counters here are free-running unless
- * named otherwise.
+ * The device's state of one queue pair: the fields of its context, decoded once per command, and the fields that change
+ * with every packet. Fields are grouped by their user: identity (both sides), send side, receive side, and the
+ * acknowledgement side between them. The transport keeps its own sequence numbers (transport/connection-states.ts);
+ * counters here are free-running unless named otherwise.
  *
- * One object per slot of the {@link QpTable}, made when the slot is first taken: a field costs one or two instructions where an element of a typed
- * array costs nine. Fields that are not Wide hold 32-bit integers.
+ * One object per slot of the {@link QpTable}, made when the slot is first taken: a field costs one or two instructions
+ * where an element of a typed array costs nine. Fields that are not Wide hold 32-bit integers.
  */
 import type { Wide } from '../../../base/index.ts';
 import type { Cqn, Qpn, QpSlot } from './numbers.ts';
@@ -15,7 +15,9 @@ import { noLine, type WqeLine } from './wqe-line.ts';
 const NONE = -1;
 
 export class QueuePair {
-  /** Its place in the {@link QpTable}. */
+  /**
+   * The QP's index in the {@link QpTable}.
+   */
   readonly slot: QpSlot;
   // Identity and configuration
   qpn: Qpn = 0;
@@ -25,16 +27,23 @@ export class QueuePair {
   uarPage = 0;
   mtuBytes = 0;
   messageBytesMax: Wide = 0;
-  /** Of an Ethernet ring: received frames keep their tag; it stands for a table of rings, and has no queues. */
+  /** 1 if received frames of an Ethernet ring keep their tag. */
   keepsTag = 0;
   /** Received frames are written with their FCS. */
   keepsFcs = 0;
+  /** 1 if the QP represents a table of Ethernet rings and has no queues. */
   isIndirect = 0;
   remoteQpn: Qpn = 0;
   remoteLid = 0;
-  /** What the service adds to an RC opcode: 0, 0x20 for UC, 0x60 for datagrams; frames, which have none, have a base of their own. Not 0 is unreliable. */
+  /**
+   * Offset that the service adds to an RC opcode: 0 for RC, 0x20 for UC, 0x60 for datagrams; frames, which have no
+   * opcode, have an own base. A value other than 0 means unreliable.
+   */
   opcodeBase = 0;
-  /** The service in the opcodes of its packets. XRC is a reliable connection but for this, and for its receive queues. */
+  /**
+   * The service in the opcodes of its packets. XRC differs from a reliable connection in this and in its receive
+   * queues.
+   */
   serviceBits = 0;
   /** Whether packets carry a GRH, built from the path in the context bytes; and are for this very port whatever the LID. */
   hasGrh = 0;
@@ -42,12 +51,12 @@ export class QueuePair {
   sourcePathBits = 0;
   /** The port that the QP is bound to: 0 is port 1. */
   portIndex = 0;
-  /** Service level of the path, where a packet's record has it; and the flag that its packets say of path migration. */
+  /** Service level of the path, at its position in a packet's record, and the path migration flag of its packets. */
   serviceLevelBits = 0;
   migrationFlag = 0;
   pkeyIndex = 0;
   queueKey = 0;
-  /** Of a kernel's QP: the reserved key may be used, regions may be registered by work requests. */
+  /** Rights of a kernel's QP: it may use the reserved key, and register regions by work requests. */
   allowsReservedKey = 0;
   allowsFastRegister = 0;
   bufferMttOffset: Wide = 0;
@@ -64,11 +73,13 @@ export class QueuePair {
   receivesInline = 0;
   sendCqn: Cqn = 0;
   receiveCqn: Cqn = 0;
-  /** SRQ number, or -1. Of XRC that which the peer's last message named, of which the receive CQ is, too. */
+  /**
+   * SRQ number, or -1. For XRC it is the SRQ that the peer's last message named, which also determines the receive CQ.
+   */
   srqn = 0;
   xrcDomain = 0;
   doorbellRecord: Wide = 0;
-  /** Generation of the work in flight, raised when it is invalidated: what carries an older value is dropped. */
+  /** Generation of the work in flight, incremented to invalidate it: work with an older value is dropped. */
   sendGeneration = 0;
   /** Things in the pipelines that refer to this QP. */
   inPipelineCount = 0;
@@ -85,19 +96,22 @@ export class QueuePair {
    */
   isScheduled = 0;
   scheduleCycle = 0;
-  /** From when its next message, and its next READ response, may leave: see MessageGaps. */
+  /** Cycles from which its next message, and its next READ response, may leave: see MessageGaps. */
   requestGapCycle = 0;
   responseGapCycle = 0;
   scheduleNext: QueuePair = this;
   schedulePrevious: QueuePair = this;
   /** Why the QP is not scheduled though it has work: see SendScheduler. */
   parkedFor = 0;
-  /** Its context is being read for its next turn; or has been, which may use it whatever the cache holds by then. */
+  /**
+   * Whether its context is being read for its next turn; and whether it has been read, so that the turn may use it even
+   * if the cache has evicted it.
+   */
   isFetchingContext = 0;
   hasFetchedContext = 0;
-  /** It was not on chip when the QP was to be served; until it is. */
+  /** 1 from a miss of its context until the context is on chip. */
   hasMissedContext = 0;
-  /** Where its next WQEs are on chip. */
+  /** The line that holds its next WQEs on chip. */
   wqeLine: WqeLine = noLine;
   isFetching = 0;
   /** Oldest and newest record of an executed WQE, the one being sent, and its next packet. */
@@ -141,7 +155,9 @@ export class QueuePair {
   receiveWqeCounter = 0;
   /** The message is put in the WQE itself; its list is not used. */
   isInlined = 0;
-  /** Where the slot's scatter list begins, -1 before its first: see QpTable.scatterListOf. The slot keeps it. */
+  /**
+   * Index at which the slot's scatter list begins, -1 before its first: see QpTable.scatterListOf. The slot keeps it.
+   */
   firstSegment = NONE;
   segmentCount = 0;
   segmentIndex = 0;

@@ -1,39 +1,39 @@
-/** State that the receive-WQE fetch keeps per receive queue, and its progress in finding more WQEs of it. */
+/** State of the receive-WQE fetch per receive queue, and its progress in finding the queue's WQEs. */
 
-/** Phases of a poll of host memory: asked for, the doorbell record read, then the WQEs. */
+/** Phases of a poll of host memory: requested, reading the doorbell record, reading the WQEs. */
 export const IDLE = 0;
 export const ASKED = 1;
 export const READING_RECORD = 2;
 export const RECORD_READ = 3;
 export const READING_WQES = 4;
 
-/** Before all edges. */
+/** A cycle before all edges. */
 const NEVER = Number.NEGATIVE_INFINITY;
 export const NO_LINE = -1;
 
 /** Counters are 16 bits. */
 export class ReceiveQueueState {
   phase = IDLE;
-  /** Its line of the receive-WQE cache, or -1. */
+  /** The queue's line of the receive-WQE cache, or -1. */
   line = NO_LINE;
   posted = 0;
   consumed = 0;
   /** The doorbell record as it was last read, a big-endian dword. */
   recordWord = 0;
-  /** Of a shared queue: index of the next WQE. */
+  /** Index of the next WQE of a shared queue. */
   nextIndex = 0;
-  /** When the last read of the record began, and the last of those that found nothing posted. */
+  /** Cycles at which the last read of the record began, and the last read that found nothing posted. */
   pollCycle = NEVER;
   emptyCycle = NEVER;
   /** Packets that the latter has been the answer for. */
   emptyAnswerCount = 0;
   hasFailed = 0;
   readsUnderWay = 0;
-  /** It is in the fifo of queues to examine: once, though it be closed and opened meanwhile. */
+  /** 1 while the queue is in the fifo of queues to examine: once, even if it is closed and reopened in between. */
   isQueued = 0;
-  /** The record is to be read although WQEs are known: whether the limit is reached is decided by what memory says. */
+  /** 1 if the record must be read although WQEs are known: whether the limit is reached depends on memory. */
   needsPoll = 0;
-  /** Owner of the message for which WQEs were last asked for (costs/). */
+  /** Owner of the message for which WQEs were last requested (costs/). */
   owner = 0;
 
   /** WQEs known to be posted and not consumed. */
@@ -41,7 +41,7 @@ export class ReceiveQueueState {
     return (this.posted - this.consumed) & 0xffff;
   }
 
-  /** The queue is new: nothing of it is known. A read under way is still counted, and its place in the fifo is its own. */
+  /** Begins a new queue without known state. A read in flight is still counted, and keeps its place in the fifo. */
   begin(): void {
     this.phase = IDLE;
     this.posted = 0;

@@ -117,7 +117,7 @@ describe('SetAssociativeDirectory', () => {
       }
       directory.clearAll();
       for (const tag of [1, 2, 3, 4]) directory.place(directory.victimFor(tag), tag);
-      // All are locked: the one filled first goes.
+      // All are locked: the line filled first is evicted.
       expect(directory.victimFor(5)).toBe(directory.find(1));
     }
   });

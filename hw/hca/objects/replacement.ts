@@ -39,7 +39,7 @@ export class SetAssociativeDirectory {
     this.#policy = policy;
   }
 
-  /** Line that holds `tag`, or -1. Counts nothing: a requester that retries asks again. */
+  /** Returns the line that holds `tag`, or -1. Counts nothing, because a requester that retries repeats the call. */
   find(tag: number): number {
     const tags = this.tags;
     if (tags[this.#foundLine] === tag) return this.#foundLine;
@@ -103,7 +103,7 @@ export class SetAssociativeDirectory {
     this.#lfsr = LFSR_SEED;
   }
 
-  /** The tags by line, and what a victim is chosen by. See Block.inspect. */
+  /** Returns the tags by line, and the state that selects a victim. See Block.inspect. */
   inspect(): BlockState {
     const placed = [...this.tags.entries()].filter(([, tag]) => tag !== -1);
     return { tags: Object.fromEntries(placed), clock: this.#clock, shiftRegister: this.#lfsr };

@@ -1,6 +1,6 @@
 /**
- * One send WQE that has been started and is not yet complete. One object per place of {@link SendRecords}, made once.
- * Fields that are not Wide hold 32-bit integers.
+ * One send WQE that has been started and is not yet complete. One object per place of {@link SendRecords}, created
+ * once. Fields that are not Wide hold 32-bit integers.
  */
 import type { Cycles, Wide } from '../../../base/index.ts';
 import { KeyRequest } from './key-request.ts';
@@ -16,12 +16,15 @@ export class DataSegment {
   bytes = 0;
 }
 
-/** What ended an attempt to send a request: an answer of the peer or its lack, an ACK time-out, or the end of an RNR delay. */
+/**
+ * Reasons for which an attempt to send a request ended: an answer of the peer or its absence, an ACK timeout, or the
+ * end of an RNR delay.
+ */
 export const ENDED_BY_ANSWER = 0;
 export const ENDED_BY_TIMEOUT = 1;
 export const ENDED_BY_RNR_DELAY = 2;
 
-/** In place of the edge at which an attempt ended: there was none. */
+/** Value instead of the edge at which an attempt ended: no attempt was made. */
 export const NO_ATTEMPT = Number.NEGATIVE_INFINITY;
 
 /**
@@ -47,8 +50,8 @@ class EarlierAttempts {
   }
 
   /**
-   * An attempt of `request` ends at `cycle`: what it waited for since its last packet was sent, or since it began if that was
-   * not, is what has ended it.
+   * Adds an attempt of `request` that ends at `cycle`. `endedBy` gets the time since its last packet was sent, or since
+   * the attempt began if none was.
    */
   add(request: SendRecord, cycle: Cycles, endedBy: number): void {
     let waitsFrom = Math.max(this.endCycle, request.startedCycle);
@@ -67,11 +70,15 @@ class EarlierAttempts {
 }
 
 export class SendRecord {
-  /** Its place in {@link SendRecords}. */
+  /**
+   * The record's index in {@link SendRecords}.
+   */
   readonly number: number;
-  /** Raised when the request has ended: what still carries an older value belongs to an earlier request. */
+  /** Incremented when the request has ended: anything with an older value belongs to an earlier request. */
   generation = 0;
-  /** The next one of the QP's list; {@link noRecord} behind the last. */
+  /**
+   * The next record of the QP's list; {@link noRecord} after the last.
+   */
   next: SendRecord;
   qp = 0;
   wqeCounter = 0;
@@ -90,7 +97,7 @@ export class SendRecord {
   remoteAddressTop = 0;
   remoteKey: Wide = 0;
   immediate = 0;
-  /** Of XRC: the peer's SRQ that the message is for. */
+  /** The peer's SRQ to which an XRC message goes. */
   remoteSrqn = 0;
   segmentCount = 0;
   /** The first data segment, and the others, made when first needed. */
@@ -106,11 +113,14 @@ export class SendRecord {
   responsesReceived = 0;
   /** A local error found when the WQE was started or its payload read: a CQE syndrome, or 0. */
   syndrome = 0;
-  /** Nothing more is waited for: a NOP, an operation on keys that has been carried out, or a message of an unreliable service that has been sent. */
+  /**
+   * 1 if the request waits for nothing more: a NOP, a completed operation on keys, or a sent message of an unreliable
+   * service.
+   */
   isDone = 0;
   /**
-   * Milestones of its time on chip, in core cycles: its WQE was asked for, was there, was started; all payload was there;
-   * the last packet was sent; the answer was there.
+   * Milestones of its time on chip, in core cycles: its WQE was requested, arrived, was started; all payload was on
+   * chip; the last packet was sent; the response arrived.
    */
   fetchBegunCycle = 0;
   fetchedCycle = 0;
@@ -118,7 +128,7 @@ export class SendRecord {
   gatheredCycle = 0;
   transmittedCycle = 0;
   acknowledgedCycle = 0;
-  /** What went before the attempt of which the last milestones are. */
+  /** Times spent before the attempt to which the milestones above belong. */
   readonly earlier = new EarlierAttempts();
 
   constructor(number: number, inlineData: Uint8Array) {
@@ -146,7 +156,7 @@ export class SendRecord {
   }
 }
 
-/** Stands where there is no record: behind the last one of a list, and in an empty one. */
+/** Placeholder for an absent record: after the last one of a list, and in an empty list. */
 export const noRecord = new SendRecord(-1, new Uint8Array(0));
 
 /** The attempts of `first` and all that follow it in the QP's list end at `cycle`. */

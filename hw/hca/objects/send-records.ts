@@ -1,9 +1,8 @@
 /**
- * Records of send WQEs that have been started and are not yet complete: what the requester needs to send their
- * packets, once or again, and what the acknowledgement side needs to complete them.
+ * Records of send WQEs that have been started and are not yet complete: they hold the data from which the requester
+ * sends and retransmits their packets, and the acknowledgement side completes them.
  *
- * Records of one QP form a list in the order of their WQEs. The pool is bounded; the requester stalls when it is
- * empty.
+ * Records of one QP form a list in the order of their WQEs. The pool is bounded; the requester stalls when it is empty.
  */
 import { DatagramAddresses } from './datagram-addresses.ts';
 import { FrameOffloads } from './frame-offloads.ts';
@@ -16,9 +15,9 @@ export class SendRecords {
   readonly capacity: number;
   /** The records made so far, by their numbers. */
   readonly rows: SendRecord[] = [];
-  /** Where datagrams go, by the numbers of their records. */
+  /** Destinations of datagrams, by the numbers of their records. */
   readonly datagrams: DatagramAddresses;
-  /** What is done to frames, by the same. */
+  /** Offloads of frames, by the same numbers. */
   readonly frames: FrameOffloads;
   freeCount: number;
   #free: SendRecord = noRecord;

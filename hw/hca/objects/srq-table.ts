@@ -7,7 +7,7 @@ import type { Cqn, SrqSlot } from './numbers.ts';
 /** Configured fields of a shared receive queue. */
 export interface SharedQueueSetting {
   readonly pd: number;
-  /** Of an XRC SRQ: the domain that may name it, and the CQ of its receives. */
+  /** The domain that may name an XRC SRQ, and the CQ of its receives. */
   readonly xrcDomain: number;
   readonly cqn: Cqn;
   readonly logCount: number;
@@ -37,7 +37,7 @@ export interface ReceiveCounters extends SlotUser {
 /** Arrays by slot, others once the table has grown. */
 export class SrqTable extends ContextTable<'SRQ', 'receives'> {
   pd = new Int32Array(0);
-  /** Of an XRC SRQ: the domain that may name it, and the CQ of its receives. */
+  /** The domain that may name an XRC SRQ, and the CQ of its receives, by slot. */
   xrcDomain = new Int32Array(0);
   cqn = new Int32Array(0);
   logCount = new Uint8Array(0);
@@ -64,7 +64,7 @@ export class SrqTable extends ContextTable<'SRQ', 'receives'> {
     this.#receives = receives;
   }
 
-  /** Loads what a command configured. */
+  /** Loads the fields that a command configured. */
   load(slot: SrqSlot): void {
     const setting = this.#format.load(this.view, this.offsetOf(slot));
     this.pd[slot] = setting.pd;

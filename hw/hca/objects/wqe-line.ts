@@ -1,4 +1,4 @@
-/** A line of the send WQE cache: the next few WQEs of one QP, and when they came. */
+/** A line of the send WQE cache: the next few WQEs of one QP, and the times of their fetches. */
 
 import type { Cycles, Wide } from '../../../base/index.ts';
 import type { SendFormat } from '../host-interface/index.ts';
@@ -9,13 +9,13 @@ const PLACES_MAX = WQE_LINE_BYTES / 16;
 const LINE_MASK = WQE_LINE_BYTES - 1;
 const PLACE_MASK = PLACES_MAX - 1;
 
-/** When the fetch that brought a WQE was begun, and when it was there. */
+/** Cycles at which the fetch of a WQE began and ended. */
 class FetchTimes {
   begunCycle = 0;
   fetchedCycle = 0;
 }
 
-/** Stands where no WQE has been: most places of most lines. */
+/** Placeholder where no WQE has been: most places of most lines. */
 const noTimes = new FetchTimes();
 const placesOfNone = (): FetchTimes[] => new Array<FetchTimes>(PLACES_MAX).fill(noTimes);
 /** The places of all lines that no WQE has been in: never written to. */
@@ -23,24 +23,24 @@ const unused = placesOfNone();
 
 /** Fields that are not Wide hold 32-bit integers. */
 export class WqeLine {
-  /** Its number, and its place in the HCA's memory. */
+  /** The line's number, and its offset in the HCA's memory. */
   readonly number: number;
   readonly sramOffset: number;
   /** QP of the line; -1 when free. */
   qp = -1;
   isFetching = 0;
-  /** Fetched, and not yet looked at by the requester: not to be evicted. */
+  /** 1 if fetched, and not yet read by the requester: it must not be evicted. */
   isLocked = 0;
   /** 16-bit counter of the first WQE in the line, and how many valid WQEs are left from there. */
   firstCounter = 0;
   validCount = 0;
-  /** True while the line was full of valid WQEs when fetched: more may lie behind it in memory. */
+  /** True if the line was full of valid WQEs when fetched: more may follow in memory. */
   mayHaveMore = 0;
-  /** Blocks on chip, behind the valid ones, of a WQE that is not yet there whole. */
+  /** Blocks on chip, after the valid WQEs, of a WQE of which only a part is on chip. */
   partBlocks = 0;
   /** When it was last used. */
   stamp: Wide = 0;
-  /** By place. */
+  /** Times of the WQEs, by their place in the line. */
   #times = unused;
 
   constructor(number: number, sramOffset: number) {
@@ -53,12 +53,12 @@ export class WqeLine {
     return this.sramOffset + (Math.imul(counter, strideBytes) & LINE_MASK);
   }
 
-  /** Counter behind the last valid WQE. */
+  /** Counter after the last valid WQE. */
   get endCounter(): number {
     return (this.firstCounter + this.validCount) & 0xffff;
   }
 
-  /** Notes when the WQE with this counter was asked for and when it came. */
+  /** Notes when the fetch of the WQE with this counter began and ended. */
   setTimes(counter: number, begunCycle: Cycles, fetchedCycle: Cycles): void {
     let times = this.#times[counter & PLACE_MASK]!;
     if (times === noTimes) {
@@ -76,7 +76,7 @@ export class WqeLine {
   }
 
   /**
-   * Takes up freshly read WQEs, which follow the valid ones of the line or begin it anew: as many as are valid.
+   * Counts the valid WQEs among those just read, which follow the valid ones of the line or replace them.
    * @param logCount log2 of the ring's blocks: bit `logCount` of a WQE's counter is its owner bit
    */
   scan(
@@ -99,8 +99,8 @@ export class WqeLine {
   }
 
   /**
-   * {@link scan} for WQEs that say how many blocks they take. Of the last one some may be missing: what is there of it stays, and is
-   * valid when the rest has been read.
+   * {@link scan} for WQEs that give their length in blocks. The last WQE may be incomplete: its part is kept, and
+   * becomes valid when the rest has been read.
    */
   scanBlocks(
     format: Pick<SendFormat, 'isPosted' | 'bytesAt'>,
@@ -127,7 +127,7 @@ export class WqeLine {
     this.mayHaveMore = isPart || valid === read ? 1 : 0;
   }
 
-  /** Moves past the first valid WQE, of so many blocks. */
+  /** Moves past the first valid WQE, of `blocks` blocks. */
   advance(blocks = 1): void {
     this.firstCounter = (this.firstCounter + blocks) & 0xffff;
     this.validCount -= blocks;
@@ -152,7 +152,7 @@ export class WqeLine {
   }
 }
 
-/** Blocks of the ring that a WQE of so many bytes takes. */
+/** Returns the blocks of the ring that a WQE of `wqeBytes` occupies. */
 export const wqeBlocksOf = (wqeBytes: number, strideBytes: number): number =>
   wqeBytes <= strideBytes ? 1 : Math.ceil(wqeBytes / strideBytes);
 

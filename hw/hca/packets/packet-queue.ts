@@ -1,19 +1,19 @@
 /**
  * Packets on their way to the wire, in order: a ring of slots, each with room for one payload in the HCA's memory.
  *
- * A slot is opened by the requester or the response engine, filled by DMA reads in any order, and sent when it is
- * the oldest and nothing of it is outstanding. A slot is dropped instead when its QP has since been reset, failed or
- * gone back (it carries an old send generation), or when its request has ended (an old generation): an acknowledgement that
- * comes late completes a request whose packets are being sent again. The slot itself is free only when all its reads
- * have ended, so nothing that comes back finds another packet in it.
+ * A slot is opened by the requester or the response engine, filled by DMA reads in any order, and sent when it is the
+ * oldest and nothing of it is outstanding. A slot is dropped instead if its QP has since been reset, failed or rewound
+ * (it carries an old send generation), or if its request has ended (an old generation): a late acknowledgement may
+ * complete a request whose packets are being retransmitted. The slot itself is free only when all its reads have ended,
+ * so no late read data meet another packet in it.
  */
 import { noRecord, QueuePair, type SendRecord } from '../objects/index.ts';
 
 export const PACKET_PAYLOAD_BYTES_MAX = 4096;
-/** Of a response that is not to leave: no QP and no response has it. */
+/** Generation of a response that must not leave: no QP and no other response has it. */
 export const VOID_GENERATION = -1;
 
-/** One packet, without what its transport adds to it. Fields hold 32-bit integers. */
+/** One packet, without the fields that its transport adds. Fields hold 32-bit integers. */
 export class PacketSlot {
   /** Number of the slot, and place of its payload in the HCA's memory. */
   readonly slot: number;
@@ -52,7 +52,7 @@ export class PacketSlot {
     return this.isSealed === 1 && this.pendingReads === 0;
   }
 
-  /** True while the request that it was made for has not ended; always of a response. */
+  /** True while the packet's request has not ended; always true for a response. */
   get isOfRequest(): boolean {
     return this.generation === this.request.generation;
   }
@@ -64,7 +64,7 @@ export class PacketQueue<Packet extends PacketSlot = PacketSlot> {
   readonly sramOffset: number;
   /** The slots by their numbers; each refers to the next one, the last to the first. */
   readonly rows: readonly Packet[];
-  /** The packet in the oldest slot; one that is never complete when there is none. */
+  /** The packet in the oldest slot; a placeholder that is never complete while the queue is empty. */
   oldest: Packet;
   /** The slot to be opened next. */
   #free: Packet;
@@ -128,7 +128,7 @@ export class PacketQueue<Packet extends PacketSlot = PacketSlot> {
     return packet;
   }
 
-  /** All responses of a QP in the queue are dropped when their turn comes, also one that is still open. */
+  /** Marks all responses of a QP, also an open one, to be dropped when they become the oldest. */
   voidResponses(pair: QueuePair): void {
     let packet = this.oldest;
     for (let left = this.#count; left > 0; left--) {
@@ -153,7 +153,7 @@ export class PacketQueue<Packet extends PacketSlot = PacketSlot> {
     this.#count = 0;
   }
 
-  /** A new epoch: see EdgeKeeper. What could have been sent before it can be sent from its begin on. */
+  /** A new epoch: see EdgeKeeper. A packet that could have been sent before it can be sent from its beginning. */
   rebase(cycles: number): void {
     for (const packet of this.rows) packet.readyCycle = Math.max(0, packet.readyCycle - cycles);
   }

@@ -1,11 +1,11 @@
 /**
- * The unit that keeps READs: what a requester has asked for and what a responder owes. Both halves of the device work on it, one
- * after the other, in the order in which they ask for it.
+ * The unit that keeps READs: those that the requester has sent and those that the responder owes. Both halves of the
+ * device use it, one after the other, in the order of their requests.
  */
 import type { Cycles } from '../../../base/index.ts';
 
 export class ReadUnit {
-  /** Cycle from which it is free. */
+  /** Cycle from which the unit is free. */
   #freeCycle = 0;
 
   /**

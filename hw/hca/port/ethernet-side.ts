@@ -1,6 +1,6 @@
 /**
- * What a port has as Ethernet: its MAC, the limits that QUERY_PORT reports, steering and statistics. Its link, and how it comes up,
- * are the port's. Source: interface sheet 3.13.
+ * State of a port that only Ethernet has: its MAC, the limits that QUERY_PORT reports, steering and statistics. The
+ * port itself holds the link and its state. Source: interface sheet 3.13.
  */
 import type { BlockState } from '../../../sim/index.ts';
 import { ETHERNET_FCS_BYTES, ETHERNET_HEADER_BYTES, type EthernetPort } from '../../../wire/index.ts';
@@ -19,13 +19,13 @@ export interface EthernetSideSetup {
   readonly roce?: 'none' | 'v1' | 'v2' | undefined;
   /** Places of the GID table. */
   readonly gidCount?: number | undefined;
-  /** What completions say of the checksums of received frames; left out: nothing. */
+  /** Checksum fields of completions of received frames; if omitted, completions report no checksums. */
   readonly receiveChecksums?: ReceiveChecksums | undefined;
-  /** Most payload of an LSO, as log2; 0 or left out: there is none. */
+  /** Log2 of the largest payload of an LSO in bytes; 0 or omitted: no LSO. */
   readonly logMaxLsoBytes?: number | undefined;
   /** Flow counters; 0 or left out: there are none. */
   readonly flowCounterCount?: number | undefined;
-  /** What the wire port counts; nothing on a port that has none. */
+  /** Error counters of the wire port; undefined on a port without one. */
   readonly errors: FrameErrors | undefined;
   /** Flow control of the wire port; left out on a port that has none. */
   readonly flowControl?: PauseControl | undefined;
@@ -41,7 +41,7 @@ const OTHER_SPEED = 0x0f;
 
 /** Port 1 as Ethernet, for the blocks that send and receive by it. */
 export interface EthernetAttachment {
-  /** Its end of the cable. */
+  /** The port's end of the cable. */
   readonly port: EthernetPort;
   /** The state that software has set up. */
   readonly side: EthernetSide;
@@ -56,9 +56,9 @@ export class EthernetSide {
   /** Undefined without RoCE. */
   readonly roce: RoceSide | undefined;
   readonly receiveChecksums: ReceiveChecksums;
-  /** Most payload of an LSO; 0 where there is none. */
+  /** Largest payload of an LSO in bytes; 0 without LSO. */
   readonly lsoBytesMax: number;
-  /** Undefined where there are none. */
+  /** Undefined without flow counters. */
   readonly flowCounters: FlowCounters | undefined;
   readonly #flowControl: PauseControl | undefined;
 
@@ -81,7 +81,10 @@ export class EthernetSide {
     return this.mtuBytes + ETHERNET_HEADER_BYTES + 2 * TAG_BYTES + ETHERNET_FCS_BYTES;
   }
 
-  /** As SET_PORT says: whether the port sends PAUSE frames, and whether it heeds them. What is left out stays as it is. */
+  /**
+   * Applies SET_PORT: whether the port sends PAUSE frames, and whether it obeys them. Undefined leaves a setting
+   * unchanged.
+   */
   setPauses(sends: boolean | undefined, heeds: boolean | undefined): void {
     const flowControl = this.#flowControl;
     if (flowControl === undefined) return;
@@ -101,7 +104,7 @@ export class EthernetSide {
     };
   }
 
-  /** As of a fresh device. */
+  /** Restores the state of a fresh device. */
   reset(): void {
     this.steering.reset();
     this.roce?.reset();

@@ -4,11 +4,12 @@
  *     frame ──> rules by priority, each all of its records ──> QP of the first that fits
  *           ──> else, to a group: the QP of groups; else, or without one: the QP of all
  *
- * Where more than one rule fits, the first takes the frame: copies for several QPs are not made. Source: interface sheet 3.18.
+ * If several rules match, the first receives the frame: no copies are made for several QPs. Source: interface sheet
+ * 3.18.
  */
 import type { Qpn } from '../objects/index.ts';
 
-/** Where the parts of a frame begin, in its bytes; -1 for a part that it has not. */
+/** Offsets of the parts of a frame in its bytes; -1 for an absent part. */
 interface FramePlaces {
   readonly link: number;
   readonly network: number;
@@ -25,13 +26,13 @@ export interface FlowMatch {
   readonly mask: Uint8Array;
 }
 
-/** What a regular rule asks of a frame. */
+/** Conditions of a regular rule on a frame. */
 export interface FlowConditions {
   readonly matches: readonly FlowMatch[];
-  /** Of IPv4, or -1 for any. */
+  /** Protocol number in the IPv4 header, or -1 for any. */
   readonly protocol: number;
   readonly needsIpv4: boolean;
-  /** Ethertype behind a tag, or -1 for any. */
+  /** Ethertype after a tag, or -1 for any. */
   readonly etherType: number;
   readonly vlan: number;
   readonly vlanMask: number;
@@ -43,7 +44,7 @@ interface FlowRule {
   readonly qpn: Qpn;
   /** Undefined of a default rule. */
   readonly conditions: FlowConditions | undefined;
-  /** Of a default rule: of groups alone. */
+  /** True for a default rule that matches groups only. */
   readonly isOfGroups: boolean;
 }
 
@@ -84,7 +85,7 @@ export class FlowRules {
     this.#rules.length = 0;
   }
 
-  /** QPN for the frame at `bytes[at]`, without FCS of so many bytes; -1: no rule takes it. */
+  /** Returns the QPN for the frame at `bytes[at]`, whose length excludes the FCS; -1 if no rule matches. */
   qpnOf(bytes: Uint8Array, at: number, frameBytes: number): Qpn {
     const places = placesOf(bytes, at, frameBytes);
     const end = at + frameBytes;

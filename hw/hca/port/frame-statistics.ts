@@ -1,7 +1,7 @@
 /**
- * Frames of an Ethernet port as DUMP_ETH_STATS reports them: by length, by kind of destination, by priority of their tag. Counted
- * where they pass the wire port, before anything is dropped. What only the wire port knows (frames with a wrong check sequence,
- * those that found its buffers full) is its own, and comes from there, as what flow control has done. Source: interface sheet 3.19.
+ * Frames of an Ethernet port as DUMP_ETH_STATS reports them: by length, by kind of destination, by priority of their
+ * tag. They are counted at the wire port, before anything is dropped. The wire port itself counts frames with a wrong
+ * check sequence, frames that found its buffers full, and flow control. Source: interface sheet 3.19.
  */
 import {
   ethernetStatistics,
@@ -13,14 +13,14 @@ import {
 import { MAC_BYTES, type Picoseconds, psPerUs } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 
-/** What the wire port counts of what comes to no frame. */
+/** Counters of the wire port for frames that are lost or damaged there, and its framing overhead. */
 export interface FrameErrors {
   readonly received: { readonly corruptedFrames: number; readonly fifoDrops: number };
   readonly transmitted: { readonly discardedFrames: number };
   readonly config: { readonly preambleBytes: number; readonly interFrameGapBytes: number };
 }
 
-/** What its flow control counts: wire/ethernet-counters.ts. */
+/** Flow control counters of the wire port: wire/ethernet-counters.ts. */
 export interface PauseTotals {
   readonly sentFrames: number;
   readonly sentTransitions: number;
@@ -82,7 +82,7 @@ export class FrameStatistics {
   readonly received = new Direction();
   readonly transmitted = new Direction();
   readonly #errors: FrameErrors | undefined;
-  /** What the wire port had counted when the counters began anew. */
+  /** Values of the wire port's counters when these statistics were last cleared. */
   #corruptedBefore = 0;
   #overflowsBefore = 0;
   #discardedBefore = 0;
@@ -96,7 +96,7 @@ export class FrameStatistics {
     this.#flowControl = flowControl;
   }
 
-  /** The counters begin anew. */
+  /** Clears the counters. */
   clear(): void {
     this.received.clear();
     this.transmitted.clear();
@@ -107,7 +107,7 @@ export class FrameStatistics {
     this.#controlBefore = this.#flowControl.totals().receivedFrames;
   }
 
-  /** Those of flow control begin anew. */
+  /** Clears the counters of flow control. */
   clearFlowControl(): void {
     this.#pausesBefore = this.#flowControl.totals();
   }
@@ -171,7 +171,7 @@ const silent: FrameErrors = {
   config: { preambleBytes: 0, interFrameGapBytes: 0 },
 };
 
-/** Of a port that has never paused, nor been paused. */
+/** Totals of a port that has neither paused nor been paused. */
 export const noPauses = {
   sentFrames: 0,
   sentTransitions: 0,
@@ -194,7 +194,7 @@ const sumOf = (counters: Float64Array): number => counters.reduce((sum, count) =
 
 const receivedOf = (counters: Float64Array) => ({ frames: Array.from(counters, BigInt) });
 
-/** Behind them those of frames that never left the port: there are none. */
+/** Counters of transmitted frames end with the frames that never left the port: always 0. */
 const transmittedOf = (counters: Float64Array) => ({ frames: [...receivedOf(counters).frames, 0n] });
 
 const octetsOf = ({ octets, frames }: Direction, framingBytes: number) =>

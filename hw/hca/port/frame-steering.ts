@@ -1,15 +1,15 @@
 /**
- * Where a received frame goes: the tables of an Ethernet port as SET_PORT, SET_VLAN_FLTR and SET_MCAST_FLTR write them, and the QP
- * that they choose ("A0" steering).
+ * Steering of received frames: the tables of an Ethernet port as SET_PORT, SET_VLAN_FLTR and SET_MCAST_FLTR write them,
+ * and the QP that they select ("A0" steering).
  *
  *     to a MAC of the table ──> base QPN + its index        to a group ──filter──> the QP of groups
  *     to another MAC        ──> dropped; with promiscuity everything that nothing else takes goes to the QP named with it
  *     with a tag            ──> dropped unless the VLAN filter has its VID, or the port is promiscuous
  *
- * Where software has asked for device-managed steering, its rules choose in place of the tables (flow-rules.ts); filters stay.
+ * With device-managed steering, its rules select the QP instead of the tables (flow-rules.ts); the filters still apply.
  *
- * The VLAN table is kept and chooses nothing: what takes part in the choice beside the MAC is in no source, and Linux makes one QP
- * of each MAC. Sources: interface sheet 3.12, 3.18, 8.3.
+ * The VLAN table is stored but selects nothing: no source tells which fields other than the MAC take part, and Linux
+ * creates one QP per MAC. Sources: interface sheet 3.12, 3.18, 8.3.
  */
 import { portTableEntries, vlanIdCount } from '../../../abi/index.ts';
 import { MAC_BYTES } from '../../../base/index.ts';
@@ -29,7 +29,7 @@ const frameDropReasons = [
   'unknownQp',
   'qpState',
   'noReceiveWqe',
-  /** A page of its buffer was asked for. */
+  /** A page of its buffer was requested. */
   'pageFault',
   /** A packet of RoCE with a wrong ICRC; and one that is none. */
   'packetDamaged',
@@ -37,12 +37,12 @@ const frameDropReasons = [
 ] as const;
 export type FrameDropReason = (typeof frameDropReasons)[number];
 
-/** In place of a MAC: the entry is empty. */
+/** Value instead of a MAC: the entry is empty. */
 const NO_MAC = -1;
 const NO_QP = -1;
 const GROUP_BIT = 1;
 
-/** What SET_PORT's receive-QP calculation names. */
+/** QPs that SET_PORT's receive-QP calculation selects. */
 export interface ReceiveQps {
   readonly baseQpn: number;
   readonly isPromiscuous: boolean;
@@ -51,7 +51,7 @@ export interface ReceiveQps {
 }
 
 export class FrameSteering {
-  /** By index; 48-bit numbers, or -1. */
+  /** MACs by index, as 48-bit numbers, or -1. */
   readonly macs = new Float64Array(portTableEntries).fill(NO_MAC);
   /** VIDs by index, or -1. */
   readonly vlans = new Int32Array(portTableEntries).fill(-1);
@@ -65,12 +65,17 @@ export class FrameSteering {
   readonly flows = new FlowRules();
   /** Longest frame with FCS that software has room for. */
   longestBytes = Number.POSITIVE_INFINITY;
-  /** What became of frames that {@link qpnOf} found no QP for, and of others; since the model was built. */
+  /**
+   * Frames dropped since the model was built, by reason: those for which {@link qpnOf} found no QP, and others.
+   */
   readonly drops: Record<FrameDropReason, number> = noDrops();
   /** Why {@link qpnOf} found none. */
   #reason: FrameDropReason = 'portClosed';
 
-  /** QPN for the frame whose header is at `bytes[at]`, with FCS of so many bytes, with a tag of `vlanId` or -1; -1: it is dropped. */
+  /**
+   * Returns the QPN for the frame whose header is at `bytes[at]`, with its length including FCS and its VLAN ID or -1;
+   * -1 if it is dropped.
+   */
   qpnOf(bytes: Uint8Array, at: number, frameBytes: number, vlanId: number): number {
     if (this.isManaged) return this.#qpnByRule(bytes, at, frameBytes, vlanId);
     const qps = this.receiveQps;
@@ -95,7 +100,7 @@ export class FrameSteering {
     return this.#none((bytes[at]! & GROUP_BIT) === 0 ? 'foreignMac' : 'multicastFilter');
   }
 
-  /** True for frames to a MAC of the table or to a group: of RoCE, where QPs and groups choose further. */
+  /** True for frames to a MAC of the table or to a group. With RoCE, QPs and groups then decide further. */
   isForPort(bytes: Uint8Array, at: number): boolean {
     return (bytes[at]! & GROUP_BIT) !== 0 || this.macs.includes(macAt(bytes, at));
   }
@@ -109,7 +114,7 @@ export class FrameSteering {
     this.drops[reason]++;
   }
 
-  /** As of a fresh device; what was counted stays. */
+  /** Restores the tables of a fresh device; counters keep their values. */
   reset(): void {
     this.macs.fill(NO_MAC);
     this.vlans.fill(-1);
@@ -121,7 +126,7 @@ export class FrameSteering {
     this.manage(false);
   }
 
-  /** INIT_HCA: who chooses from now on. */
+  /** Selects rules or tables, as INIT_HCA configures. */
   manage(isManaged: boolean): void {
     this.isManaged = isManaged;
     this.flows.clear();

@@ -1,4 +1,6 @@
-/** Management datagrams of any content, by MAD_IFC: each is answered, or refused with a status, and the port goes on. */
+/**
+ * Management datagrams of any content, by MAD_IFC: each is answered, or refused with a status, and the port continues.
+ */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CommandStatus } from '../../../abi/command-status.ts';

@@ -1,10 +1,10 @@
 /**
- * The speed and width of a port's link, as PortInfo, QUERY_PORT and path records code them: of a port that supports what its cable
- * carries, and each slower speed and narrower width.
+ * Encodes the speed and width of a port's link for PortInfo, QUERY_PORT and path records. The port supports the speed
+ * and width of its cable, and each slower speed and narrower width.
  *
- * Up to QDR a speed has a bit in the LinkSpeed fields; FDR and faster have one in the LinkSpeedExt fields, next to QDR in the former.
- * FDR10 is QDR in both, and told apart by the vendor's attribute. Sources: InfiniBand Architecture volume 1, 14.2.5.6 (PortInfo) and
- * 15.2.5.16 (rates of paths); interface sheet 3.13, 7.6.
+ * Up to QDR a speed has a bit in the LinkSpeed fields; FDR and faster have one in the LinkSpeedExt fields, next to QDR
+ * in the former. FDR10 is QDR in both, and told apart by the vendor's attribute. Sources: InfiniBand Architecture
+ * volume 1, 14.2.5.6 (PortInfo) and 15.2.5.16 (rates of paths); interface sheet 3.13, 7.6.
  */
 import {
   LinkSpeed,

@@ -20,7 +20,7 @@ beforeEach(() => {
   bench.run();
 });
 
-/** One MAD of the performance class by MAD_IFC: status and attribute of the answer. */
+/** Executes one MAD of the performance class by MAD_IFC; returns status and attribute of the response. */
 function exchange(method: number, attributeId: number, attribute: Uint8Array) {
   const inBox = mad.encode({
     baseVersion: 1,
@@ -50,8 +50,8 @@ const read = () => portCounters.decode(basic(MadMethod.GET).data);
 const readExtended = () => portCountersExtended.decode(extended(MadMethod.GET).data);
 
 /**
- * Three packets out and two in. An acknowledgement is LRH 8, BTH 12, AETH 4, ICRC 4, VCRC 2: 30 bytes, of which 28 count,
- * 7 dwords. A SEND of 256 bytes is 8 + 12 + 256 + 4 + 2 = 282, of which 280 count, 70 dwords.
+ * Carries three packets out and two in. An acknowledgement is LRH 8, BTH 12, AETH 4, ICRC 4, VCRC 2: 30 bytes, of which
+ * 28 count, 7 dwords. A SEND of 256 bytes is 8 + 12 + 256 + 4 + 2 = 282, of which 280 count, 70 dwords.
  */
 function carry(): void {
   const { transmitted, received } = bench.cable;

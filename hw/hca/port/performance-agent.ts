@@ -1,13 +1,13 @@
 /**
- * The performance management agent of the HCA: what the wire of each port has carried, as counters that software reads and
- * sets. It answers ClassPortInfo, PortCounters and PortCountersExtended, by MAD_IFC.
+ * The performance management agent of the HCA: counters of each port's traffic, which software reads and sets. It
+ * answers ClassPortInfo, PortCounters and PortCountersExtended, by MAD_IFC.
  *
- * Promises: the two sets of counters are apart, as the architecture has them: a Set of one does not change the other. A
- * counter of PortCounters stops at its largest value until it is set. A reset of the device sets all to zero. Nothing is
- * counted for this agent: its values are the link's own totals less what they were at the last Set.
+ * Promises: the two sets of counters are separate, as the architecture demands: a Set of one does not change the other.
+ * A counter of PortCounters stops at its largest value until it is set. A reset of the device sets all to zero. Nothing
+ * is counted for this agent: its values are the link's own totals minus their values at the last Set.
  *
- * Packets to the port's own LID do not cross the wire and are not counted.
- * Source: InfiniBand Architecture volume 1, 16.1.3.5 and 16.1.4.11.
+ * Packets to the port's own LID do not cross the wire and are not counted. Source: InfiniBand Architecture volume 1,
+ * 16.1.3.5 and 16.1.4.11.
  */
 import {
   classPortInfo,
@@ -31,14 +31,17 @@ export interface CountedPort {
 
 type Total = keyof LinkTotals;
 
-/** A counter of PortCounters: the bit of CounterSelect that a Set names it by, its width, and what it counts. */
+/** A counter of PortCounters: the bit of CounterSelect by which a Set names it, its width, and its total. */
 interface Counter {
   readonly select: number;
   readonly bits: number;
   readonly total: Total | undefined;
 }
 
-/** In the order of the architecture's table. What has no total never happens on this wire: the counter keeps what is set. */
+/**
+ * Counters in the order of the architecture's table. Events without a total never happen on this wire: the counter
+ * keeps the value that software sets.
+ */
 const counters = {
   symbolErrorCounter: { select: 1 << 0, bits: 16, total: undefined },
   linkErrorRecoveryCounter: { select: 1 << 1, bits: 8, total: undefined },
@@ -71,7 +74,7 @@ const extendedCounters = {
 type ExtendedName = keyof typeof extendedCounters;
 const extendedNames = Object.keys(extendedCounters) as ExtendedName[];
 
-/** What perfquery shows of a ConnectX-3: extended counters without IETF's, and PortXmitWait. */
+/** Capabilities that perfquery shows for a ConnectX-3: extended counters without IETF's, and PortXmitWait. */
 const capabilityMask = PerformanceCapability.EXTENDED_WIDTH_NO_IETF | PerformanceCapability.XMIT_WAIT;
 /** 4.096 us times 2^16 is 0.27 s, as in PortInfo. */
 const responseTime = 16;
@@ -159,7 +162,7 @@ export class PerformanceAgent {
   }
 }
 
-/** What makes every counter zero now. */
+/** Returns the offsets that make every counter read zero now. */
 function offsetsOf({ linkTotals }: CountedPort): PortOffsets {
   const basic = Object.fromEntries(
     counterNames.map((name) => {

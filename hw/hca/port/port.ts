@@ -36,7 +36,7 @@ export interface LinkStateSource {
   isOpen: boolean;
 }
 
-/** What a link has carried since the model was built: packets of all lanes, without flow control and link training. */
+/** Traffic of a link since the model was built: packets of all lanes, without flow control and link training. */
 export interface LinkTraffic {
   /** Speed and width of the cable. */
   readonly config: LinkSetting;
@@ -50,7 +50,7 @@ export interface LinkTraffic {
   };
   readonly received: {
     readonly delivered: PacketTotals;
-    /** With a wrong CRC, and dropped. */
+    /** Packets with a wrong CRC, which are dropped. */
     readonly corrupted: PacketTotals;
     readonly overruns: number;
     /** Packets of lane 15 that found its buffer full. */
@@ -76,11 +76,11 @@ export interface LinkTotals {
   readonly managementDrops: number;
   /** Cycles of the HCA in which a packet waited for credits. */
   readonly transmitWaitTicks: number;
-  /** How often the link went down while the port was open. */
+  /** Number of times that the link went down while the port was open. */
   readonly linkDowned: number;
 }
 
-/** Where a port's events go. */
+/** Destination of a port's events. */
 interface PortEvents {
   canPost(): boolean;
   postPortChange(port: number, subtype: number, cycle: Cycles): void;
@@ -105,7 +105,7 @@ export interface PortSetup {
   readonly link: LinkStateSource | undefined;
   /** Speed and width that the ports of the card have, with a cable or without; left out: 4X QDR. */
   readonly linkSetting?: LinkSetting | undefined;
-  /** What that cable carries. */
+  /** Counters of the traffic on that cable. */
   readonly traffic: LinkTraffic | undefined;
   /** Left out on a port of InfiniBand. */
   readonly ethernet?: EthernetSideSetup | undefined;
@@ -115,7 +115,7 @@ const PENDING_EVENTS_MAX = 64;
 const gidBytes = 16;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
-/** Of each of the two tables: enough for all data lanes of the card. */
+/** Entries of each of the two tables: enough for all data lanes of the card. */
 const vlArbitrationEntries = 8;
 const fields = portInfo.fields;
 
@@ -148,10 +148,12 @@ export class HcaPort implements PortAddress {
   readonly guids: BigUint64Array;
   readonly pkeys: Uint16Array;
   readonly slToVl = new Uint8Array(8);
-  /** Entries of lane and weight, two bytes each, as many as PortInfo's capacities say. */
+  /** Entries of lane and weight, two bytes each, as many as the capacities in PortInfo. */
   readonly vlArbitrationHigh = new Uint8Array(2 * vlArbitrationEntries);
   readonly vlArbitrationLow = new Uint8Array(2 * vlArbitrationEntries);
-  /** What the data path reads for every packet: copies, brought up to date by {@link addressChanged}. */
+  /**
+   * Copies of the addresses that the data path reads for every packet; {@link addressChanged} updates them.
+   */
   lid = 0;
   lmc = 0;
   readonly gids: Uint8Array;
@@ -188,7 +190,7 @@ export class HcaPort implements PortAddress {
     this.#isLinkUp = setup.link?.isLinkUp ?? false;
   }
 
-  /** The cable has come up or gone down. */
+  /** Handles a cable that came up or went down. */
   linkChanged(isUp: boolean, nowPs: Picoseconds): void {
     this.#isLinkUp = isUp;
     this.setup.domain.wakeAfter(this.#stage, nowPs);
@@ -206,7 +208,7 @@ export class HcaPort implements PortAddress {
     return this.state === PortState.ACTIVE;
   }
 
-  /** For the performance agent. IBA 16.1.3.5 says of each what it counts. */
+  /** Totals for the performance agent; IBA 16.1.3.5 defines each counter. */
   get linkTotals(): LinkTotals {
     const { traffic, domain } = this.setup;
     const { transmitted, received } = traffic ?? silentLink;
@@ -229,7 +231,7 @@ export class HcaPort implements PortAddress {
   addressChanged(): void {
     this.lid = fields.lid.get(this.view, 0);
     this.lmc = fields.lmc.get(this.view, 0);
-    // Software writes those of RoCE.
+    // Software writes the GIDs of RoCE.
     if (this.roce !== undefined) return;
     const view = viewOf(this.gids);
     const prefix = fields.gidPrefix.get(this.view, 0);
@@ -261,7 +263,7 @@ export class HcaPort implements PortAddress {
     this.setup.domain.wake(this.#stage, cycle + 1);
   }
 
-  /** Whether a subnet manager may ask for this state now; 0 asks for no change. */
+  /** Whether a subnet manager may request this state now; 0 requests no change. */
   canRequestState(state: number): boolean {
     return (
       state === 0 ||
@@ -272,7 +274,9 @@ export class HcaPort implements PortAddress {
     );
   }
 
-  /** A subnet manager asks for a state that {@link canRequestState} allows. */
+  /**
+   * Applies a subnet manager's request for a state that {@link canRequestState} allows.
+   */
   requestState(state: number, cycle: Cycles): void {
     if (state === 0 || state === this.state) return;
     if (state === PortState.DOWN) {
@@ -283,7 +287,7 @@ export class HcaPort implements PortAddress {
     }
   }
 
-  /** Reports to software what changed in PortInfo: bits of PortInfoChange. */
+  /** Reports changes of PortInfo to software: bits of PortInfoChange. */
   reportInfoChange(changed: number, cycle: Cycles): void {
     if (changed === 0) return;
     this.#post(cycle, { kind: 'info', changed });
@@ -369,7 +373,7 @@ export class HcaPort implements PortAddress {
     if (this.setup.hasEmbeddedSubnetManager) this.#managedCycle = cycle + this.setup.subnetManagerCycles;
   }
 
-  /** What a subnet manager does to a port in state Init. */
+  /** Configures a port in state Init as a subnet manager does. */
   #manage(cycle: Cycles): void {
     this.#managedCycle = NEVER;
     if (this.state !== PortState.INIT) return;
@@ -485,7 +489,7 @@ export class HcaPort implements PortAddress {
   }
 }
 
-/** Every data lane in turn with the same weight, in units of 64 bytes: entries of [3:0] lane and 8 bits of weight. */
+/** Gives every data lane the same weight, in units of 64 bytes: entries of [3:0] lane and 8 bits of weight. */
 function setDefaultArbitration(table: Uint8Array, vlCount: number): void {
   table.fill(0);
   for (let lane = 0; lane < Math.min(vlCount, vlArbitrationEntries); lane++) {

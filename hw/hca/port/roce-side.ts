@@ -1,6 +1,6 @@
 /**
- * What a port of Ethernet has for RoCE: of each GID whether datagrams from it go by IP and UDP, and the UDP port of version 2. GIDs are
- * the port's, MACs and VLANs those of frames. Source: interface sheet 3.12, 3.19, 7.4, 7.5.
+ * State of an Ethernet port for RoCE: for each GID whether its datagrams use IP and UDP, and the UDP port of version 2.
+ * The port holds the GIDs; the frame side holds the MACs and VLANs. Source: interface sheet 3.12, 3.19, 7.4, 7.5.
  */
 import type { BlockState } from '../../../sim/index.ts';
 import { ROCE_UDP_PORT } from '../../../wire/index.ts';
@@ -11,7 +11,7 @@ export class RoceSide implements RoceTables {
   readonly macs: Float64Array;
   readonly vlans: Int32Array;
   readonly isRoutable: Uint8Array;
-  /** Whether there is version 2 beside version 1. */
+  /** Whether the port supports version 2 in addition to version 1. */
   readonly hasVersion2: boolean;
   #udpPort = ROCE_UDP_PORT;
 
@@ -36,7 +36,7 @@ export class RoceSide implements RoceTables {
     return { routableGids: this.isRoutable.reduce((sum, is) => sum + is, 0), udpPort: this.#udpPort };
   }
 
-  /** As of a fresh device. */
+  /** Restores the state of a fresh device. */
   reset(): void {
     this.isRoutable.fill(0);
     this.#udpPort = ROCE_UDP_PORT;

@@ -87,7 +87,7 @@ describe('QP0 and QP1', () => {
       [a.qp1, BASE + 2],
     ] as const) {
       const wqe = capturedWqe(qpn, mad);
-      // To LID 1, which is the port's own.
+      // A datagram to LID 1, which is the port's own.
       mlxControlSegment.fields.remoteLid.set(new DataView(wqe.buffer), 0, 1);
       wqe[20 + 3] = 1;
       qp.sendBytes(wqe);
@@ -134,13 +134,13 @@ describe('QP0 and QP1', () => {
     expect(received).toMatchObject({ isSend: false, byteCount: 296, syndrome: 0, sourceLid: 0x900 });
     expect(asked).toEqual([pattern(5, 256)]);
     expect(to.read(40, 256)).toEqual(Uint8Array.from([77, ...pattern(5, 256).subarray(1)]));
-    // What it does not answer ends with it.
+    // A MAD that the subnet manager does not answer produces no response.
     a.qp1.sendBytes(wqe());
     await bench.run(30);
     expect(a.cq.drain().map(({ isSend }) => isSend)).toEqual([true]);
     expect(asked.length).toBe(2);
     expect(bench.a.dataPath.parts.violations.report()).toEqual({});
-    // It has QP0 and QP1 alone.
+    // The manager has only QP0 and QP1.
     const other = wqe();
     other.set([0, 0, 0x55], 20 + 13);
     a.qp1.sendBytes(other);

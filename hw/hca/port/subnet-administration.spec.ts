@@ -1,4 +1,7 @@
-/** Queries as Linux sends them, by the offsets of IBTA volume 1, 15.2, written out here: nothing of the layouts is used. */
+/**
+ * Queries as Linux sends them. Their offsets are written out here, from IBTA volume 1, 15.2, independent of the
+ * layouts.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { broughtUp, must } from '../testing/bring-up.ts';
@@ -103,7 +106,7 @@ describe('the embedded subnet manager', () => {
   /** RMPP of a MAD: version, type, flags, status; segment; payload length or new window. */
   const rmppOf = (mad: Uint8Array): string[] =>
     [0x18, 0x1c, 0x20].map((at) => digitsOf(mad, at, 4).replace(/^0+/, ''));
-  /** An acknowledgement as Linux' receiver makes it of a segment: its header, and nothing behind RMPP's. */
+  /** An acknowledgement of a segment as Linux' receiver builds it: nothing follows the RMPP header. */
   function acknowledgement(segment: number, newWindowLast: number, type = 2): Uint8Array {
     const mad = queryOf({ method: getTable, attribute: nodeRecord });
     const view = new DataView(mad.buffer);
@@ -128,7 +131,7 @@ describe('the embedded subnet manager', () => {
     const { manager } = managed();
     const [first, ...early] = answersTo(manager, queryOf({ method: getTable, attribute: nodeRecord }));
     expect(early).toEqual([]);
-    // Two records of 112 bytes, and 20 bytes of header in each segment; the last says what is in itself.
+    // Two records of 112 bytes, and 20 bytes of header in each segment; the last gives its own length.
     expect(rmppOf(first!)).toEqual(['1010300', '1', (2 * 20 + 224).toString(16)]);
     const [second, ...more] = answersTo(manager, acknowledgement(1, 65));
     expect(more).toEqual([]);
@@ -141,7 +144,7 @@ describe('the embedded subnet manager', () => {
     expect(new TextDecoder().decode(table.subarray(112 + 44, 112 + 62))).toBe('hca-emulator node ');
     expect(table.subarray(224)).toEqual(new Uint8Array(176));
     expect(answersTo(manager, acknowledgement(2, 65))).toEqual([]);
-    // Nothing is left of it.
+    // The table no longer exists.
     expect(answersTo(manager, acknowledgement(1, 65))).toEqual([]);
   });
 
@@ -169,7 +172,7 @@ describe('the embedded subnet manager', () => {
       expect(answersTo(manager, acknowledgement(1, 0, type))).toEqual([]);
       expect(answersTo(manager, acknowledgement(1, 64))).toEqual([]);
     }
-    // Beyond the end, and a window that closes: nothing that a sender could do.
+    // An acknowledgement beyond the end, and a window that closes: the sender can do nothing.
     answersTo(manager, query.slice());
     expect(answersTo(manager, acknowledgement(10, 64))).toEqual([]);
     answersTo(manager, query.slice());
@@ -211,7 +214,7 @@ describe('the embedded subnet manager', () => {
     const fields = { 0: mgid, 16: prefix + guids[0], 48: '01' };
     const joined = ask({ method: set, attribute: mcMember, mask, fields })!;
     expect(methodAndStatus(joined)).toBe('81 0000');
-    // As opensm makes the group of IP over InfiniBand: Q_Key 0xb1b, MTU 2048, 10 Gbit/s.
+    // opensm creates the group of IP over InfiniBand with these values: Q_Key 0xb1b, MTU 2048, 10 Gbit/s.
     expect(digitsOf(joined, 0x38 + 32, 4)).toBe('00000b1b');
     const mlid = Number.parseInt(digitsOf(joined, 0x38 + 36, 2), 16);
     expect(mlid).toBeGreaterThanOrEqual(0xc000);

@@ -1,17 +1,18 @@
 /**
- * The embedded subnet manager as software asks it: queries of subnet administration (SA) to QP1 of the manager's LID, and Get(SMInfo).
- * The manager has a LID that no port has, and stands in every HCA: a MAD to that LID takes the loopback, becomes its own answer here,
- * and goes on to the QP that sent it.
+ * The embedded subnet manager's answers to software: queries of subnet administration (SA) to QP1 of the manager's LID,
+ * and Get(SMInfo). The manager has a LID that no port has, and every HCA contains it: a MAD to that LID passes the
+ * loopback, is turned into its response here, and continues to the QP that sent it.
  *
  *     QP1 ─▶ transmitter ─▶ loopback ─▶ receiver ─▶ answer() ─▶ the same packet from the manager ─▶ QP1
  *
- * It knows the subnet as it was planned: the ports at the ends of the cable, each with its GUID and LID. ClassPortInfo, path, node,
- * port, multicast membership and InformInfo are answered. Groups are not shared with the other HCA's manager: each group's LID follows
- * from its MGID, so that both give the same one.
+ * It knows the subnet as it was planned: the ports at the ends of the cable, each with its GUID and LID. ClassPortInfo,
+ * path, node, port, multicast membership and InformInfo are answered. Groups are not shared with the other HCA's
+ * manager: each group's LID follows from its MGID, so that both give the same one.
  *
- * A table goes in segments of 200 bytes (RMPP): the first answers the query, and each acknowledgement the ones that its window lets go. There
- * is no timer: a segment that finds no receive is sent again when an earlier one is acknowledged once more, or the query is.
- * Sources: InfiniBand Architecture volume 1, 13.6.2 (RMPP), 14.2.5.13, 15.2, 15.4; RFC 4391, 4 (the group of IP over InfiniBand).
+ * A table goes in segments of 200 bytes (RMPP): the first answers the query, and each acknowledgement the ones that its
+ * window lets go. There is no timer: a segment that finds no receive is sent again when an earlier one is acknowledged
+ * once more, or the query is. Sources: InfiniBand Architecture volume 1, 13.6.2 (RMPP), 14.2.5.13, 15.2, 15.4; RFC
+ * 4391, 4 (the group of IP over InfiniBand).
  */
 import {
   classPortInfo,
@@ -58,7 +59,7 @@ export interface SubnetMember {
 }
 
 export interface SubnetAdministrationSetup {
-  /** The port that asks. */
+  /** The querying port. */
   readonly port: HcaPort;
   readonly portCount: number;
   /** All that are at the ends of the cable, the own one among them. */
@@ -78,27 +79,27 @@ type Answer = readonly Uint8Array[] | number;
 const classVersion = 2;
 /** Selector of a value that is meant exactly. */
 const exactly = 2;
-/** 4.096 us times 2^18, as opensm says of every path. */
+/** 4.096 us times 2^18, which opensm reports for every path. */
 const packetLifeTime = 18;
-/** Of groups whose creator leaves them open, as opensm makes the group of IP over InfiniBand. */
+/** Defaults of groups whose creator leaves them open; opensm uses them for the group of IP over InfiniBand. */
 const groupMtu = 4;
 const groupRate = 3;
 const groupQueueKey = 0x0b1b;
 const defaultPkey = 0xffff;
 const masterState = 3;
 const groupsMax = 256;
-/** Tables that nobody has acknowledged whole: the oldest is forgotten for another. */
+/** Limit of tables that are not completely acknowledged: another table replaces the oldest. */
 const tablesMax = 64;
 
 export class SubnetAdministration {
   readonly #port: HcaPort;
   readonly #portCount: number;
   readonly #members: readonly SubnetMember[];
-  /** What this port has joined, by MGID. */
+  /** Groups that this port has joined, by MGID. */
   readonly #groups = new Map<string, Uint8Array>();
-  /** By transaction ID. */
+  /** Tables being sent, by transaction ID. */
   readonly #tables = new Map<bigint, Table>();
-  /** Of the MAD that has become an answer: what is to follow it. */
+  /** The segments of a table that must follow the MAD just answered. */
   #following: { readonly table: Table; segment: number; readonly last: number } | undefined;
   #answeredCount = 0;
 
@@ -124,7 +125,10 @@ export class SubnetAdministration {
     };
   }
 
-  /** Turns a MAD of 256 bytes into its answer, in place. False: it wants none, or is none that a manager answers. */
+  /**
+   * Turns a MAD of 256 bytes into its response, in place. Returns false if the MAD needs no response or the manager
+   * does not answer it.
+   */
   answer(bytes: Uint8Array): boolean {
     this.#following = undefined;
     const view = viewOf(bytes);
@@ -139,13 +143,13 @@ export class SubnetAdministration {
     return isAnswered;
   }
 
-  /** Whether the answer goes on in another MAD. */
+  /** Whether the response continues in another MAD. */
   get hasNext(): boolean {
     const following = this.#following;
     return following !== undefined && following.segment < following.last;
   }
 
-  /** Turns an answer into the MAD that follows it, in place. */
+  /** Turns a response into the MAD that follows it, in place. */
   next(bytes: Uint8Array): void {
     const following = this.#following!;
     putSegment(bytes, following.table, ++following.segment);
@@ -260,7 +264,7 @@ export class SubnetAdministration {
     }
   }
 
-  /** One for each pair of ports that the query allows. */
+  /** Answers with one path for each pair of ports that the query allows. */
   #paths(mask: bigint, data: Uint8Array): Answer {
     const asked = pathRecord.decode(data.subarray(0, pathRecord.sizeBytes));
     const has = (bit: bigint): boolean => (mask & bit) !== 0n;
@@ -325,7 +329,7 @@ export class SubnetAdministration {
       });
   }
 
-  /** Of the own port: what the other one's is, its own agent answers. */
+  /** Answers for the own port only; the other port's agent answers for it. */
   #portInfos(mask: bigint, data: Uint8Array): Answer {
     const { lid, portNumber } = portInfoRecord.fields;
     const view = viewOf(data);
@@ -344,7 +348,10 @@ export class SubnetAdministration {
     return [...this.#groups].filter(([name]) => key === undefined || key === name).map(([, group]) => group);
   }
 
-  /** The group exists as soon as somebody joins it; what the request leaves open is as opensm makes the groups of IP over InfiniBand. */
+  /**
+   * Joins a group, which exists from its first join on; unspecified fields get opensm's values for groups of IP over
+   * InfiniBand.
+   */
   #join(mask: bigint, data: Uint8Array): Answer {
     const has = (bit: bigint): boolean => (mask & bit) !== 0n;
     const asked = mcMemberRecord.decode(data.subarray(0, mcMemberRecord.sizeBytes));
@@ -405,7 +412,7 @@ export class SubnetAdministration {
   }
 }
 
-/** A query for one record fails where there is none, or more. */
+/** Returns the status of a query; a query for one record fails unless exactly one record matches. */
 function statusOf(records: readonly Uint8Array[], isTable: boolean): number {
   const [first] = records;
   if (first === undefined) return isTable ? MadStatus.OK : SubnetStatus.NO_RECORDS;
@@ -415,7 +422,7 @@ function statusOf(records: readonly Uint8Array[], isTable: boolean): number {
 /** Distance of records in a table, in units of 8 bytes. */
 const offsetOf = (first: Uint8Array | undefined): number => Math.ceil((first?.length ?? 0) / 8);
 
-/** A segment of a table: the first one says how long all of them are, the last one how long it is itself (13.6.2.1). */
+/** Writes a segment of a table: the first gives the length of all segments together, the last its own (13.6.2.1). */
 function putSegment(bytes: Uint8Array, { head, data, segmentCount }: Table, segment: number): void {
   const view = viewOf(bytes);
   const { rmppVersion, rmppType, rmppFlags, rmppStatus, segmentNumber, payloadLength } =
@@ -438,7 +445,7 @@ function putSegment(bytes: Uint8Array, { head, data, segmentCount }: Table, segm
 const keyOf = (mgid: Uint8Array): string =>
   Array.from(mgid, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** Whether a value is what a selector wants: 0 greater, 1 less, 2 exactly, 3 the largest there is. */
+/** Whether a value satisfies a selector: 0 greater, 1 less, 2 exactly, 3 the largest available. */
 function isAllowed(selector: number, wanted: number, value: number): boolean {
   if (selector === 0) return value > wanted;
   if (selector === 1) return value < wanted;
@@ -469,7 +476,10 @@ function newGroup(asked: McMember, has: (bit: bigint) => boolean): Uint8Array {
   });
 }
 
-/** The LID of a group: FNV-1a of its MGID. Two groups may have the same, as the standard lets a manager do: ports look at MGIDs. */
+/**
+ * Returns the LID of a group: FNV-1a of its MGID. Two groups may share a LID, as the standard allows: ports compare
+ * MGIDs.
+ */
 function multicastLidOf(mgid: Uint8Array): number {
   let hash = 0x811c9dc5;
   for (const byte of mgid) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;

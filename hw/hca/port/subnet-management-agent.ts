@@ -33,7 +33,7 @@ import type { HcaPort } from './port.ts';
 
 const DESCRIPTION_BYTES = 64;
 
-/** What the node as a whole is called. */
+/** Names of the node as a whole. */
 export class NodeIdentity {
   readonly nodeGuid: bigint;
   /** SET_NODE replaces it, until the next reset. */
@@ -52,7 +52,7 @@ export class NodeIdentity {
   }
 }
 
-/** How MAD_IFC wants a request to be handled. */
+/** Parameters of MAD_IFC that determine how a request is handled. */
 export interface MadHandling {
   /** Port the request would have arrived on, from 1. */
   readonly portNumber: number;
@@ -87,7 +87,7 @@ export class ManagementAgents {
     this.#performance.reset();
   }
 
-  /** Answers a 256-byte request: the response, or a word saying why there is none. */
+  /** Handles a 256-byte request. Returns the response, or MALFORMED or SILENT if the agent sends none. */
   handle(request: Uint8Array, handling: MadHandling): Uint8Array | typeof MALFORMED | typeof SILENT {
     const view = viewOf(request);
     const method = mad.fields.method.get(view, 0);
@@ -193,7 +193,7 @@ export class ManagementAgents {
     }
   }
 
-  /** The port an attribute modifier names; 0 is the one the request came in on. */
+  /** Returns the port that an attribute modifier names; 0 is the port at which the request arrived. */
   #portOf(modifier: number, arrival: HcaPort): HcaPort | undefined {
     return modifier === 0 ? arrival : this.#ports[modifier - 1];
   }
@@ -223,7 +223,7 @@ export const nodeInfoOf = (
 const dataOf = (response: DataView): Uint8Array =>
   new Uint8Array(response.buffer, response.byteOffset + smpDataOffset, attributeBytes);
 
-/** Set(PortInfo): addresses, limits and the state a subnet manager wants. IBA 14.2.5.6. */
+/** Executes Set(PortInfo): addresses, limits and the state that a subnet manager requests. IBA 14.2.5.6. */
 function setPortInfo(port: HcaPort, wanted: DataView, cycle: Cycles): number {
   const { view } = port;
   const lid = fields.lid.get(wanted, 0);
@@ -266,7 +266,7 @@ const writableFields = [
 ] as const;
 /** Numbers in which 0 means no change. */
 const zeroKeeps = ['operationalVls', 'linkDownDefault'] as const;
-/** The same, with another value for all that the port supports. */
+/** Fields of enabled values, with another value for everything that the port supports. */
 const enabledFields = [
   ['linkWidthEnabled', 'linkWidthSupported', 255],
   ['linkSpeedEnabled', 'linkSpeedSupported', 15],

@@ -1,4 +1,4 @@
-/** Small messages of QPs that ask for it, in the receive WQE itself. */
+/** Small messages of QPs configured for inline receives, in the receive WQE itself. */
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../abi/cqe.ts';
 import { QpState, ServiceType } from '../../../abi/qpc.ts';
@@ -20,7 +20,7 @@ const sizes: [string, BenchOptions][] = [
 const inlineReceive = 1;
 const asking = { b: { rqLogStride16: 2, fields: { inlineReceive } } };
 
-/** What the WQE of a counter holds in memory. */
+/** Bytes in memory of the WQE with this counter. */
 const wqe = (qp: Qp, counter: number, lengthBytes: number): Uint8Array =>
   qp.node.memory.bytes.slice(
     qp.rqAddress + (counter & 15) * STRIDE,

@@ -58,7 +58,7 @@ describe('received payload on its way to host memory', () => {
     expect(atReset.takenBytes).toBeGreaterThan(0);
     await bench.run(5);
     expect(references.releasedCount).toBe(atReset.referenced);
-    // Of 256 bytes at most each, beginning with a shorter one.
+    // The writes have at most 256 bytes each; the first is shorter.
     const bytes = (atReset.referenced - 1) * 256;
     expect(remote.read().slice(0, bytes)).toEqual(local.read().slice(0, bytes));
   });

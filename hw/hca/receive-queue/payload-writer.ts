@@ -1,6 +1,6 @@
 /**
- * Writes received payload into host memory by DMA, straight from the buffer they were received in, and keeps each packet
- * in that buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
+ * Writes received payload into host memory by DMA, straight from its receive buffer, and keeps each packet in that
+ * buffer until all of it has left. Writes leave in the order requested, so counting them is enough.
  */
 
 import type { BusAddress, Cycles } from '../../../base/index.ts';
@@ -8,7 +8,7 @@ import { type BlockState, type ClockDomain, Fifo } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaWrites } from '../memory/index.ts';
 
-/** Where received packets lie, each under a name. */
+/** Buffers of received packets, each packet under a name. */
 export interface ReceiveBuffers {
   /** Most packets that can be received and not yet consumed. */
   readonly receivePacketsMax: number;
@@ -85,7 +85,7 @@ export class PayloadWriter {
     this.#dmaWrite.request(this.#requester, address, lengthBytes, source, sourceOffset, 0);
   }
 
-  /** Whether all writes have left; else the receiver is woken when they have. */
+  /** Whether all writes have left; otherwise the receiver is woken when they have. */
   awaitLeft(): boolean {
     this.#isAwaited = this.doneCount !== this.requestedCount;
     return !this.#isAwaited;

@@ -1,7 +1,8 @@
 /**
- * The receive side's scatter lists: takes a receive WQE for a QP, keeps its data pointers as the QP's, and writes what is
- * received into them, piece by piece. Used by the responder (connected services) and by the datagram receiver. A small message of a
- * QP that asks for it goes into the WQE itself: no key is looked up for it, and software copies it where the list says.
+ * The receive side's scatter lists: takes a receive WQE for a QP, stores its data pointers in the QP, and writes
+ * received data to them, piece by piece. Used by the responder (connected services) and by the datagram receiver. A
+ * small message goes into the WQE itself if the QP is configured so: no key is looked up for it, and software copies it
+ * to the buffers of the list.
  */
 
 import type { Cycles, Wide } from '../../../base/index.ts';
@@ -72,7 +73,7 @@ export class ReceiveScatter {
   }
 
   /**
-   * Takes the QP's next receive WQE, for a packet that is there since `arrivedCycle`, and makes its list the QP's.
+   * Takes the QP's next receive WQE, for a packet that has waited since `arrivedCycle`, and makes its list the QP's.
    */
   take(qp: QpSlot, arrivedCycle: Cycles, cycle: Cycles): ReceiveAnswer {
     const queue = this.#receives.queueOf(qp);
@@ -88,7 +89,10 @@ export class ReceiveScatter {
     return DONE;
   }
 
-  /** A message of so many bytes, which comes at once, is put in the WQE just taken if the QP asks for that and it fits. */
+  /**
+   * Puts a message of this length, which arrives in one packet, in the WQE just taken if the QP is configured so and it
+   * fits.
+   */
   takeInline(pair: QueuePair, lengthBytes: number): void {
     if (pair.receivesInline === 0 || lengthBytes === 0 || lengthBytes > pair.rqStrideBytes) return;
     pair.isInlined = 1;
@@ -106,7 +110,7 @@ export class ReceiveScatter {
   }
 
   /**
-   * Writes the first part of `left` bytes of `source` to where the list stands. Returns the bytes, or WAIT,
+   * Writes the first part of `left` bytes of `source` to the current position of the list. Returns the bytes, or WAIT,
    * FULL, REFUSED or ABSENT.
    */
   place(qp: QpSlot, left: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
@@ -136,7 +140,7 @@ export class ReceiveScatter {
     return moved;
   }
 
-  /** Passes over so many bytes of the list, which stay as they are. False: it is shorter. */
+  /** Skips this many bytes of the list, which stay unchanged. Returns false if the list is shorter. */
   skip(qp: QpSlot, lengthBytes: number): boolean {
     const pair = this.#qps.rows[qp]!;
     if (pair.isInlined === 1) {
@@ -155,7 +159,7 @@ export class ReceiveScatter {
     return true;
   }
 
-  /** The same into the WQE itself, behind what is there of the message. */
+  /** Places payload in the WQE itself, after the bytes of the message that are already there. */
   #placeInWqe(
     pair: QueuePair,
     left: number,
@@ -181,7 +185,7 @@ export class ReceiveScatter {
     return moved;
   }
 
-  /** Requests the DMA write of what the translator has `found`. Returns the bytes, or WAIT. */
+  /** Requests the DMA write to the address that the translator has `found`. Returns the bytes, or WAIT. */
   write(found: number, wanted: number, source: Uint8Array, sourceOffset: number, cycle: Cycles): number {
     const moved = this.#move(found, wanted, source, sourceOffset, cycle);
     if (moved !== WAIT) this.#translation.used();
@@ -197,13 +201,13 @@ export class ReceiveScatter {
       this.#account.stall(cycle, STALL_DMA);
       return WAIT;
     }
-    // No more than is wanted: narrowed (build/README.md).
+    // At most `wanted`: narrowed (build/README.md).
     const bytes = Math.min(wanted, this.#translator.contiguousBytes) | 0;
     this.#writer.write(this.#translator.physicalAddress, bytes, source, sourceOffset);
     return bytes;
   }
 
-  /** Takes back the last so many bytes placed: their packet will come again. */
+  /** Moves the position of the list back by this many bytes: their packet will be retransmitted. */
   retreat(qp: QpSlot, lengthBytes: number): void {
     const pair = this.#qps.rows[qp]!;
     pair.messageBytes -= lengthBytes;
@@ -219,7 +223,7 @@ export class ReceiveScatter {
     }
   }
 
-  /** Asks for the pages of a segment from where the list stands. */
+  /** Requests the pages of a segment from the current position of the list on. */
   #askForPage(qp: QpSlot, index: number, cycle: Cycles): typeof ABSENT | typeof REFUSED {
     const qps = this.#qps;
     const used = qps.rows[qp]!.segmentUsed;

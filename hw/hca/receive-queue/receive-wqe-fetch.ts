@@ -51,7 +51,9 @@ export interface ReceiveWqeFetchPorts {
   /** Woken when a queue has WQEs, or is known to have none. */
   readonly receiver: { wake(cycle: Cycles): void };
   readonly flusher: {
-    /** A look at memory that {@link ReceiveWqeFetch.refreshPosted} asked for is over. */
+    /**
+     * A read of memory that {@link ReceiveWqeFetch.refreshPosted} requested is over.
+     */
     recordRead(queue: number, cycle: Cycles): void;
   };
   readonly asyncEvents: {
@@ -102,12 +104,12 @@ export class ReceiveWqeFetch {
   /** Queues to examine, each once: see {@link ReceiveQueueState.isQueued}. */
   readonly #work: Fifo;
   /**
-   * By QP slot, whose number is the queue's, and by SRQ slot, to which {@link SRQ_BASE} is added. Made when first asked for: most
-   * QPs of many share a queue.
+   * Queue states by QP slot, which is the queue's number, and by SRQ slot, to which {@link SRQ_BASE} is added. Created
+   * on first use: most QPs of many share a queue.
    */
   readonly #ofQps: (ReceiveQueueState | undefined)[] = [];
   readonly #ofSrqs: (ReceiveQueueState | undefined)[] = [];
-  /** Reads of doorbell records begun and done, which come back in order: each has a place of its own until then. */
+  /** Reads of doorbell records begun and done; they end in order, and each has a place of its own until then. */
   #recordsBegun = 0;
   #recordsDone = 0;
   /** Queue that the last read into each line was for. */
@@ -187,14 +189,14 @@ export class ReceiveWqeFetch {
     return this.#lines.heldCount + this.#work.count + this.#recordsBegun - this.#recordsDone;
   }
 
-  /** The queue is new: nothing of it is known. */
+  /** Opens a new queue without known state. */
   open(queue: number): void {
     const state = this.#stateOf(queue);
     this.#lines.close(state);
     state.begin();
   }
 
-  /** The queue is gone. A record under way means nothing. */
+  /** Closes a destroyed queue. The result of a read of its record is ignored. */
   close(queue: number): void {
     const state = this.#stateOf(queue);
     this.#lines.close(state);
@@ -205,7 +207,7 @@ export class ReceiveWqeFetch {
     return SRQ_BASE + srq;
   }
 
-  /** WQEs known to be posted and not consumed: what end-to-end credits are granted for. */
+  /** WQEs known to be posted and not consumed, for which end-to-end credits are granted. */
   knownAvailable(queue: number): number {
     return this.#stateOf(queue).available;
   }
@@ -230,8 +232,9 @@ export class ReceiveWqeFetch {
   }
 
   /**
-   * Takes the next WQE, for a packet that is there since `arrivedCycle`. WAIT: the receiver is woken and asks again. NONE_POSTED:
-   * memory was polled since the packet is there, and none was posted: one poll answers for all packets that came before it.
+   * Takes the next WQE, for a packet that has waited since `arrivedCycle`. WAIT: the receiver is woken and retries.
+   * NONE_POSTED: memory was polled after the packet's arrival, and no WQE was posted: one poll decides for all packets
+   * that arrived before it.
    */
   take(queue: number, arrivedCycle: Cycles, cycle: Cycles): ReceiveAnswer {
     const state = this.#stateOf(queue);
@@ -242,7 +245,7 @@ export class ReceiveWqeFetch {
       return DONE;
     }
     if (state.emptyCycle >= arrivedCycle) {
-      // More than one packet came meanwhile, and so do others: the next poll goes on while these are dropped.
+      // Several packets arrived meanwhile, and more may follow: the next poll proceeds while these are dropped.
       if (++state.emptyAnswerCount === 2) this.#ask(queue, cycle);
       return NONE_POSTED;
     }
@@ -252,7 +255,7 @@ export class ReceiveWqeFetch {
     return WAIT;
   }
 
-  /** Polls for WQEs before the first message comes. */
+  /** Polls for WQEs before the first message arrives. */
   prefetch(queue: number, cycle: Cycles): void {
     this.#ask(queue, cycle);
   }
@@ -488,7 +491,7 @@ export class ReceiveWqeFetch {
     return queue < SRQ_BASE ? stateAt(this.#ofQps, queue) : stateAt(this.#ofSrqs, queue - SRQ_BASE);
   }
 
-  /** Doorbell records come to lie behind the lines, one place for each of the reads that can be under way. */
+  /** Doorbell records are stored after the lines, one place for each read that can be in flight. */
   #recordPlace(read: number): number {
     return this.#recordsOffset + (read % RECORD_READS_MAX) * this.#format.recordBytes;
   }

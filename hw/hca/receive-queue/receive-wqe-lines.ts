@@ -1,14 +1,14 @@
 /**
- * The receive-WQE cache: lines of the next few WQEs of a receive queue, read by one DMA. A line is evicted, least recently
- * used first, when another queue needs it; one that is being filled is kept, or left to its read when its queue is gone.
- * Which line a queue has stands in the queue's own state.
+ * The receive-WQE cache: lines of the next few WQEs of a receive queue, read by one DMA. A line is evicted, least
+ * recently used first, when another queue needs it; one that is being filled is kept, or reserved for its read if its
+ * queue was destroyed. The queue's own state names its line.
  */
 import { NO_LINE, type ReceiveQueueState } from '../objects/index.ts';
 
 export const RECEIVE_LINE_BYTES = 1024;
 
 class Line {
-  /** Its queue, and the queue's number; undefined when the line is free, or filled for a queue that is gone. */
+  /** The line's queue, and the queue's number; undefined if the line is free, or being filled for a destroyed queue. */
   owner: ReceiveQueueState | undefined;
   queue = -1;
   isFilling = 0;
@@ -30,7 +30,7 @@ export class ReceiveWqeLines {
     this.#lines = Array.from({ length: count }, () => new Line());
   }
 
-  /** Lines that belong to a queue, or into which a read has still to come back. */
+  /** Lines that belong to a queue, or whose read is still in flight. */
   get heldCount(): number {
     return this.#lines.filter(({ owner, isFilling }) => owner !== undefined || isFilling === 1).length;
   }
@@ -77,21 +77,21 @@ export class ReceiveWqeLines {
     return line;
   }
 
-  /** The line's read is done. Returns its queue, or -1 when that is gone. */
+  /** Ends the line's read. Returns its queue, or -1 if that was destroyed. */
   endFill(line: number): number {
     const row = this.#lines[line]!;
     row.isFilling = 0;
     return row.owner === undefined ? -1 : row.queue;
   }
 
-  /** What was read into the line is valid. */
+  /** Makes the WQEs that were read into the line valid. */
   publish(line: number): void {
     const row = this.#lines[line]!;
     row.wqes = row.used;
     row.used = 0;
   }
 
-  /** The queue is gone: its line is free, once a read under way has come back into it. */
+  /** Frees the line of a destroyed queue, once a read in flight into it has ended. */
   close(state: ReceiveQueueState): void {
     if (state.line !== NO_LINE) this.#lines[state.line]!.owner = undefined;
     state.line = NO_LINE;

@@ -34,8 +34,10 @@ export class RecordMaker {
   }
 
   /**
-   * Takes up the first WQE of the QP's line, at `at` of the HCA's memory. The caller has made sure of a free record.
-   * @returns the record; it has no packets when it has a syndrome, is a NOP, or an operation on keys. {@link noRecord}: the
+   * Makes a record of the first WQE of the QP's line, at `at` of the HCA's memory. The caller has ensured that a record
+   * is free.
+   * @returns the record; it has no packets if it has a syndrome, is a NOP, or an operation on keys. {@link noRecord}:
+   * the
    *   transport's window has no room for its packets, and nothing has happened
    */
   make(pair: QueuePair, line: WqeLine, at: number, transport: RequestTransport, cycle: Cycles): SendRecord {
@@ -58,7 +60,7 @@ export class RecordMaker {
     const { begunCycle, fetchedCycle } = line.firstTimes;
     request.fetchBegunCycle = begunCycle;
     request.fetchedCycle = fetchedCycle;
-    // With no payload to read it is gathered, too.
+    // Without payload to read the request counts as gathered.
     request.startedCycle = cycle;
     request.gatheredCycle = cycle;
     if (request.earlier.endCycle !== NO_ATTEMPT) request.earlier.clear();

@@ -1,6 +1,6 @@
 /**
- * Completes send work requests, strictly in their order: the oldest record of a QP leaves its list with a CQE, or silently
- * when none was asked for, and what was parked for want of it goes on (IBTA vol 1, 10.7.3.1, 10.8.3).
+ * Completes send work requests, strictly in their order: the oldest record of a QP leaves its list with a CQE, or
+ * silently if it is unsignalled, and QPs parked for lack of a record resume (IBTA vol 1, 10.7.3.1, 10.8.3).
  */
 
 import { CqeSyndrome, WqeOpcode } from '../../../abi/index.ts';
@@ -59,8 +59,8 @@ export class RequestCompletion {
   }
 
   /**
-   * Completes what needs no answer: the head record with an error of this side, a NOP, an operation on keys that has been carried
-   * out, or a message of an unreliable service that has been sent. False: no room for the CQE.
+   * Completes head records that need no response: those with an error of this side, NOPs, completed operations on keys,
+   * and sent messages of an unreliable service. Returns false if there is no room for the CQE.
    */
   completeLocally(pair: QueuePair, cycle: Cycles): boolean {
     for (;;) {
@@ -106,7 +106,7 @@ export class RequestCompletion {
     return true;
   }
 
-  /** The request has ended, some time before its CQE leaves: its packets that have not left are invalidated. */
+  /** Unlinks the ended request, some time before its CQE leaves, and invalidates its packets that have not left. */
   #unlinkHead(pair: QueuePair): SendRecord {
     const request = pair.recordHead;
     const { next } = request;

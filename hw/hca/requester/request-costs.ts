@@ -1,10 +1,13 @@
-/** What the requester spends on a WQE and on its packets, and when a QP has its next turn: by service, operation and size. */
+/**
+ * Cycles that the requester spends on a WQE and its packets, and the delay until the QP is served again, by service,
+ * operation and size.
+ */
 import type { Cycles } from '../../../base/index.ts';
 import type { QueuePair, SendRecord } from '../objects/index.ts';
 import type { HcaConfig } from '../parameters.ts';
 
 const LINE_BYTES = 64;
-/** Of the longest WQE, whose control segment counts 63 units of 16 bytes. */
+/** Lines of the longest WQE, whose control segment counts 63 units of 16 bytes. */
 const LINES_MAX = 16;
 
 /** Cycles of the requester's work. */
@@ -25,11 +28,11 @@ export class RequestCosts {
   readonly #decodeCycles: Cycles;
   readonly #packetCycles: Cycles;
   readonly #lineCycles: Cycles;
-  /** Lines of a WQE that pass at once. */
+  /** Lines of a WQE that are transferred at once. */
   readonly #bufferLines: number;
   readonly #gatherCycles: Cycles;
   readonly #gatherBytesPerCycle: number;
-  /** From one message of a QP to the next. */
+  /** Cycles from one message of a QP to its next. */
   readonly #sameQpCycles: Cycles;
   readonly #readCycles: Cycles;
   readonly #unreliableCycles: Cycles;
@@ -46,20 +49,23 @@ export class RequestCosts {
     this.#unreliableCycles = config.unreliableIntervalCycles;
   }
 
-  /** Taking up a WQE. What is left of its lines passes while its first packet is made. */
+  /** Cycles to start a WQE. The rest of its lines is transferred while its first packet is made. */
   takeUp({ wqeBytes }: SendRecord): Cycles {
     const lines = Math.ceil(wqeBytes / LINE_BYTES);
     const linesCycles = this.#passing(lines) * this.#lineCycles - this.#packetCycles;
     return linesCycles > this.#decodeCycles ? linesCycles : this.#decodeCycles;
   }
 
-  /** Lines that pass for a WQE of so many: its control segment says how many to begin with, but a buffer filled anew is filled whole. */
+  /**
+   * Lines transferred for a WQE of this many lines: its control segment gives the initial number, but a refilled buffer
+   * is filled completely.
+   */
   #passing(lines: number): number {
     const buffer = this.#bufferLines;
     return lines <= buffer ? lines : Math.ceil(lines / buffer) * buffer;
   }
 
-  /** A packet of so much payload. */
+  /** Cycles of a packet with this payload. */
   packet({ isInline }: SendRecord, payloadBytes: number): Cycles {
     if (isInline === 1 || payloadBytes === 0) return this.#packetCycles;
     const perCycle = this.#gatherBytesPerCycle;
@@ -67,7 +73,7 @@ export class RequestCosts {
     return this.#packetCycles + this.#gatherCycles + moveCycles;
   }
 
-  /** From the end of a message to the QP's next turn. */
+  /** Cycles from the end of a message to the QP's next turn. */
   interval({ opcodeBase }: QueuePair, { isReadOrAtomic }: SendRecord): Cycles {
     if (opcodeBase !== 0) return this.#unreliableCycles;
     return isReadOrAtomic === 1 ? this.#readCycles : this.#sameQpCycles;

@@ -1,8 +1,8 @@
 /**
- * Packets of send requests: at most one is open, the one whose payload is being gathered. Segments are translated page by page
- * and read by DMA straight into the packet's slot, inline data is copied; sealed, the packet goes out in its order when its
- * reads are done. Retransmitted packets read their payload from memory again. The transport writes their headers. Frames of an LSO
- * begin with the headers of the WQE, which are on chip.
+ * Packets of send requests: at most one is open, the one whose payload is being gathered. Segments are translated page
+ * by page and read by DMA straight into the packet's slot, inline data is copied; a sealed packet is sent in order when
+ * its reads are done. Retransmitted packets read their payload from memory again. The transport writes their headers.
+ * Frames of an LSO begin with the headers of the WQE, which are on chip.
  */
 
 import { WqeOpcode } from '../../../abi/index.ts';
@@ -71,7 +71,7 @@ export class RequestPackets {
   readonly #readRequester: number;
   readonly #translation: TranslationPort;
   #transmitter!: PacketSink;
-  /** From the making of a packet until it can be sent. */
+  /** Cycles from making a packet until it can be sent. */
   readonly #latencyCycles: number;
   /**
    * The open packet, bytes of headers before its payload, bytes of the payload whose reads are under way, and all that it takes.
@@ -85,7 +85,7 @@ export class RequestPackets {
 
   /**
    * @param account that of the requester, whose stage makes the packets
-   * @param requester woken when payload can be asked for again
+   * @param requester woken when payload can be requested again
    */
   constructor(setup: RequestPacketsSetup, account: BlockAccount, requester: Wakeable) {
     this.#dmaRead = setup.dmaRead;
@@ -126,14 +126,14 @@ export class RequestPackets {
     return this.#wanted;
   }
 
-  /** Whether the packet of `request` at which the QP's cursor stands is open, or the transport has room for it. */
+  /** Whether the packet of `request` at the QP's cursor is open, or the transport has room for it. */
   mayOpen(pair: QueuePair, request: SendRecord, transport: RequestTransport): boolean {
     if (this.#open !== undefined) return true;
     const packetBytes = transport.packetBytes(pair, request.opcode);
     return transport.hasRoom(pair, request, payloadOf(request, pair.packetCursor * packetBytes, packetBytes));
   }
 
-  /** Makes the packet of `request` at which the QP's cursor stands, and has `transport` write its headers. */
+  /** Makes the packet of `request` at the QP's cursor, and has `transport` write its headers. */
   send(pair: QueuePair, request: SendRecord, transport: RequestTransport, cycle: Cycles): MemoryAnswer {
     let packet = this.#open;
     if (packet === undefined) {
@@ -160,7 +160,10 @@ export class RequestPackets {
     return gathered;
   }
 
-  /** Abandons an open packet that is not the one `pair` is to send next: its generation is over, or its request has ended. */
+  /**
+   * Abandons an open packet that is not the next one that `pair` must send: its generation is over, or its request has
+   * ended.
+   */
   abandonStale(pair: QueuePair, cycle: Cycles): void {
     const packet = this.#open;
     if (packet === undefined) return;
@@ -231,7 +234,7 @@ export class RequestPackets {
       }
       if (found !== TRANSLATED) return REFUSED;
       if (!this.#dmaRead.canRequest(this.#readRequester)) return this.#stall(STALL_DMA, cycle);
-      // No more than was wanted: narrowed (build/README.md).
+      // At most the wanted bytes: narrowed (build/README.md).
       const bytes = this.#translator.contiguousBytes | 0;
       const target = packet.payloadOffset + this.#headerBytes + this.#filled;
       packet.pendingReads++;
@@ -248,7 +251,7 @@ export class RequestPackets {
     return DONE;
   }
 
-  /** Turns to the segment that holds a byte of the message; returns the byte's place in it. */
+  /** Moves to the segment that holds a byte of the message; returns the byte's offset in it. */
   #seek(request: SendRecord, byte: number): number {
     let position = byte;
     let segment = request.segment(0);

@@ -24,7 +24,7 @@ describe('the requester waits', () => {
     expect(syndromesOf(aCq.drain())).toEqual([0, 0, 0]);
   });
 
-  /** What a READ has brought is in memory when a fenced request reads it there (IBTA vol 1, 10.8.3.3). */
+  /** The payload of a READ is in memory when a fenced request reads it there (IBTA vol 1, 10.8.3.3). */
   it('IBTA 10.8.3.3: with a fenced request until what READs brought has left for memory', async () => {
     for (const hca of [{}, tightest]) {
       const { bench, a, aCq, local, remote, target } = await scene({ hca });
@@ -60,7 +60,7 @@ describe('the requester waits', () => {
     const answers = bench.a.port.packets
       .filter(({ opcode }) => opcode === Opcode.RC_RDMA_READ_RESPONSE_LAST)
       .map(({ timePs }) => timePs);
-    // At most two are under way: the third leaves behind the first answer.
+    // At most two are in flight: the third leaves after the first response.
     for (let index = 2; index < 6; index++) expect(requests[index]).toBeGreaterThan(answers[index - 2]!);
     expect(bench.b.dataPath.parts.violations.report()).toEqual({});
   });
@@ -80,7 +80,7 @@ describe('the requester waits', () => {
       const times = bench.b.port.packets.map(({ timePs }) => timePs);
       expect(times).toHaveLength(12);
       const intervals = times.slice(1).map((time, index) => time - times[index]!);
-      // The first ones are held up by fetch and translation; then each is 100 cycles of 427 MHz behind the one before.
+      // Fetch and translation delay the first ones; after that each follows the one before by 100 cycles of 427 MHz.
       for (const interval of intervals.slice(2)) expect((interval / 1e6) * 427).toBeGreaterThan(95);
     }
   });
@@ -103,7 +103,7 @@ describe('the requester waits', () => {
   it('IBTA 9.7.7.2: for credits of the receiver, without one RNR NAK', async () => {
     const { bench, a, b, aCq, local, remote } = await scene();
     for (let index = 0; index < 4; index++) b.receive([remote.part(0, 64)]);
-    // Credits come with acknowledgements: the first is that of the first message.
+    // Acknowledgements carry credits: the first is that of the first message.
     a.send({ opcode: WqeOpcode.SEND, segments: [local.part(0, 8)] });
     await bench.run(10);
     for (let index = 0; index < 3; index++) a.post({ opcode: WqeOpcode.SEND, segments: [local.part(0, 8)] });

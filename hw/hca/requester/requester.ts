@@ -68,7 +68,7 @@ const { LOCAL_PROT_ERR } = CqeSyndrome;
 const { RTS, SQD } = QpState;
 const { LOCAL_INVAL, RDMA_READ } = WqeOpcode;
 
-/** The QP has nothing to send now: ask the scheduler for another. */
+/** The QP has nothing to send now: the requester requests another from the scheduler. */
 const NOTHING = 0;
 
 /** Received payload on its way to memory: see PayloadWriter. */
@@ -86,7 +86,7 @@ export interface RequesterPorts {
   readonly keys: KeyUnit;
 }
 
-/** Where requests end that no answer of the peer ends. */
+/** Completes requests that no response of the peer completes. */
 export interface LocalEnds {
   /** The record at the head of its QP's list has an error found on this side, or needs no acknowledgement. */
   completeLocally(pair: QueuePair, cycle: Cycles): void;
@@ -105,7 +105,7 @@ export interface RequesterSetup extends RecordMakerSetup, RequestPacketsSetup {
   readonly lines: WqeLines;
   readonly readUnit: ReadUnit;
   readonly costs: CostAttribution | undefined;
-  /** Of connections and datagrams, and of the rings of an Ethernet port. */
+  /** Transports of connections and datagrams, and of the rings of an Ethernet port. */
   readonly requestTransport: RequestTransport;
   readonly frameRequests: RequestTransport;
 }
@@ -128,11 +128,11 @@ export class Requester {
   readonly #requestCosts: RequestCosts;
   readonly #transport: RequestTransport;
   readonly #frames: RequestTransport;
-  /** Of the configuration. */
+  /** Values of the configuration. */
   readonly #packetCycles: number;
   readonly #readRequestCycles: number;
   readonly #windowWqes: number;
-  /** QPs that found no record free, in turn, each once. */
+  /** QPs that found no free record, in order, each once. */
   readonly #waitingForRecord: Fifo;
   #isWaitingForRecord = new Uint8Array(0);
   #scheduler!: SendScheduler;
@@ -140,7 +140,7 @@ export class Requester {
   #payload!: PayloadProgress;
   #ends!: LocalEnds;
   #keys!: KeyUnit;
-  /** QPs whose next request is fenced, and what READs brought for it is on its way to memory. */
+  /** QPs whose next request is fenced while the payload of their READs is on its way to memory. */
   readonly #behindPayload: QueuePair[] = [];
   /** QPs whose next request was parked for the transport's window; some may have been resumed since. */
   #behindWindow: QueuePair[] = [];
@@ -212,7 +212,7 @@ export class Requester {
     this.#transportOf(packet.pair).sent(packet, cycle);
   }
 
-  /** The pages that a QP has asked for are there, or refused. */
+  /** The pages that a QP requested are present, or refused. */
   pagesAnswered(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;
     if (pair.parkedFor === PARKED_PAGE_FAULT) this.#scheduler.unpark(pair, cycle + 1);
@@ -229,9 +229,9 @@ export class Requester {
     else this.wake(cycle);
   }
 
-  /** An operation on keys has been carried out, or refused: the QP goes on, or fails once all before it is complete. */
+  /** An operation on keys is done, or refused: the QP continues, or fails once all earlier requests are complete. */
   keyOperationEnded(pair: QueuePair, request: SendRecord, syndrome: number, cycle: Cycles): void {
-    // Packets that went before may be under way again: they stay what the QP is to send.
+    // Earlier packets may be being retransmitted: the QP must still send them.
     request.syndrome = syndrome;
     if (syndrome === 0) request.isDone = 1;
     else if (pair.parkedFor === PARKED_KEYS) this.#scheduler.park(pair, PARKED_ERROR);
@@ -319,7 +319,7 @@ export class Requester {
     if (next < NEVER) this.wake(next > cycle ? next : cycle);
   }
 
-  /** No QP may be served now. */
+  /** Accounts for a cycle in which no QP can be served. */
   #findNothing(cycle: Cycles): void {
     if (!this.#waitingForRecord.isEmpty) this.account.stall(cycle, STALL_RECORDS);
     else if (this.#contexts.awaitedCount > 0) this.account.stall(cycle, STALL_CONTEXT);
@@ -334,7 +334,7 @@ export class Requester {
     return opcodeBase === ETHERNET_OPCODE_BASE ? this.#frames : this.#transport;
   }
 
-  /** One step for `pair`: cycles it takes, NOTHING or WAIT. */
+  /** Executes one step for `pair`. Returns its cycles, NOTHING or WAIT. */
   #serve(pair: QueuePair, cycle: Cycles): number {
     this.#packets.abandonStale(pair, cycle);
     const { state } = pair;
@@ -371,7 +371,7 @@ export class Requester {
     return this.#readUnit.occupy(cycle, busyCycles, this.#readRequestCycles);
   }
 
-  /** A WQE has been taken up, which takes its cycles, though its packet has to wait. */
+  /** Waits after starting a WQE, which takes its cycles although its packet has to wait. */
   #waitBehind(busyCycles: Cycles, cycle: Cycles): typeof WAIT {
     if (busyCycles === 0) return WAIT;
     this.account.serve(cycle, busyCycles);
@@ -379,7 +379,7 @@ export class Requester {
     return WAIT;
   }
 
-  /** Lets other QPs go on while the context is read, unless no read can be begun or a packet is half gathered. */
+  /** Serves other QPs while the context is read, unless no read can begin or a packet is half gathered. */
   #waitForContext(pair: QueuePair, cycle: Cycles): typeof NOTHING | typeof WAIT {
     this.account.stall(cycle, STALL_CONTEXT);
     pair.hasMissedContext = 1;
@@ -406,7 +406,7 @@ export class Requester {
   /** Makes a record of the next WQE. NOTHING: the QP is parked, or no WQE is on chip. */
   #takeUp(pair: QueuePair, cycle: Cycles): typeof DONE | typeof NOTHING {
     const line = pair.wqeLine;
-    // Of a WQE half of which is there, that half is kept until the rest is.
+    // If half of a WQE is on chip, that half is kept until the rest arrives.
     if (line.partBlocks === 0 || line.validCount > 0) this.#fetch.release(pair, cycle);
     if (line.validCount === 0) {
       if (pair.hasDoorbell === 1 || line.mayHaveMore === 1) this.#fetch.ask(pair, cycle);
@@ -451,7 +451,7 @@ export class Requester {
     return this.#behindWindow.length > 0;
   }
 
-  /** Lets other QPs go on, whose packets may be what frees a record. */
+  /** Serves other QPs, whose packets may free a record. */
   #waitForRecord(pair: QueuePair): void {
     const qp = pair.slot;
     this.#scheduler.park(pair, PARKED_RECORDS);
@@ -482,18 +482,21 @@ export class Requester {
     if (pair.fenceWriteCount > this.#payload.doneCount && this.#sends.isFencedAt(this.#sramView, at))
       return this.#waitForPayload(pair);
     const opcode = this.#sends.opcodeAt(this.#sramView, at);
-    // What went before may use the key that is to be invalidated.
+    // Earlier requests may still use the key that is to be invalidated.
     if (opcode === LOCAL_INVAL && pair.recordCount > 0) return PARKED_ORDER;
     return this.#transportOf(pair).reasonToPark(pair, opcode);
   }
 
-  /** A fenced request may send what READs have brought: its own reads of memory must not overtake those writes (10.8.3.3). */
+  /**
+   * A fenced request may send the data of earlier READs: its own reads of memory must not overtake those writes
+   * (10.8.3.3).
+   */
   #waitForPayload(pair: QueuePair): number {
     if (!this.#behindPayload.includes(pair)) this.#behindPayload.push(pair);
     return PARKED_FENCE;
   }
 
-  /** What READs and atomics under way forbid the WQE at `at`. */
+  /** Returns the reason for which outstanding READs and atomics block the WQE at `at`. */
   #reasonOfReads(pair: QueuePair, at: number): number {
     if (this.#sends.isFencedAt(this.#sramView, at)) return PARKED_FENCE;
     const isAtLimit = pair.readsOutstanding >= pair.readsOutstandingMax;
@@ -513,7 +516,7 @@ export class Requester {
     }
   }
 
-  /** The packet is resumed when its page is there, or fails. Returns the cycles that takes. */
+  /** Leaves the packet: it is resumed when its page is present, or fails. Returns the cycles that takes. */
   #leavePacket(
     left: typeof ABSENT | typeof REFUSED,
     pair: QueuePair,
@@ -563,7 +566,7 @@ export class Requester {
 
 const waitsForWindow = ({ parkedFor }: QueuePair): boolean => parkedFor === PARKED_TRANSPORT_WINDOW;
 
-/** To the next record that has packets to send: after going back there may be several. */
+/** Moves to the next record with packets to send: after a rewind there may be several. */
 function moveCursor(pair: QueuePair, following: SendRecord): void {
   let next = following;
   while (next !== noRecord && next.packetCount === 0) next = next.next;

@@ -33,7 +33,7 @@ async function soon(bench: DataPathBench, isDone: () => boolean): Promise<void> 
 
 type Crowd = Awaited<ReturnType<typeof crowd>>;
 
-/** Number of the pair that each packet at b is of, and when it came. */
+/** Pair number and arrival time of each packet at b. */
 const arrivalsOf = ({ bench, pairs }: Crowd): { pair: number; timePs: number }[] =>
   bench.b.port.packets.map(({ qpn, timePs }) => ({
     pair: pairs.findIndex(({ b }) => b.qpn === qpn),
@@ -68,7 +68,7 @@ describe('a requester whose contexts are not on chip', () => {
       expect(made.requester.missCount).toBeGreaterThan(20 * QPS);
       spans.push(Math.max(...times) - Math.min(...times));
     }
-    // Each message waits for its read: one after the other, in twos, in fours.
+    // Each message waits for its read: one at a time, two at a time, four at a time.
     const [one, two, four] = spans as [number, number, number];
     expect(one / two).toBeGreaterThan(1.7);
     expect(one / two).toBeLessThan(2.2);
@@ -92,9 +92,9 @@ describe('a requester whose contexts are not on chip', () => {
       widest = Math.max(widest, Math.max(...counts) - Math.min(...counts));
     }
     expect(counts).toEqual(new Array(QPS).fill(12));
-    // What is on chip may go first, but nobody is left behind.
+    // QPs whose context is on chip may go first, but no QP falls far back.
     expect(widest).toBeLessThanOrEqual(5);
-    // A QP that has sent is looked at once more.
+    // A QP that has sent is served once more.
     await made.bench.run(5);
     const { awaitedCount } = made.requester;
     expect([awaitedCount, made.bench.a.dataPath.parts.qpcCache.heldCount]).toEqual([0, 0]);

@@ -1,4 +1,4 @@
-/** Traits of the operations that a work request can ask for, by the numbers of WqeOpcode, whatever its format. */
+/** Traits of the operations of work requests, by the numbers of WqeOpcode, whatever their format. */
 import { WqeOpcode, wqeOpcodeRows } from '../../../abi/index.ts';
 
 const { MASKED_ATOMIC_CS, MASKED_ATOMIC_FA, NOP, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM } = WqeOpcode;
@@ -16,12 +16,13 @@ const TAKES_CREDIT = 32;
 export const CHANGES_KEYS = 64;
 const OPERATION_COUNT = 32;
 
-/** By operation. */
+/** Traits by operation. */
 export const operationTraits = Uint8Array.from({ length: OPERATION_COUNT }, (_, opcode) => traitsOf(opcode));
 
 /**
- * A connected QP of this device executes what takes a credit, WRITE and NOP; if it is reliable READ, atomics, SEND with Invalidate and
- * operations on keys, too; masked atomics unless it is of XRC. Other opcodes are known, and refused as local QP operation errors.
+ * Returns the traits of an opcode. A connected QP executes operations that consume a credit, WRITE and NOP; a reliable
+ * one also READ, atomics, SEND with Invalidate and operations on keys, and masked atomics unless it is XRC. Other
+ * opcodes are known, and fail as local QP operation errors.
  */
 function traitsOf(opcode: number): number {
   if (wqeOpcodeRows[opcode] === undefined) return 0;

@@ -45,7 +45,7 @@ describe('SendScheduler', () => {
     const { qps, scheduler } = bench();
     scheduler.makeReady(qps.rows[5]!, 10);
     expect(scheduler.take(10)?.slot).toBe(5);
-    // Rung while it is being served, and again while it waits.
+    // The doorbell is rung while the QP is being served, and again while it waits.
     scheduler.makeReady(qps.rows[5]!, 12);
     scheduler.makeReadyLater(qps.rows[5]!, 90);
     scheduler.makeReady(qps.rows[5]!, 40);
@@ -63,7 +63,7 @@ describe('SendScheduler', () => {
     scheduler.unparkFirst(qps.rows[2]!, 20);
     scheduler.unparkFirst(qps.rows[1]!, 21);
     expect(wakes.slice(-2)).toEqual([20, 21]);
-    // Those of the ring need not wait for it.
+    // QPs of the ring need not wait for it.
     expect(scheduler.take(19)?.slot).toBe(3);
     expect(scheduler.heldCount).toBe(4);
     expect(scheduler.inspect()).toEqual({ front: [2, 1], ring: [4, 5], delayed: [] });
@@ -127,7 +127,8 @@ describe('SendScheduler', () => {
     const { qps, scheduler } = bench(count);
     const turns = new Array<number>(count).fill(0);
     for (const pair of qps.rows) scheduler.makeReady(pair, 0);
-    // A turn takes 20 cycles, a QP comes back after 77: with four of them one always waits, and doorbells keep coming.
+    // A turn takes 20 cycles, and a QP may return after 77: with four of them one always waits, and doorbells keep
+    // arriving.
     let cycle = 0;
     for (let turn = 0; turn < 10_000; turn++, cycle += 20) {
       const pair = scheduler.take(cycle)!;
@@ -135,7 +136,7 @@ describe('SendScheduler', () => {
       for (const rung of qps.rows) scheduler.makeReady(rung, cycle + 4);
       scheduler.makeReadyLater(pair, cycle + 77);
     }
-    // A QP that is taken has one entry: without its owner the other three are all that is left, each once.
+    // Each QP has one entry, also the one that was just being served.
     expect(takeAll(scheduler, cycle + 77).sort()).toEqual([0, 1, 2, 3]);
     expect(turns).toEqual(new Array(count).fill(10_000 / count));
   });

@@ -6,12 +6,12 @@
  *   fetched  ─┼─> ring of ready QPs ──> requester
  *   progress ─┘         ^── delay line <──┘
  *
- * A QP whose context has been read for it goes before the ring: it would find its line taken by those in front of it. It had its place there
- * when the read was begun, so that none is passed over for ever.
+ * A QP whose context was just read is served before the ring; otherwise QPs in front of it would evict its line first.
+ * It had a place in the ring when the read began, so no QP is passed over indefinitely.
  *
- * The lists go through the QPs themselves: a QP is in one of them or in none, so none can overflow, and
- * none costs memory for QPs that have nothing to send. A QP that cannot go on is parked with a reason, outside both,
- * and comes back by {@link SendScheduler.unpark} when what it waits for has happened.
+ * The lists go through the QPs themselves: a QP is in one of them or in none, so none can overflow, and none costs
+ * memory for QPs that have nothing to send. A QP that cannot continue is parked with a reason, outside both, and {@link
+ * SendScheduler.unpark} returns it when the reason may have gone.
  */
 import { type Cycles, NEVER } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
@@ -26,34 +26,37 @@ export const PARKED_CREDITS = 3;
 export const PARKED_RETRY_DELAY = 4;
 export const PARKED_WINDOW = 5;
 export const PARKED_DRAINING = 6;
-/** A local error was found: what follows waits to be flushed. */
+/** A local error was found: later requests wait to be flushed. */
 export const PARKED_ERROR = 7;
-/** All records are taken, maybe by QPs whose next packets stand in the ring behind this one. */
+/** All records are in use, perhaps by QPs whose next packets come after this QP in the ring. */
 export const PARKED_RECORDS = 8;
-/** A page of an on-demand region has been asked for. */
+/** A page of an on-demand region has been requested. */
 export const PARKED_PAGE_FAULT = 9;
-/** A local invalidate waits for all requests of its QP that went before. */
+/** A local invalidate waits for all earlier requests of its QP. */
 export const PARKED_ORDER = 10;
-/** An operation on keys is under way: what follows waits for its end. */
+/** An operation on keys is in progress: later requests wait for its end. */
 export const PARKED_KEYS = 11;
-/** Its context is being read. */
+/** The QP's context is being read. */
 export const PARKED_CONTEXT = 12;
 /** The transport's window has no room for the packets of its next request. */
 export const PARKED_TRANSPORT_WINDOW = 13;
 
-/** Where a QP is. */
+/** Positions of a QP in the scheduler. */
 const NOT_SCHEDULED = 0;
 const IN_RING = 1;
 const IN_DELAY_LINE = 2;
 const IN_FRONT = 3;
 
 export interface SchedulerPorts {
-  /** Asks for a QP from a cycle on. */
+  /** The requester, which requests a QP from a cycle on. */
   readonly requester: { wake(cycle: Cycles): void };
 }
 
 export class SendScheduler {
-  /** Heads of the circular lists: the QP after a head is the oldest of its list, or the head itself when there is none. */
+  /**
+   * Heads of the circular lists: the QP after a head is the oldest of its list, or the head itself if the list is
+   * empty.
+   */
   readonly #ring = new QueuePair();
   readonly #delayed = new QueuePair();
   /** QPs that go before the ring. */
@@ -88,7 +91,7 @@ export class SendScheduler {
     pair.hasFetchedContext = 0;
   }
 
-  /** What a parked QP waited for may have happened. */
+  /** Makes a parked QP ready again: its reason for waiting may have gone. */
   unpark(pair: QueuePair, cycle: Cycles): void {
     if (pair.parkedFor === NOT_PARKED) return;
     pair.parkedFor = NOT_PARKED;

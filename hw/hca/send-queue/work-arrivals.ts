@@ -40,7 +40,7 @@ export class WorkArrivals {
   }
 }
 
-/** What is posted to its send queue completes as flushed. */
+/** True if WQEs posted to the QP's send queue complete as flushed. */
 function isFlushed({ state }: QueuePair): boolean {
   return state === ERR || state === SQER;
 }

@@ -54,7 +54,7 @@ describe('the WQE fetch', () => {
         for (let round = 0; round < 6; round++) {
           for (let index = 0; index < 10; index++) post();
           a.ring();
-          // The doorbells of more come while the first are being fetched and executed.
+          // Doorbells of more WQEs arrive while the first are being fetched and executed.
           for (let index = 0; index < 7; index++) {
             await bench.run(0.1);
             post();

@@ -1,12 +1,12 @@
 /**
- * Fetches send WQEs: for each QP that asks, translates the place of its next WQE and reads a few WQEs from there by
+ * Fetches send WQEs: for each requesting QP, translates the address of its next WQE and reads a few WQEs from there by
  * DMA into a line of the WQE cache.
  *
  *   requester ──ask──> fifo of QPs ──> translate ──> DMA read ──> scan owner bits ──> scheduler
  *
- * A read never passes the end of the ring. What lies behind the valid WQEs is read and thrown away, as a
- * prefetcher does: the doorbell does not say how many WQEs there are. So a read that fails may be of no WQE: the next one
- * alone is read again, and only if that fails, too, the queue is unusable.
+ * A read never passes the end of the ring. Bytes after the valid WQEs are read and discarded, as by a prefetcher,
+ * because the doorbell does not tell the number of WQEs. A failed read may therefore concern no WQE at all: the next
+ * WQE alone is read again, and the queue is unusable only if that read fails, too.
  */
 
 import { QpState } from '../../../abi/index.ts';
@@ -36,7 +36,7 @@ const { translation: STALL_TRANSLATION, dma: STALL_DMA, lines: STALL_LINES } = s
 
 export interface WqeFetchPorts {
   readonly arrivals: {
-    /** The QP's line holds what memory held; it may hold no valid WQE. */
+    /** The QP's line holds the bytes read from memory; they may contain no valid WQE. */
     wqesFetched(pair: QueuePair, cycle: Cycles): void;
   };
   readonly errors: {
@@ -80,11 +80,14 @@ export class WqeFetch {
   readonly #costs: CostAttribution | undefined;
   readonly #lines: WqeLines;
   #ports!: WqeFetchPorts;
-  /** QPs that have asked, each once: a QP that is fetching asks no more, and leaves the fifo before it is notified of the end. */
+  /**
+   * QPs that requested a fetch, each once: a QP does not request again while fetching, and leaves the fifo before it is
+   * notified of the end.
+   */
   readonly #asked: Fifo;
   readonly #requester: number;
   readonly #stage: number;
-  /** By line. */
+  /** Fetches by line. */
   readonly #fetches: readonly LineFetch[];
   /** QPs whose next fetch is of one WQE. */
   #isCareful = new Uint8Array(0);
@@ -141,7 +144,7 @@ export class WqeFetch {
     this.wake(cycle + 1);
   }
 
-  /** The requester has looked at the QP's line, which may now be evicted. */
+  /** The requester has read the QP's line, which may now be evicted. */
   release(pair: QueuePair, cycle: Cycles): void {
     const line = pair.wqeLine;
     if (line.isLocked === 0) return;
@@ -149,7 +152,7 @@ export class WqeFetch {
     this.#retry(cycle);
   }
 
-  /** Fetches asked for and under way. */
+  /** Fetches requested and in flight. */
   get heldCount(): number {
     return this.#asked.count + this.#outstanding;
   }
@@ -187,10 +190,10 @@ export class WqeFetch {
     }
   }
 
-  /** Begins the fetch of the QP that has asked first, and takes it from the fifo; false when it has to wait. */
+  /** Begins the fetch of the QP that requested first, and removes it from the fifo; returns false if it has to wait. */
   #fetch(pair: QueuePair, cycle: Cycles): boolean {
     if (pair.state === RST) {
-      // Destroyed while it waited here.
+      // The QP was destroyed while it waited here.
       this.#asked.pop();
       this.#finish(pair);
       return true;
@@ -233,7 +236,7 @@ export class WqeFetch {
     return true;
   }
 
-  /** WQEs that one read brings, from the one with counter `first` and place `index` of the ring on. */
+  /** Returns the WQEs that one read fetches, starting with the one with counter `first` at `index` of the ring. */
   #blocksToFetch(pair: QueuePair, first: number, index: number): number {
     const places = WQE_LINE_BYTES / pair.sqStrideBytes;
     return Math.min(
@@ -244,7 +247,7 @@ export class WqeFetch {
     );
   }
 
-  /** Reads what has just been translated into `line`. */
+  /** Reads from the address just translated into `line`. */
   #begin(pair: QueuePair, line: WqeLine, first: number, cycle: Cycles): void {
     const translator = this.#translator;
     const stride = pair.sqStrideBytes;
@@ -287,7 +290,7 @@ export class WqeFetch {
   }
 
   /**
-   * What could not be read may be no WQE at all: the next one alone is read again, unless it alone was.
+   * Handles a failed read, which may concern no WQE at all: reads the next WQE alone, unless this read was of it alone.
    * @param isPosted it alone was, and was rung for
    */
   #readFailed(pair: QueuePair, isPosted: boolean, cycle: Cycles): void {

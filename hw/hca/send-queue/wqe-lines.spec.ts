@@ -99,7 +99,8 @@ describe('WqeLines', () => {
       view.setUint32(at, owner * 2 ** 31);
       view.setUint8(at + 7, units);
     };
-    // From block 13 of a ring of 16 on: one of 2 blocks, then one of 3 across the end of line and ring, then none of this pass.
+    // From block 13 of a ring of 16 on: one WQE of 2 blocks, then one of 3 across the end of line and ring, then none
+    // of this pass.
     put(13, 8, 0);
     put(15, 9, 0);
     put(18, 4, 0);

@@ -1,8 +1,8 @@
 /**
- * The send WQE cache: lines of WQE bytes, each belonging to one QP and holding the next few of its WQEs, fetched
- * by one DMA read or copied from a BlueFlame post. A line is evicted, least recently used first, when another QP
- * needs it; its QP then fetches again. A line just fetched is kept until the requester has looked at it, or QPs that
- * outnumber the lines would take them from each other for ever.
+ * The send WQE cache: lines of WQE bytes, each belonging to one QP and holding the next few of its WQEs, fetched by one
+ * DMA read or copied from a BlueFlame post. A line is evicted, least recently used first, when another QP needs it; its
+ * QP then fetches again. A line just fetched is kept until the requester has read it; otherwise QPs that outnumber the
+ * lines would evict each other's lines indefinitely.
  */
 import { noLine, type QpSlot, type QueuePair, WQE_LINE_BYTES, WqeLine } from '../objects/index.ts';
 
@@ -16,7 +16,9 @@ export class WqeLines {
   readonly #pairs: readonly QueuePair[];
   #clock = 0;
 
-  /** @param pairs by slot: a QP that loses its line learns of it */
+  /**
+   * @param pairs by slot: a QP that loses its line is notified
+   */
   constructor(count: number, sramOffset: number, pairs: readonly QueuePair[]) {
     this.#pairs = pairs;
     this.rows = Array.from(
@@ -52,7 +54,7 @@ export class WqeLines {
     return victim;
   }
 
-  /** The first valid WQE, of so many blocks, has been started. */
+  /** Notes that the first valid WQE, of `blocks` blocks, has been started. */
   use(line: WqeLine, blocks = 1): void {
     this.useCount++;
     this.#touch(line);

@@ -1,10 +1,13 @@
-/** Counters of DIAG_RPRT: each is moved by what it is named after (IBTA vol 1, 9.7.5, 9.7.6), and by nothing else. */
+/** Counters of DIAG_RPRT: only the event after which a counter is named increments it (IBTA vol 1, 9.7.5, 9.7.6). */
 import { describe, expect, it } from 'vitest';
 import { WqeOpcode } from '../../../abi/wqe-opcodes.ts';
 import type { PacketEffect, PacketSelection } from '../../../wire/index.ts';
 import { scene } from '../testing/scenario.ts';
 
-/** Counters of both sides that are not 0, after so many SENDs of 100 bytes with a fault on what side a or b sends. */
+/**
+ * Returns the nonzero counters of both sides, after this many SENDs of 100 bytes with a fault on the packets of side a
+ * or b.
+ */
 async function counted(options: {
   readonly sends?: number;
   readonly receives?: number;

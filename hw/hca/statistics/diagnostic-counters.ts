@@ -1,13 +1,13 @@
 /**
- * The counters that DIAG_RPRT reports, which Linux shows as `hw_counters` of the device (rq_num_oos, sq_num_to …): what ended with
- * an error, by side and error, and what the transport did to recover. They count from the last reset, 32 bits, around.
- * Source: abi/static-configuration.ts.
+ * The counters that DIAG_RPRT reports, which Linux shows as `hw_counters` of the device (rq_num_oos, sq_num_to …):
+ * errors of completions, by side and kind, and recovery actions of the transport. They count from the last reset and
+ * wrap at 32 bits. Source: abi/static-configuration.ts.
  */
 import { CqeSyndrome, diagnosticReport } from '../../../abi/index.ts';
 
 export type DiagnosticName = keyof typeof diagnosticReport.fields;
 
-/** Errors of completions, of the send side and of the receive side; what is left out has no counter. */
+/** Counters of completion errors, of the send side and of the receive side; absent errors have no counter. */
 const completionErrors: Readonly<Record<number, readonly [DiagnosticName, DiagnosticName | undefined]>> = {
   [CqeSyndrome.LOCAL_LENGTH_ERR]: ['sqLocalLength', 'rqLocalLength'],
   [CqeSyndrome.LOCAL_QP_OP_ERR]: ['sqLocalQpOperation', 'rqLocalQpOperation'],
@@ -25,7 +25,7 @@ const completionErrors: Readonly<Record<number, readonly [DiagnosticName, Diagno
 const names = Object.keys(diagnosticReport.fields) as readonly DiagnosticName[];
 
 export class DiagnosticCounters {
-  /** By name. */
+  /** Counters by name. */
   readonly counts = Object.fromEntries(names.map((name) => [name, 0])) as Record<DiagnosticName, number>;
 
   count(name: DiagnosticName): void {

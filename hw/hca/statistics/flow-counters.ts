@@ -1,9 +1,10 @@
 /**
- * Flow counters of a device whose ports are of Ethernet: frames and bytes of the queue pairs whose contexts name a counter, each way.
- * Software makes of them what ports of InfiniBand have an agent for: Linux gives each port one, and answers PortCounters by it
- * (mlx4_ib, iboe_process_mad). Bytes are those of frames, from the destination to the FCS, as measured on a card (measurements.csv H-262).
+ * Flow counters of a device whose ports are of Ethernet: frames and bytes of the queue pairs whose contexts name a
+ * counter, each way. They replace the performance agent of InfiniBand ports: Linux assigns one to each port, and
+ * answers PortCounters from it (mlx4_ib, iboe_process_mad). Bytes are those of frames, from the destination to the FCS,
+ * as measured on a card (measurements.csv H-262).
  *
- * The last counter is the sink: of QPs that name none, or one that is not there. Source: interface sheet 3.7 (flag 48), 3.19.
+ * The last counter is the sink: for QPs that name none, or an absent one. Source: interface sheet 3.7 (flag 48), 3.19.
  */
 import type { BlockState } from '../../../sim/index.ts';
 
@@ -52,12 +53,12 @@ export class FlowCounters {
     };
   }
 
-  /** One counter starts from 0 again. */
+  /** Clears one counter. */
   clear(index: number): void {
     for (const totals of this.#all) totals[index] = 0;
   }
 
-  /** As of a fresh device. */
+  /** Restores the state of a fresh device. */
   reset(): void {
     for (const totals of this.#all) totals.fill(0);
   }

@@ -9,7 +9,7 @@ import { scene } from '../testing/scenario.ts';
 import { OperationLedger, type OperationTap, operationStages } from './operations.ts';
 
 const QPN = 0x40;
-/** Those of requests that need no key of their own. */
+/** Opcodes of requests that need no key of their own. */
 const movingOpcodes: readonly number[] = [
   WqeOpcode.NOP,
   WqeOpcode.SEND,
@@ -97,7 +97,7 @@ describe('OperationLedger', () => {
   });
 
   it('counts an operation of days in the same stages to the picosecond, and sums of many', () => {
-    // Its answer comes 30 days later.
+    // The response arrives 30 days later.
     const waitedCycles = 30 * 86_400 * 1e9;
     const { ledger, row, request } = bench({
       postedPs: () => 100_000,
@@ -111,7 +111,7 @@ describe('OperationLedger', () => {
     const farStages = (): bigint[] => operationStages.map((stage) => row.far!.stagesPs[stage]);
     expect(farStages()).toEqual([...expected, remote, 30_000n]);
     expect(row.far!.lifePs).toBe(150_000n + remote);
-    // An hour each, three times: what a number would no longer hold goes to the same sums.
+    // Three times one hour: times beyond the range of a number are added to the same sums.
     request.acknowledgedCycle = 900 + 3600e9;
     for (let turn = 0; turn < 3; turn++) ledger.completed(request, 930 + 3600e9, false);
     const lifePs = BigInt(row.lifePs) + row.far!.lifePs;

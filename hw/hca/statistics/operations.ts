@@ -1,9 +1,9 @@
 /**
- * The ledger of send work requests: for each operation how many completed, and the picoseconds of each
- * stage. The stages of a request tile the time from its posting to its CQE's departure, without gap or overlap.
+ * The ledger of send work requests: for each operation how many completed, and the picoseconds of each stage. The
+ * stages of a request tile the time from its posting to its CQE's departure, without gap or overlap.
  *
- * Posting time is known from the instrumentation beside the doorbell ({@link OperationTap}): a work request is
- * posted when software's stores become visible. With no tap that time begins with the fetch of its WQE.
+ * Instrumentation next to the doorbell supplies the posting time ({@link OperationTap}): a work request is posted when
+ * software's stores become visible. With no tap that time begins with the fetch of its WQE.
  */
 
 import { frameOperation, WqeOpcode } from '../../../abi/index.ts';
@@ -19,10 +19,10 @@ import {
 } from '../objects/index.ts';
 
 /**
- * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with
- * a milestone of the request (send-record.ts). A request that is sent again goes through the stages from payloadRead on
- * again: `ackTimeout` is from its last packet to the time-out that it ended in, `rnrDelay` the delay that an RNR NAK asked
- * for, `remote` what a NAK took to come.
+ * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with a
+ * milestone of the request (send-record.ts). A retransmitted request passes the stages from payloadRead on again:
+ * `ackTimeout` lasts from its last packet to the timeout that ended the attempt, `rnrDelay` is the delay that an RNR
+ * NAK requested, `remote` the time until a NAK arrived.
  */
 export const operationStages = [
   'doorbell',
@@ -37,11 +37,11 @@ export const operationStages = [
 ] as const;
 export type OperationStage = (typeof operationStages)[number];
 
-/** Where posting times come from and completion times go to; both sides of the PCIe link share it. */
+/** Source of posting times and destination of completion times; both sides of the PCIe link share it. */
 export interface OperationTap {
   /** Picosecond of the epoch at which the WQE became visible, or NaN when it is not known. */
   postedPs(qpn: Qpn, wqeCounter: number): number;
-  /** The same exactly, where it is known and lies so far back that a number is not. */
+  /** The same exactly, if known and so long ago that a number does not hold it. */
   exactPostedPs(qpn: Qpn, wqeCounter: number): bigint;
   /** The request's CQE was handed to the link at this picosecond of the epoch. */
   cqeIssued(qpn: Qpn, wqeCounter: number, atPs: Picoseconds): void;
@@ -65,7 +65,7 @@ export const operationNames: Readonly<Record<number, string>> = {
   [frameOperation]: 'FRAME',
 };
 
-/** Those of WQEs, and frames. */
+/** Number of operations: those of WQEs, and frames. */
 const OPERATION_COUNT = frameOperation + 1;
 
 /** Picoseconds of each stage. */
@@ -81,7 +81,7 @@ class StageTimes implements Record<OperationStage, number> {
   completion: Wide = 0;
 }
 
-/** What is known of the work requests of one opcode. */
+/** Counts and times of the work requests of one opcode. */
 class OperationRow {
   count = 0;
   failedCount = 0;
@@ -90,10 +90,10 @@ class OperationRow {
   payloadBytes: Wide = 0;
   /** Packets of their requests, or of the responses to a READ. */
   packetCount: Wide = 0;
-  /** From posting to the end on the device, measured apart from the stages. */
+  /** Time from posting to the end on the device, measured independently of the stages. */
   lifePs = 0;
   readonly stagesPs = new StageTimes();
-  /** What comes on top of both, where numbers would not hold it: hours of waiting. */
+  /** The part of both times that exceeds what a number holds exactly: hours of waiting. */
   far: FarTimes | undefined = undefined;
 }
 
@@ -104,14 +104,17 @@ export interface FarTimes {
 }
 
 export class OperationLedger {
-  /** By opcode; frames of Ethernet rings have a row of their own, whatever their opcodes. */
+  /** Rows by opcode; frames of Ethernet rings have a row of their own, whatever their opcodes. */
   readonly rows: readonly OperationRow[] = Array.from({ length: OPERATION_COUNT }, () => new OperationRow());
   /** Requests whose stages were out of order: a fault of the model. */
   disorderCount = 0;
   readonly #clock: Clock;
   readonly #tap: OperationTap | undefined;
   readonly #qps: QpTable;
-  /** Of the request being recorded: the last milestone, its picosecond, and the end of the last stage that took time. */
+  /**
+   * Progress through the request being recorded: the last milestone, its picosecond, and the end of the last stage that
+   * took time.
+   */
   #cycle = 0;
   #reachedPs = 0;
   #atPs = 0;
@@ -157,12 +160,15 @@ export class OperationLedger {
     return this.#qps.rows[qp]!.opcodeBase === ETHERNET_OPCODE_BASE ? frameOperation : opcode;
   }
 
-  /** A work request was flushed before it was started: it completes, and had no stages. @param operation see {@link operationOf} */
+  /**
+   * Counts a work request that was flushed before it was started: it completes without stages. @param operation see
+   * {@link operationOf}
+   */
   flushedUnstarted(operation: number): void {
     this.rows[operation]!.failedCount++;
   }
 
-  /** There was no CQ to take the CQE of a work request flushed so: like one that was started, it does not count as completed. */
+  /** Discounts a work request flushed so whose CQE had no CQ: like a started one, it does not count as completed. */
   unstartedDiscarded(operation: number): void {
     this.rows[operation]!.failedCount--;
   }
@@ -190,8 +196,8 @@ export class OperationLedger {
   }
 
   /**
-   * The attempts before the last one, part by part: together they last from the taking up to the end of the last of them. What
-   * answered one of them may have come while the last one was under way: its stages end with that answer.
+   * Adds the attempts before the last one, part by part: together they last from the start of the request to the end of
+   * the last of them. The response to one of them may have arrived during the last attempt, whose stages end with it.
    */
   #addEarlier(request: SendRecord, stagesPs: StageTimes): void {
     const { earlier } = request;

@@ -1,5 +1,6 @@
 /**
- * What software did that no correct driver does: counted by name, and answered as the hardware would, never thrown.
+ * Counters of actions of software that no correct driver takes. They are counted by name and answered as hardware
+ * would, never thrown.
  *
  * Promise: a count is one array increment, so that even a flood of bad doorbells costs no more than good ones.
  */

@@ -1,12 +1,12 @@
-/** Refusals of the data path, counted by name, and whom each accuses. */
+/** Refusals of the data path, counted by name, and the party that each accuses. */
 
 /**
- * `rule`: software broke a rule of the interface. `lawful`: correct software is refused so as well, and loses nothing. `packet`: a packet
- * was discarded for which this port has no use; its sender may be wrong, or it may be late.
+ * `rule`: software broke a rule of the interface. `lawful`: correct software may be refused so, too, and loses nothing.
+ * `packet`: a packet was discarded because this port has no use for it; its sender may be wrong, or the packet late.
  */
 export type RefusalKind = 'rule' | 'lawful' | 'packet';
 
-/** By name: its place among the counters, and its kind. */
+/** Index among the counters and kind of each violation, by name. */
 const refusals = {
   /** A send doorbell or BlueFlame post for a QP that does not exist. */
   doorbellUnknownQp: [0, 'rule'],
@@ -18,8 +18,8 @@ const refusals = {
   armUnknownCq: [3, 'rule'],
   armForeignUar: [4, 'rule'],
   /**
-   * A CQ arm of a round that has fired: software that has not read the round's event yet arms by the same sequence number
-   * (sheet 6.10; libmlx4 counts it up in ibv_get_cq_event). The event that is on its way serves both.
+   * A CQ arm of a round that has fired: software that has not read the round's event yet arms with the same sequence
+   * number (sheet 6.10; libmlx4 increments it in ibv_get_cq_event). The event in flight serves both.
    */
   armStale: [5, 'lawful'],
   /** A write of BAR2 that hits no register, or with the wrong size. */
@@ -49,7 +49,7 @@ const kinds: ReadonlyMap<string, RefusalKind> = new Map(
   Object.entries(refusals).map(([name, [, kind]]) => [name, kind]),
 );
 
-/** Whom a counter of violations accuses; those of the control side all count broken rules. */
+/** Returns the party that a counter of violations accuses; those of the control side all count broken rules. */
 export const refusalKindOf = (name: string): RefusalKind => kinds.get(name) ?? 'rule';
 
 export class ViolationCounters {

@@ -8,7 +8,7 @@ export class BenchAddress implements PortAddress {
   embeddedManagerLid = -1;
   readonly gids = new Uint8Array(16 * 16);
   readonly pkeys = new Uint16Array(16);
-  /** With ports of Ethernet that have RoCE. */
+  /** Tables of Ethernet ports with RoCE. */
   roce: RoceTables | undefined;
   pkeyViolations = 0;
   qkeyViolations = 0;

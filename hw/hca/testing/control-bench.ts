@@ -31,7 +31,7 @@ import type { HcaPort, LinkStateSource, LinkTraffic } from '../port/port.ts';
 import { DiagnosticCounters } from '../statistics/diagnostic-counters.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 
-/** What the control side asked of the data path, in order, and how it answers. */
+/** Records the control side's calls to the data path, in order, and answers them. */
 class RecordingDataPath implements DataPathControl {
   readonly calls: string[] = [];
   /** Slots that still have work in the pipelines. */
@@ -107,7 +107,7 @@ class RecordingDataPath implements DataPathControl {
   }
 }
 
-/** Where interrupts end. */
+/** Receives and records interrupts. */
 class InterruptSink implements InterruptPort {
   msixEnabled = true;
   isPinAsserted = false;
@@ -130,7 +130,10 @@ class InterruptSink implements InterruptPort {
   }
 }
 
-/** A cable that trains at once: the link is up while it is plugged in and the port is enabled; specs write what it carried. */
+/**
+ * A cable that trains at once: the link is up while it is plugged in and the port is enabled; specs write its traffic
+ * counters.
+ */
 class Cable implements LinkStateSource, LinkTraffic {
   config: LinkTraffic['config'] = { speed: 'QDR', lanes: '4' };
   readonly transmitted = { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 };
@@ -220,7 +223,7 @@ export class ControlBench {
   /** Blocks that stall while there is no room for an event: a spec adds some. */
   readonly posters: EventPoster[] = [];
   readonly cable = new Cable(() => this.lp.nowPs);
-  /** What that cable is where ports are of Ethernet; specs write what it did to frames. */
+  /** The cable's other interface, for ports of Ethernet; specs write its frame counters. */
   readonly ethernet = {
     link: this.cable,
     errors: {
@@ -303,13 +306,13 @@ export class ControlBench {
     return commandSet;
   }
 
-  /** As the device does. */
+  /** Counts the reset and resets the DMA, as the device does. */
   deviceReset(): void {
     this.resetCount++;
     this.dma.reset();
   }
 
-  /** Runs until nothing is due, or for so many cycles. */
+  /** Runs until nothing is due, or for this many cycles. */
   run(cycles = Number.POSITIVE_INFINITY): void {
     const limit = this.lp.nowPs + this.domain.clock.durationPs(Math.min(cycles, 1e9));
     this.lp.advance(limit);

@@ -75,7 +75,7 @@ const BLUE_FLAME_HALF_BYTES = 256;
 const ICM_HOST_BASE = 0x10_0000;
 const ICM_PAGES = 0x400;
 const logEntries = 10;
-/** Where the tables lie in ICM. */
+/** Positions of the tables in ICM. */
 const icmPlaces = {
   qpc: { base: 0x00_0000, entryBytes: 256, logEntries },
   cqc: { base: 0x04_0000, entryBytes: 64, logEntries },
@@ -132,9 +132,9 @@ export interface BenchOptions {
   readonly wire?: Partial<WireConfig>;
   /** Ports of Ethernet; left out: of InfiniBand. */
   readonly ethernet?: Partial<EthernetConfig>;
-  /** What they do for software; left out: nothing. */
+  /** Offloads of these ports; none if omitted. */
   readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes' | 'flowCounterCount'>;
-  /** Ports of Ethernet with RoCE, and by which form of it packets go. */
+  /** Form of RoCE of Ethernet ports; omitted: no RoCE. */
   readonly roce?: RoceForm;
   /** Both ends of an Ethernet cable send PAUSE frames and heed them. */
   readonly hasFlowControl?: boolean;
@@ -162,11 +162,11 @@ function roceVersions({ roce }: BenchOptions): 'none' | 'v1' | 'v2' {
 const ethernetConfigOf = ({ ethernet }: BenchOptions): EthernetConfig =>
   withTag({ ...defaultsOf(ethernetParameters), trainingUs: 0, ...ethernet });
 
-/** A transport for the nodes of a bench: how it is made, and what it connects to the port of the cable. */
+/** A transport for the nodes of a bench: its construction, and the blocks that it connects to the port of the cable. */
 export interface Carrier<Parts extends TransportParts, Blocks extends object> {
   transportOf(attachment: IbtaAttachment): Transport<Parts, Blocks>;
   connect(port: TappedPort, blocks: Blocks): void;
-  /** Its packets share a port of Ethernet with the frames of rings, whatever the options say of RoCE. */
+  /** Whether its packets share an Ethernet port with the frames of rings, regardless of the options for RoCE. */
   readonly isForFrames?: boolean;
 }
 
@@ -187,7 +187,7 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
   readonly view: DataView;
   /** LID of the node at the other end of the cable. */
   readonly peerLid: number;
-  /** What the contexts of QPs have on a port of Ethernet: their paths lead to the node at the other end. */
+  /** Fields of QP contexts on an Ethernet port; their paths lead to the node at the other end. */
   readonly roceFields: Initial<typeof qpc> = {};
   readonly rocePath: Initial<typeof addressPath> = {};
   readonly config: HcaConfig;
@@ -195,9 +195,9 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
   readonly events: EventLog;
   readonly address: BenchAddress;
   readonly groups = new MulticastGroups();
-  /** What the embedded subnet manager does with a MAD: specs that give it a LID replace this. */
+  /** The embedded subnet manager's handling of a MAD; specs that give it a LID replace this. */
   answers: (mad: Uint8Array) => boolean = () => false;
-  /** What follows each answer: as many datagrams as there are. */
+  /** Datagrams that follow each answer, one per entry. */
   readonly following: ((mad: Uint8Array) => void)[] = [];
   specialQpBase = 0;
   readonly reads: DmaReadEngine;
@@ -461,7 +461,7 @@ export class DataPathBench<Parts extends TransportParts = IbtaParts, Blocks exte
     return [this.a, this.b];
   }
 
-  /** Runs on for so many microseconds. */
+  /** Runs for this many microseconds. */
   async run(durationUs: number): Promise<void> {
     await this.#runner.runTo(this.#runner.nowPs + durationUs * 1_000_000);
   }
@@ -496,7 +496,7 @@ export class DataPathBench<Parts extends TransportParts = IbtaParts, Blocks exte
   }
 }
 
-/** What each QP of a node is doing: for the message of a spec that does not come to its end. */
+/** Returns the state of each QP of a node, for the error message of a spec that does not finish. */
 function progressOf({ dataPath }: AnyNode): unknown {
   const { qps } = dataPath.parts;
   return qps.liveSlots().map((qp) => ({
@@ -515,7 +515,7 @@ function progressOf({ dataPath }: AnyNode): unknown {
 export const dataPathBench = (options: BenchOptions = {}): Promise<DataPathBench> =>
   benchWith(ibtaCarrier, options);
 
-/** The same with another transport. */
+/** Creates a bench with another transport. */
 export async function benchWith<Parts extends TransportParts, Blocks extends object>(
   carrier: Carrier<Parts, Blocks>,
   options: BenchOptions = {},

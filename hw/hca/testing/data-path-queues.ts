@@ -40,7 +40,7 @@ export class Cq {
   consumer = 0;
   bufferAddress: number;
   armSequence = 1;
-  /** Where the datagram of the completion last polled came from. */
+  /** Source of the datagram of the completion last polled. */
   source = { qpn: 0, hasGrh: false, pathBits: 0, serviceLevel: 0 };
   readonly #node: AnyNode;
 
@@ -186,7 +186,7 @@ export class Srq {
     return index;
   }
 
-  /** Gives a completed index back: it goes to the tail of the list. */
+  /** Returns a completed index to the tail of the list. */
   release(index: number): void {
     this.#link(this.#tail, index);
     this.#tail = index;

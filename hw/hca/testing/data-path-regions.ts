@@ -45,7 +45,7 @@ export interface RegionOptions {
   readonly variant?: number;
   /** Pages that are not present. */
   readonly holes?: readonly number[];
-  /** Pages that are not present are asked for. */
+  /** Whether absent pages are requested. */
   readonly isOnDemand?: boolean;
   /** Windows may be bound. */
   readonly isBindable?: boolean;

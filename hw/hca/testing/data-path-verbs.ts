@@ -49,13 +49,13 @@ export interface SendRequest {
   readonly isFenced?: boolean;
   readonly swapOrAdd?: bigint;
   readonly compare?: bigint;
-  /** Of a masked compare and swap. */
+  /** Masks of a masked compare and swap. */
   readonly masks?: { readonly swap: bigint; readonly compare: bigint };
-  /** Of a datagram QP: where it goes. */
+  /** Destination of a datagram. */
   readonly datagram?: Initial<typeof datagramSegment>;
-  /** Of an XRC initiator: the peer's SRQ. */
+  /** The peer's SRQ for a message of an XRC initiator. */
   readonly remoteSrqn?: number;
-  /** Of an LSO: its segment, padding left out. */
+  /** Segment of an LSO, without padding. */
   readonly lso?: Uint8Array;
 }
 
@@ -179,7 +179,7 @@ export class Qp<Node extends AnyNode = DataPathNode> {
     });
   }
 
-  /** 2ERR. */
+  /** Moves the QP to error (2ERR). */
   toError(): void {
     this.node.act(() => this.node.dataPath.control.qpToError(this.slot));
   }
@@ -194,7 +194,7 @@ export class Qp<Node extends AnyNode = DataPathNode> {
     return counter;
   }
 
-  /** Posts the bytes of a WQE as they are, but for the owner bit; and rings. */
+  /** Posts the bytes of a WQE unchanged, except the owner bit, and rings the doorbell. */
   sendBytes(wqe: Uint8Array): void {
     const slots = (1 << this.#sqLogCount) - 1;
     const at = this.sqAddress + (this.sendCounter & slots) * this.#sqStride;
@@ -347,5 +347,5 @@ export function connectedPair<Node extends AnyNode = DataPathNode>(
 
 export const FIRST_PSN_A = 0xff_fffd;
 const FIRST_PSN_B = 0x00_0777;
-/** PSN `count` packets behind the first of side a. */
+/** PSN `count` packets after the first of side a. */
 export const psnA = (count: number): number => (FIRST_PSN_A + count) & 0xff_ffff;

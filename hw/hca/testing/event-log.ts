@@ -1,4 +1,4 @@
-/** Where the data path's events end in specs: notes each, and can say that there is no room for a while. */
+/** Records the data path's events in specs, and can refuse events for a while as if it had no room. */
 
 import type { Cycles } from '../../../base/units.ts';
 import type { CompletionEvents } from '../completion/cq-arm.ts';
@@ -21,7 +21,7 @@ export class EventLog implements AsyncEventSink, CompletionEvents, PageRequestSi
     this.#posters = posters;
   }
 
-  /** There is room again; to be called at an edge. */
+  /** Makes room again; must be called at an edge. */
   makeRoom(cycle: Cycles): void {
     this.hasRoom = true;
     for (const poster of this.#posters) poster.eventSpace(cycle + 1);

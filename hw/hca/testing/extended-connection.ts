@@ -11,7 +11,7 @@ import { Cq, connectedPair, type Qp, Region, type Segment, Srq, takeNumber } fro
 /** Linux marks targets by it; the device does not look. */
 const TARGET_BIT = 0x80_0000;
 export const DOMAIN = 3;
-/** Of the target itself: no memory is of it. */
+/** Protection domain of the target itself: no memory belongs to it. */
 const TARGET_PD = 99;
 
 /** One of the processes that share a target. */

@@ -18,10 +18,10 @@ import {
 } from './hostile-packets.ts';
 import { gidOfNode, type RoceForm } from './roce-ends.ts';
 
-/** What an Ethernet port is aimed at by, beside what its packets are. */
+/** Targets of hostile frames on an Ethernet port, in addition to those of packets. */
 export interface FrameTargets extends Targets {
   readonly form: RoceForm;
-  /** Its MAC, that of its MAC control, a group that it takes and one that it does not, as numbers. */
+  /** The port's MAC, that of its MAC control, a group that it accepts and one that it does not, as numbers. */
   readonly mac: number;
   readonly controlMac: number | undefined;
   readonly group: number;
@@ -51,7 +51,7 @@ export type FrameDraw =
       readonly bytes: number;
     };
 
-/** Quanta of a pause that is over before anybody waits for it: 6 us at 40 Gb/s. */
+/** Quanta of a pause that ends before any frame waits for it: 6 us at 40 Gb/s. */
 export const QUANTA_UNWAITED = 500;
 const words = fc.integer({ min: 0, max: 0xffff_ffff });
 /** Tags: none, the right VLAN, priority alone, another one. */
@@ -106,7 +106,7 @@ export function hostileFrame(draw: FrameDraw, targets: FrameTargets): HostilePac
   return draw.kind === 'frame' ? plainFrame(draw, targets) : controlFrame(draw, targets);
 }
 
-/** Of a tag's draw; undefined: none. */
+/** Returns the tag for a draw; undefined for an untagged frame. */
 function tagOf(draw: number, { vlan }: FrameTargets): number | undefined {
   return [undefined, 0x6000 | vlan, 0xe000, 0x2000 | (vlan + 1)][draw];
 }
@@ -159,7 +159,7 @@ function packetFrame(draw: PacketDraw, tag: number | undefined, targets: FrameTa
   return { bytes, virtualLane: 0, base, verdict };
 }
 
-/** How a network header is not as it should be: not that of a packet, or of one of other addresses. */
+/** Defect of a network header: malformed, not that of a packet, or with other addresses. */
 type Oddness = 'none' | 'malformed' | 'otherFrame' | 'unknown';
 
 function packetVerdict(
@@ -194,7 +194,7 @@ function writeNetwork(bytes: Uint8Array, at: number, draw: PacketDraw, targets: 
   return isOddLength ? 'malformed' : ip;
 }
 
-/** A GRH, or an IPv6 header, which is one but for its next header. */
+/** Writes a GRH, or an IPv6 header, which differs only in its next header. */
 function writeGrh(bytes: Uint8Array, at: number, draw: PacketDraw, targets: FrameTargets): Oddness {
   const { wrong, word } = draw;
   const isIp = targets.form !== 'v1';
@@ -241,7 +241,7 @@ function writeIpv4(bytes: Uint8Array, at: number, draw: PacketDraw, targets: Fra
 
 // ---- other frames ----
 
-/** Where a frame is for. */
+/** Returns the destination MAC for a draw. */
 function macOf(draw: number, targets: FrameTargets): number {
   const { mac, group, foreignGroup } = targets;
   return [mac, STRANGER_MAC, group, foreignGroup, 2 ** 48 - 1, mac][draw]!;
@@ -271,7 +271,7 @@ function plainFrame(
   return { bytes, virtualLane: 0, verdict: isPlain ? frameVerdict(bytes, targets) : undefined };
 }
 
-/** Where a port sends a frame that is no packet: sheet 3.12, in its order. */
+/** Returns the verdict of the port's steering on a frame that is not a packet: sheet 3.12, in its order. */
 function frameVerdict(
   bytes: Uint8Array,
   { vlan, longestBytes, foreignGroup }: FrameTargets,

@@ -61,7 +61,7 @@ function verdictOf(
     wrong === 8 && hasGrh && (word & 0xf) !== 6,
     wrong === 9 && hasGrh && (word & 0xff) !== 0x1b,
   ].some((is) => is);
-  // A flipped bit, and another next header, make another packet of it.
+  // A flipped bit, and another next header, turn it into another packet.
   if (wrong === 2 || wrong === 5) return undefined;
   if (wrong === 15) return 'damaged';
   if (isOdd || transport.verdict === 'malformed') return 'malformed';

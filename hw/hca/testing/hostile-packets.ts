@@ -1,12 +1,12 @@
 /**
- * What a stranger at the other end of the cable may send of packets, from the BTH to the payload: bytes, right and wrong, of every service,
- * with headers that are drawn around what the receiver expects, and the reason for which the standard has them dropped, where it is a
- * question of headers alone. What stands around them is the link's: hostile-link-packets.ts, hostile-frames.ts. Shares no code with the
- * encoder but the CRCs. Sources: IBTA vol 1, 9.2 to 9.6, annex A14.
+ * Draws packets that a hostile peer may send, from the BTH to the payload: valid and invalid bytes of every service,
+ * with headers near those that the receiver expects. Each comes with the reason for which the standard drops it, if its
+ * headers alone decide that. The link's files add the headers around it: hostile-link-packets.ts, hostile-frames.ts.
+ * Shares no code with the encoder but the CRCs. Sources: IBTA vol 1, 9.2 to 9.6, annex A14.
  */
 import fc from 'fast-check';
 
-/** What a packet can be aimed at. All numbers are the receiver's. */
+/** Targets of a hostile packet. All numbers are the receiver's. */
 export interface Targets {
   readonly lid: number;
   readonly gid: Uint8Array;
@@ -74,14 +74,14 @@ export const packetDraws: fc.Arbitrary<PacketDraw> = fc.record({
   pad: fc.oneof({ arbitrary: fc.constant(0), weight: 4 }, fc.nat(3)),
   flags: words,
   word: words,
-  /** What is wrong with it; mostly nothing. */
+  /** Selects the packet's defect; mostly none. */
   wrong: fc.oneof({ arbitrary: fc.constant(0), weight: 6 }, fc.nat(15)),
   bit: words,
 });
 
 /**
- * The same with addresses of 64 bits, which are right, or differ from right ones in their upper bits alone. Draws of their own, behind the
- * others: a seed's packets stay as they are.
+ * The same packets with 64-bit addresses that are right, or differ from right ones in their upper bits only. These
+ * draws follow the others, so the packets of a seed stay the same.
  */
 export const highPacketDraws: fc.Arbitrary<PacketDraw> = fc
   .tuple(
@@ -99,7 +99,7 @@ export const highPacketDraws: fc.Arbitrary<PacketDraw> = fc
     ...(right === null ? {} : { ...right, psn: 0, length: 0, wrong: 0 }),
   }));
 
-/** Counts by which a dropped packet may be told: those of the port, and the device's by their names. */
+/** Counters that tell why a packet was dropped: those of the port, and the device's by their names. */
 export type Verdict =
   | 'damaged'
   | 'malformed'
@@ -121,11 +121,11 @@ export type Verdict =
 /** Bytes as they are put on the cable. */
 export interface HostilePacket {
   readonly bytes: Uint8Array;
-  /** Of a link of InfiniBand. */
+  /** Virtual lane on a link of InfiniBand. */
   readonly virtualLane: number;
-  /** Where the BTH begins; nowhere in frames that are no packet's. */
+  /** Offset of the BTH; absent in frames that carry no packet. */
   readonly base?: number;
-  /** The one reason that there is to drop it; left out: what becomes of it is a question of more than its headers. */
+  /** The single reason to drop it; omitted: its fate does not depend on its headers alone. */
   readonly verdict?: Verdict | undefined;
 }
 
@@ -240,12 +240,15 @@ export function transportOf(draw: PacketDraw, targets: Targets, payloadDwordsMax
   }
   for (let place = at; place < bytes.length; place++) bytes[place] = place + draw.word;
   const isForVictim = targets.serviceOf(qpnOf(draw, targets)) !== undefined;
-  // Nobody knows what an unknown opcode has in front of its payload.
+  // The headers that precede the payload of an unknown opcode are unknown.
   const ownBytes = payload + (isKnown(opcode) ? 0 : extended);
   return { bytes, verdict: verdictOf(draw, opcode, ownBytes, targets), isForVictim };
 }
 
-/** What the headers alone condemn it for: IBTA vol 1, 9.6.1.1 (connections) and 9.6.1.2 to 9.8.3 (datagrams), in their order. */
+/**
+ * Returns the verdict by the headers alone: IBTA vol 1, 9.6.1.1 (connections) and 9.6.1.2 to 9.8.3 (datagrams), in
+ * their order.
+ */
 function verdictOf(
   draw: PacketDraw,
   opcode: number,
@@ -288,7 +291,7 @@ function opcodeOf(draw: PacketDraw, targets: Targets): number {
   return (service << 5) | opcode;
 }
 
-/** From here on QP numbers that are nobody's, or special. */
+/** QP numbers from here on belong to no victim, or are special. */
 const FIRST_STRANGE = 20;
 
 function qpnOf({ qpn, word }: PacketDraw, { qpns }: Targets): number {
@@ -329,7 +332,7 @@ function writeHeader(
   }
 }
 
-/** In the region, at its edges, around it, and where addresses end. */
+/** Writes an address in the region, at its edges, around it, or at the end of the address space. */
 function writeAddress(view: DataView, at: number, draw: PacketDraw, { regions, highRegions }: Targets): void {
   if (draw.high !== undefined) return writeHighAddress(view, at, draw, highRegions[draw.high]!);
   const { address, bytes, key } = regions[draw.region % regions.length]!;
@@ -343,7 +346,7 @@ const placesIn = (bytes: number): number[] => [0, 8, 100, bytes - 8, bytes - 1, 
 
 const TOP_SHIFT = 52n;
 
-/** Of a region that packets may not name, the upper bits are never right. */
+/** Writes a 64-bit address; for a region that packets may not name, the upper bits are always wrong. */
 function writeHighAddress(view: DataView, at: number, draw: PacketDraw, region: HighRegion): void {
   const { start, bytes, key, isOpen } = region;
   const { place, top = 0 } = draw;

@@ -1,4 +1,7 @@
-/** Ports that a stranger sends to: what it makes of a draw, how that gets on the cable, and what the port at its end counts. */
+/**
+ * Ports to which a hostile peer sends: they build its packets from draws, put them on the cable, and read the counters
+ * of the port at its end.
+ */
 import { Opcode } from '../../../wire/opcodes.ts';
 import { FLAG_GRH, PACKET_PAYLOAD_OFFSET } from '../../../wire/packet.ts';
 import type { BenchOptions, DataPathBench } from './data-path-bench.ts';
@@ -13,20 +16,22 @@ const GRH_BYTES = 40;
 const LONGEST_PAUSE_US = 900;
 
 export interface HostilePort<Draw> {
-  /** What the bench needs for such a port. */
+  /** Options of a bench with such a port. */
   readonly options: BenchOptions;
   packetOf(draw: Draw, targets: Targets, bench: DataPathBench): HostilePacket;
   /** Puts bytes on the cable as they are. False: it takes none now. */
   inject(packet: HostilePacket, bench: DataPathBench): boolean;
-  /** What is counted where packets come in, by the names that {@link HostilePacket.verdict} has. */
+  /**
+   * Drop counters of the port, by the names that {@link HostilePacket.verdict} uses.
+   */
   counts(bench: DataPathBench): Record<string, number>;
-  /** Packets that have come back to the stranger. */
+  /** Packets that have returned to the hostile peer. */
   answerCount(bench: DataPathBench): number;
-  /** How long to wait before the next one, in microseconds. */
+  /** Time to wait before the next packet, in microseconds. */
   restUs(draw: Draw): number;
 }
 
-/** Of InfiniBand. */
+/** A hostile port of InfiniBand. */
 export class LinkPort implements HostilePort<PacketDraw> {
   readonly options: BenchOptions = { wire: { packetForm: 'bytes' } };
 
@@ -63,10 +68,10 @@ export class LinkPort implements HostilePort<PacketDraw> {
 export const GROUP = 0x0100_5e00_0005;
 const FOREIGN_GROUP = 0x3333_0000_0007;
 export const VLAN = 5;
-/** With FCS: what the ring's software has said. */
+/** Longest frame with FCS, as the ring's software has set it. */
 export const LONGEST_BYTES = 3000;
 
-/** Of Ethernet with RoCE in one form. */
+/** A hostile port of Ethernet with RoCE in one form. */
 export class EthernetHostilePort implements HostilePort<FrameDraw> {
   readonly options: BenchOptions;
   readonly #form: RoceForm;
@@ -135,5 +140,5 @@ export class EthernetHostilePort implements HostilePort<FrameDraw> {
   }
 }
 
-/** Of the bench's stations. */
+/** MAC control address of the bench's stations. */
 const CONTROL_MAC = 1;

@@ -27,18 +27,18 @@ import { Ring, steer } from './rings.ts';
 import { GID_INDEX, MAC_INDEX, macOfNode } from './roce-ends.ts';
 
 const QKEY = 0x1111_1111;
-/** QP number at the other end: there is none. */
+/** An unused QP number at the other end. */
 const STRANGER = 0x77_7777;
 const RECEIVES = 12;
 const RECEIVE_BYTES = 700;
-/** Of the ring: longer frames come than it has room for. */
+/** Receive buffers of the ring: some frames are longer. */
 const RING_RECEIVE_BYTES = 2000;
 /** QP0 and QP1 of port 1, as software has placed them. */
 const SPECIAL_BASE = 0x200;
 const SPECIAL_QPNS = [SPECIAL_BASE, SPECIAL_BASE + 2];
 /** Software marks XRC targets by it; the device does not look. */
 const TARGET_BIT = 0x80_0000;
-/** Where the bench keeps contexts, which the device writes. */
+/** Address range in which the bench keeps contexts, which the device writes. */
 const ICM = { first: 0x10_0000, end: 0x10_0000 + 0x400 * 4096 };
 
 const noRights = { remoteReadEnabled: 0, remoteWriteEnabled: 0, remoteAtomicEnabled: 0 };
@@ -71,17 +71,18 @@ interface Victim {
 }
 
 /**
- * A positive acknowledgement of what has been acknowledged, or was never sent: lawful, and without effect (IBTA vol 1, 9.7.5.1.2).
+ * True for a positive acknowledgement of packets that were acknowledged before, or never sent: lawful, and without
+ * effect (IBTA vol 1, 9.7.5.1.2).
  */
 function isGhost({ bytes, base }: HostilePacket): boolean {
   if (base === undefined) return false;
-  // A flipped bit of the LRH may have put a GRH in front of it, or taken one away.
+  // A flipped bit of the LRH may have added or removed a GRH before it.
   return [base, 8, 48].some(
     (place) => (bytes[place]! & 0x5f) === 0x11 && ((bytes[place + 12]! >> 5) & 3) === 0,
   );
 }
 
-/** A packet for a group: where the group has no member it is nobody's, and nothing counts it. */
+/** True for a packet to a group: if the group has no member the packet belongs to no QP, and nothing counts it. */
 function isForGroup({ bytes, base }: HostilePacket): boolean {
   if (base === undefined) return false;
   const isToMembers = bytes[base + 5] === 0xff && bytes[base + 6] === 0xff && bytes[base + 7] === 0xff;
@@ -99,14 +100,16 @@ export class HostileScene<Draw> {
   readonly #node: DataPathNode;
   readonly #cq: Cq;
   readonly #receives: Region;
-  /** Of the living victims, in the order of {@link services}; and every victim there has been. */
+  /**
+   * QPNs of the living victims, in the order of {@link services}, and every victim ever created.
+   */
   readonly #qpns: number[] = [];
   readonly #victims = new Map<number, Victim>();
-  /** On a port of Ethernet: the QPN of its ring. */
+  /** QPN of the ring on a port of Ethernet. */
   #ringQpn = -1;
-  /** What packets may change, with what it held. */
+  /** Regions that packets may change, with their initial contents. */
   readonly #open: readonly { readonly region: Region; readonly held: Uint8Array }[];
-  /** Of these, such as lie above 2^52. */
+  /** The open regions above 2^52. */
   readonly #high: readonly Region[];
   readonly #bystanders: ReturnType<typeof connectedPair>;
   #before: Uint8Array | undefined;
@@ -139,7 +142,7 @@ export class HostileScene<Draw> {
     for (const qpn of SPECIAL_QPNS) this.#makeSpecialQp(qpn);
     if (node.ethernet !== undefined) this.#makeRing();
     const gidPlace = node.ethernet === undefined ? 0 : GID_INDEX * 16;
-    // Behind all others, so that these are where they were.
+    // Made after all others, so that these keep their addresses.
     const high = this.#makeHighRegions();
     this.targets = {
       lid: node.address.lid,
@@ -167,7 +170,7 @@ export class HostileScene<Draw> {
     }));
   }
 
-  /** With all rights: high, high but out of reach, across a multiple of 2^52, and low but out of reach. */
+  /** Makes regions with all rights: high, high but unreachable, across a multiple of 2^52, and low but unreachable. */
   #makeHighRegions(): { readonly region: Region; readonly start: bigint; readonly isOpen: boolean }[] {
     const of = (start: bigint, isOpen: boolean) => {
       const pageOffset = Number(start % 4096n);
@@ -229,7 +232,7 @@ export class HostileScene<Draw> {
     this.bench.checkBalances();
   }
 
-  /** What headers alone condemn is counted once for that, and nothing else is counted. */
+  /** Checks that a packet with a verdict by headers alone is counted once under that verdict and nowhere else. */
   #judge(draw: Draw, { verdict }: HostilePacket, before: Readonly<Record<string, number>>): void {
     if (verdict === undefined) return;
     const now = this.#counts();
@@ -264,7 +267,7 @@ export class HostileScene<Draw> {
     });
   }
 
-  /** QP0 or QP1: it has receives once. */
+  /** Makes QP0 or QP1, with receives for once. */
   #makeSpecialQp(qpn: number): void {
     const node = this.#node;
     node.specialQpBase = SPECIAL_BASE;
@@ -299,7 +302,7 @@ export class HostileScene<Draw> {
     });
   }
 
-  /** Software writes its queues, and knows what it has written. */
+  /** Lets software write its queues, and records what it has written. */
   #write(make: () => void): void {
     const { bytes } = this.#node.memory;
     const from = this.#node.allocate(0);
@@ -339,7 +342,7 @@ export class HostileScene<Draw> {
     return { ...this.#node.dataPath.parts.violations.report(), ...this.#port.counts(this.bench) };
   }
 
-  /** What a packet may leave behind: counts of reasons and answers, and where queue pairs are. */
+  /** State that a packet may change: counts of reasons and answers, and the states of queue pairs. */
   #traces(): string {
     const { transport, pageFaults, qps, states } = this.#node.dataPath.parts;
     const pairs = [...this.#qpns, ...SPECIAL_QPNS, ...(this.#ringQpn === -1 ? [] : [this.#ringQpn])];

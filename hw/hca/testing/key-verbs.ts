@@ -19,7 +19,7 @@ function newKey(node: DataPathNode, fields: Initial<typeof mpt>): number {
   return index << 8;
 }
 
-/** A region for fast registration, free, with room for so many pages: what Linux writes (mlx4_ib_alloc_mr). */
+/** Makes a free region for fast registration with room for this many pages, as Linux writes it (mlx4_ib_alloc_mr). */
 export function freeRegion(node: DataPathNode, pages: number, fields: Initial<typeof mpt> = {}): number {
   return newKey(node, {
     status: MptStatus.FREE,
@@ -63,7 +63,7 @@ export const localInvalidate = (key: number): Uint8Array =>
 export const bind = (fields: Initial<typeof bindSegment>): Uint8Array =>
   wqe(WqeOpcode.BIND_MW, bindSegment.encode(fields));
 
-/** Registers the memory of a region anew: its pages are put into a list in host memory. */
+/** Registers the memory of a region again: its pages are put into a list in host memory. */
 export function register(
   node: DataPathNode,
   key: number,

@@ -12,7 +12,7 @@ import type {
   WriteRequesterPort,
 } from '../memory/dma-ports.ts';
 
-/** Host memory at any address, zero where it was never written. */
+/** Host memory at any address; unwritten bytes are zero. */
 export class SparseMemory {
   readonly #pages = new Map<number, Uint8Array>();
   /** Addresses at or above this do not answer: reads end with an unsupported request. */
@@ -64,7 +64,7 @@ interface Requester extends DmaRequester {
   readonly counters: { requests: number };
 }
 
-/** Reads and writes share one order, as posted writes and the reads behind them do. */
+/** Reads and writes share one order, as posted writes and later reads do on PCIe. */
 export class MemoryDma implements DmaReads, DmaWrites {
   /** Every write in the order in which it reached memory. */
   readonly writeLog: { requester: string; address: number; bytes: Uint8Array; cycle: Cycles }[] = [];

@@ -1,7 +1,7 @@
 /**
  * A load of all operations at once: several connected pairs, each side posting a seeded sequence of work requests of
  * every kind and awkward sizes, with scatter/gather over odd offsets. Every byte moved has a place of its own, so the
- * result of each work request can be checked alone, whatever ran beside it.
+ * result of each work request can be checked independently of concurrent requests.
  */
 import { expect } from 'vitest';
 import type { addressPath } from '../../../abi/address-path.ts';
@@ -114,7 +114,7 @@ class Direction {
     return this.isDone || (this.hasFailed && this.#completedThrough === this.#posted);
   }
 
-  /** No request of it waits for an answer: its last posted one has ended. */
+  /** True if none of its requests waits for a response: the last posted one has ended. */
   get isAnswered(): boolean {
     return this.#completedThrough === this.#posted;
   }
@@ -123,7 +123,7 @@ class Direction {
     return this.sent.some(({ syndrome }) => syndrome !== 0);
   }
 
-  /** Posts what the window allows, receives first. */
+  /** Posts the requests that the window allows, receives first. */
   pump(): void {
     if (this.hasFailed) return;
     while (this.#receivesPosted < this.#receiving.length && this.#receivesPosted - this.received.length < 8) {
@@ -180,8 +180,9 @@ class Direction {
   }
 
   /**
-   * Of a connection that may have used up its retries: what has ended well has done so once, in order, with its bytes in place;
-   * then one request has the error of exhausted retries, and the others are flushed. What did not end well was executed once or not.
+   * Checks a connection that may have exhausted its retries: requests that completed with success did so once, in
+   * order, with their bytes in place; then one request has the error of exhausted retries, and the others are flushed.
+   * Requests that failed were executed once or not at all.
    */
   checkEnding(): void {
     if (!this.hasFailed && this.isDone) return this.check();
@@ -269,9 +270,12 @@ export async function runMixedTraffic(
 }
 
 export interface MixedTraffic {
-  /** Software's turn: takes completions and posts what the windows allow. True when all is done. */
+  /**
+   * Executes software's turn: polls completions and posts the requests that the windows allow. Returns true when all is
+   * done.
+   */
   step(): boolean;
-  /** The same, of connections that may use up their retries: true when all has ended that will. */
+  /** The same for connections that may exhaust their retries: returns true when everything has ended that will. */
   stepToEnd(): boolean;
   /** Every byte and every completion, of connections that may have used up their retries. @returns how many have */
   checkEndings(): number;
@@ -279,7 +283,7 @@ export interface MixedTraffic {
   check(): void;
 }
 
-/** The same traffic, to be driven step by step. */
+/** Makes the same traffic, to be driven step by step. */
 export function mixedTraffic(
   nodes: { readonly a: DataPathNode; readonly b: DataPathNode },
   pairCount: number,

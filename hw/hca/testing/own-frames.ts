@@ -22,17 +22,17 @@ const ownChecksum = (...parts: readonly Uint8Array[]): number => 0xffff - ownSum
 export const u16 = (value: number): Uint8Array => Uint8Array.of((value >>> 8) & 0xff, value & 0xff);
 export const joined = (...parts: readonly Uint8Array[]): Uint8Array => Uint8Array.from(Buffer.concat(parts));
 
-/** A packet as its sender means it. */
+/** A packet as its sender builds it. */
 export interface OwnPacket {
   readonly isIpv4: boolean;
   readonly protocol: number;
   readonly identification?: number;
-  /** Of IPv4, in words; of IPv6, an extension header, whole. */
+  /** Options of IPv4, in words, or a complete extension header of IPv6. */
   readonly options?: Uint8Array;
   /** Bits and place of a fragment of IPv4. */
   readonly fragment?: number;
   readonly addresses: Uint8Array;
-  /** Header of the transport with 0 in its checksum's place, and what follows it. */
+  /** Header of the transport with 0 in its checksum field, and the bytes that follow it. */
   readonly transport: Uint8Array;
   /** Place of that checksum in it; left out: none. */
   readonly checksumPlace?: number;
@@ -88,7 +88,7 @@ export const UDP_CHECKSUM_PLACE = 6;
 export const ownUdp = (data: Uint8Array): Uint8Array =>
   joined(Uint8Array.of(0x27, 0x10, 0x27, 0x11), u16(8 + data.length), u16(0), data);
 
-/** The packet in a frame to b, behind a customer's tag if there is one. */
+/** Puts the packet into a frame to b, after a customer tag if given. */
 export function ownFrame(packet: Uint8Array, isIpv4: boolean, tag?: number): Uint8Array {
   const type = isIpv4 ? 0x0800 : 0x86dd;
   if (tag === undefined) return frameOf(MAC_B, packet, undefined, type);

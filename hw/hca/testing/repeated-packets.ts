@@ -1,4 +1,4 @@
-/** A second count of what is sent again: by the PSNs that a tap at the far end of a lossless cable has seen. */
+/** A second count of retransmissions: by the PSNs that a tap at the far end of a lossless cable has seen. */
 import { Opcode } from '../../../wire/index.ts';
 import type { Packet } from './tapped-port.ts';
 
@@ -13,7 +13,10 @@ const responses: ReadonlySet<number> = new Set([
   Opcode.RC_ATOMIC_ACKNOWLEDGE,
 ]);
 
-/** What the packets of one direction were, in the order in which they came: their marks beside what a set of PSNs says. */
+/**
+ * Compares the retransmission marks of one direction's packets, in order of arrival, with repeats found by a set of
+ * PSNs.
+ */
 export function repeatsIn(
   packets: readonly Packet[],
   mtuBytes: number,

@@ -22,24 +22,24 @@ export interface FrameRequest extends Pick<SendRequest, 'segments' | 'inline'> {
   readonly tag?: number;
   readonly isServiceTag?: boolean;
   readonly hasChecksums?: boolean;
-  /** Makes an LSO of it. */
+  /** LSO parameters, if the frame is an LSO. */
   readonly lso?: LsoRequest;
 }
 
 export interface LsoRequest {
   readonly segmentBytes: number;
   readonly headers: Uint8Array;
-  /** As the segment says them; left out: those that are there. */
+  /** Length in the segment; omitted: the actual length of the headers. */
   readonly headerBytes?: number;
-  /** Left out: as is right. */
+  /** Value of the flag for long headers; omitted: the right one. */
   readonly isLong?: boolean;
 }
 
-/** What a WQE has in front of the headers, and the bytes of it within which those are not long. */
+/** Offset of the headers in an LSO WQE, and the size of the block in which they fit if not marked long. */
 const LSO_HEADERS_PLACE = 16 + lsoHeader.sizeBytes;
 const LINE_BYTES = 64;
 
-/** A ring that sends and receives, as a driver makes it: blocks of 64 bytes, and behind each WQE one that is none. */
+/** A ring that sends and receives, as a driver creates it: 64-byte blocks, with an invalid WQE after each WQE. */
 export class Ring {
   readonly qp: Qp;
   readonly cq: Cq;
@@ -131,7 +131,7 @@ export function frameCompletions(node: DataPathNode, cq: Cq) {
   });
 }
 
-/** Names QPs for what is received; macs by index. */
+/** Sets the QPs that receive frames, by the index of their MACs. */
 export function steer({ ethernet }: DataPathNode, macs: readonly number[], qps: Partial<ReceiveQps>): void {
   const { steering } = ethernet!.side;
   steering.macs.fill(-1);
@@ -142,7 +142,7 @@ export function steer({ ethernet }: DataPathNode, macs: readonly number[], qps: 
 const MAC_A = 0x0002_c900_0001;
 export const MAC_B = 0x0002_c900_0002;
 
-/** A frame with this payload behind its header. */
+/** A frame with this payload after its header. */
 export function frameOf(to: number, payload: Uint8Array, from = MAC_A, type = 0x88b5): Uint8Array {
   const frame = new Uint8Array(14 + payload.length);
   const view = new DataView(frame.buffer);
@@ -163,7 +163,7 @@ export interface RingScene {
   readonly to: Region;
 }
 
-/** A ring and a region at either end; the ring of b takes what is for its MAC, and groups. */
+/** Makes a ring and a region at either end; b's ring receives frames for its MAC and for groups. */
 export async function ringScene(
   options: BenchOptions = {},
   ringOptions: Partial<QpOptions> = {},

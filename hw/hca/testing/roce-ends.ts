@@ -5,7 +5,7 @@ import type { Initial } from '../../../base/index.ts';
 import type { EthernetSide } from '../port/index.ts';
 import type { BenchAddress } from './bench-address.ts';
 
-/** By which packets go. */
+/** The form of RoCE that packets use. */
 export type RoceForm = 'v1' | 'v2 over IPv4' | 'v2 over IPv6';
 
 /** Places in the port's tables. */
@@ -41,7 +41,7 @@ export function setRoceTables(address: BenchAddress, side: EthernetSide, form: R
   side.steering.macs[MAC_INDEX] = macOfNode(node);
 }
 
-/** Of a connected QP's primary path: to this node. */
+/** Returns the primary path of a connected QP to this node. */
 export const pathToNode = (form: RoceForm, node: number): Initial<typeof addressPath> => ({
   remoteLid: 0,
   sourcePathBits: MAC_INDEX,
@@ -51,7 +51,7 @@ export const pathToNode = (form: RoceForm, node: number): Initial<typeof address
   destinationMac: macBytes(macOfNode(node)),
 });
 
-/** Of its context. */
+/** Returns the RoCE fields of its context. */
 export const roceFields = (form: RoceForm): Initial<typeof qpc> => ({
   roceMode: form === 'v1' ? RoceMode.V1 : RoceMode.V2,
   roceEntropy: SOURCE_PORT,

@@ -24,7 +24,7 @@ export interface Scene {
   /** Regions with all rights: `local` at a, `remote` at b. */
   readonly local: Region;
   readonly remote: Region;
-  /** Where a's requests go. */
+  /** Target of a's requests. */
   readonly target: { readonly address: number; readonly key: number };
   /** Checks that another pair of QPs on the same devices still works. */
   checkBystanders(): Promise<void>;

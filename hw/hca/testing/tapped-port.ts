@@ -28,7 +28,7 @@ export interface Packet {
   readonly opcode: number;
   readonly qpn: number;
   readonly psn: number;
-  /** The flags a spec looks at: acknowledge request, solicited, GRH, retransmission. */
+  /** The flags that specs check: acknowledge request, solicited, GRH, retransmission. */
   readonly flags: number;
   readonly address: number;
   readonly addressTop: number;
@@ -40,7 +40,7 @@ export interface Packet {
   readonly payloadBytes: number;
   readonly lids: number;
   readonly virtualLane: number;
-  /** Of a connection. */
+  /** P_Key of a connection's packet. */
   readonly pkey: number;
   /** Operands of atomics, as words. */
   readonly operands: readonly number[];
@@ -64,7 +64,7 @@ export interface HandMadePacket {
   readonly pkey?: number;
   readonly payload?: Uint8Array;
   readonly operands?: readonly number[];
-  /** Of XRC. */
+  /** SRQ number of an XRC request. */
   readonly srqn?: number;
 }
 

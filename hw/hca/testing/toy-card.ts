@@ -80,7 +80,7 @@ class ToyMemory implements ContextMemory {
     this.#contexts.set(`${kind} ${objectNumber}`, this.#contexts.size);
   }
 
-  /** Offset of room for translations of so many pages. */
+  /** Returns the offset of room for this many translations. */
   takeTranslations(count: number): number {
     const offset = this.#nextTranslation;
     this.#nextTranslation += count * 8;
@@ -434,7 +434,7 @@ export interface ToyCard extends Personality {
   makeCommandSet(parts: Pick<CommandSetParts, 'qps' | 'cqs'>): ToyCommandSet;
 }
 
-/** A whole card: no part of it is of the ConnectX-3. */
+/** A whole card: none of its parts belongs to the ConnectX-3. */
 export function toyCard(): ToyCard {
   const memory = new ToyMemory();
   return {

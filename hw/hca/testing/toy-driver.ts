@@ -158,7 +158,9 @@ export class ToyDriver {
     return { qpn, sqAddress, rqAddress: sqAddress + 64 * 2 ** logCount, recordAddress };
   }
 
-  /** To RTR and RTS. @param gid of the peer, with which packets have a GRH */
+  /**
+   * Moves the QP to RTR and RTS. @param gid of the peer, with which packets have a GRH
+   */
   async connect(
     qpn: number,
     peerQpn: number,

@@ -37,10 +37,10 @@ const operations: Readonly<Record<string, number>> = {
   W: WqeOpcode.RDMA_WRITE,
   R: WqeOpcode.RDMA_READ,
   S: WqeOpcode.SEND,
-  /** Invalidates the key in place of the remote one. */
+  /** Invalidates the key in the field of the remote key. */
   I: WqeOpcode.LOCAL_INVAL,
 };
-/** In place of the opcode of a WQE with another letter: no operation has it. */
+/** Opcode for a WQE with an unknown letter: no operation has it. */
 const UNKNOWN = 31;
 const operationAt = (view: DataView, at: number): number =>
   operations[String.fromCharCode(view.getUint8(at))] ?? UNKNOWN;
@@ -272,7 +272,7 @@ export class ToySoftware {
     this.#ring(0, this.#qp.qpn);
   }
 
-  /** Asks for an event of the next completion. */
+  /** Requests an event for the next completion. */
   arm(): void {
     this.#ring(ARM_OFFSET, this.#cq.cqn);
   }

@@ -8,7 +8,7 @@ export interface ConnectionNumbers {
   readonly lastAcknowledged: number;
   /** Messages sent. */
   readonly sentMessages: number;
-  /** Number of the next request packet that the peer is to send. */
+  /** Number of the next request packet expected from the peer. */
   readonly nextReceive: number;
   /** Messages received. */
   readonly receivedMessages: number;

@@ -1,4 +1,7 @@
-/** The other blocks of a transport as the engines reach them: what sends packets, what receives them, and what answers requests. */
+/**
+ * The other blocks of a transport as the engines reach them: senders of packets, receivers of packets, and those that
+ * answer requests.
+ */
 import type { Cycles } from '../../../base/index.ts';
 import type { BlockAccount, Wakeable } from '../../../sim/index.ts';
 import type { QpSlot } from '../objects/index.ts';
@@ -17,7 +20,7 @@ export interface OutboundEnd extends PacketSink {
   spaceFreed(): void;
 }
 
-/** What receives, as other blocks reach it: the receiver of packets, that of frames, or both as one. */
+/** The receiving block as other blocks use it: the receiver of packets, that of frames, or both combined. */
 export interface InboundEnd extends Wakeable {
   /** Room for a completion became free. */
   completionSpace(cycle: Cycles): void;
@@ -44,7 +47,9 @@ export interface ResponseSide extends Wakeable {
   pagesAnswered(slot: QpSlot, cycle: Cycles): void;
   /** A generation of the QP begins. */
   open(slot: QpSlot): void;
-  /** Drops everything queued for the QP; {@link dropRequests} keeps what refuses a request. */
+  /**
+   * Drops everything queued for the QP; {@link dropRequests} keeps a pending refusal.
+   */
   drop(slot: QpSlot): void;
   dropRequests(slot: QpSlot): void;
   /** True while anything of the QP is queued or being answered. */

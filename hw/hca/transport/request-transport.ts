@@ -1,6 +1,7 @@
 /**
- * The transport's side of requests, as the requester uses it. The requester decides whose turn it is, makes records of WQEs and
- * gathers payload into packets; the transport numbers the packets, writes their headers, and knows what may be sent now.
+ * The transport's side of requests, as the requester uses it. The requester selects the QP, makes records of WQEs and
+ * gathers payload into packets; the transport numbers the packets, writes their headers, and decides what may be sent
+ * now.
  */
 import type { Cycles } from '../../../base/index.ts';
 import type { QpSlot, QueuePair, SendRecord } from '../objects/index.ts';
@@ -26,8 +27,8 @@ export interface RequestTransport<Packet extends PacketSlot = PacketSlot> {
    */
   begin(pair: QueuePair, request: SendRecord): boolean;
   /**
-   * Whether the next packet of `request` may be opened, which has so many bytes of payload. If not, the requester parks the QP as
-   * PARKED_TRANSPORT_WINDOW until the transport unparks it.
+   * Whether the next packet of `request`, with this many bytes of payload, may be opened. If not, the requester parks
+   * the QP as PARKED_TRANSPORT_WINDOW until the transport unparks it.
    */
   hasRoom(pair: QueuePair, request: SendRecord, payloadBytes: number): boolean;
   /** A packet was opened, for which {@link hasRoom} returned true in this cycle. */
@@ -41,15 +42,15 @@ export interface RequestTransport<Packet extends PacketSlot = PacketSlot> {
   sent(packet: Packet, cycle: Cycles): void;
 }
 
-/** The same as the life of a QP concerns it. */
+/** The transport's part in the life of a QP. */
 export interface RequestLifecycle {
   /** See SlotUser. */
   slotsGrown(slotCount: number): void;
-  /** A generation of the QP begins or ends, or its send queue stops: no timer of it runs any more. */
+  /** Stops the timers of a QP: a generation of it begins or ends, or its send queue stops. */
   forget(slot: QpSlot): void;
 }
 
-/** Where messages end that no answer of the peer ends. */
+/** Completes messages that no response of the peer completes. */
 export interface SentMessages {
   /** A packet has left; the last one completes its message. */
   completeOnSend(request: SendRecord, pair: QueuePair, isLast: boolean, cycle: Cycles): void;

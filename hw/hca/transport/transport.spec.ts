@@ -78,7 +78,7 @@ describe('a toy transport', () => {
 
   it('is told the numbers of a connection when it starts', async () => {
     const { a, b, connections } = await toyScene();
-    // As connectedPair sets them.
+    // PSNs as connectedPair sets them.
     expect(connections.started.toSorted()).toEqual([
       `receive ${a.slot} ${0x00_0777}`,
       `receive ${b.slot} ${0xff_fffd}`,

@@ -122,7 +122,7 @@ export interface EngineBlocks {
 
 /**
  * @typeParam Parts as {@link makeParts} makes them
- * @typeParam Blocks by name; a reset goes through them from the last to the first
+ * @typeParam Blocks by name; a reset visits them from the last to the first
  */
 export interface Transport<Parts extends TransportParts = TransportParts, Blocks extends object = object> {
   makeParts(site: TransportSite): Parts;

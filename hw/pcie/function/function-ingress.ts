@@ -97,7 +97,7 @@ export class FunctionIngress implements TlpReceiver {
     this.#port = port;
     this.#space = space;
     this.#counters = counters;
-    // At least the header credits that the port advertises (checkFunctionConfig): it cannot overflow.
+    // The fifo has at least the header credits that the port advertises (checkFunctionConfig): it cannot overflow.
     this.#requests = new Fifo({
       name: 'requests',
       capacity: config.requestFifoDepth,

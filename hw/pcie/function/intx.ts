@@ -68,7 +68,7 @@ export class Intx {
     return { isAsserted: this.#isAsserted, isEnabled: this.#isEnabled, isWireHigh: this.#isWireHigh };
   }
 
-  /** The link goes down: the root complex lowers its end of the wire itself. */
+  /** Handles a link that goes down: the root complex lowers its end of the wire itself. */
   linkDown(): void {
     this.#isWireHigh = false;
   }

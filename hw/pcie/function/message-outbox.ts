@@ -48,7 +48,7 @@ export class MessageOutbox {
     return this.#codes.length > 0 || this.#ports.intx.hasMessage;
   }
 
-  /** At a clock edge: queues an error message, which leaves at the next edge at the earliest. */
+  /** Queues an error message at a clock edge; it leaves at the next edge at the earliest. */
   addError(messageCode: number): void {
     if (this.#codes.length === DEPTH) this.droppedCount++;
     else this.#codes.push(messageCode);

@@ -25,7 +25,7 @@ export interface MessageSender {
 
 const ENTRY_BYTES = msixTableEntry.sizeBytes;
 const { addressLow, addressHigh, data: messageData, isMasked } = msixTableEntry.fields;
-/** By dword of an entry: the bits that software can write. */
+/** Bits that software can write, by dword of an entry. */
 const WRITABLE = new Uint32Array(ENTRY_BYTES / 4);
 for (const { wordOffset, mask } of Object.values(msixTableEntry.fields)) WRITABLE[wordOffset / 4] = mask;
 const FOUR_GIB = 0x1_0000_0000;
@@ -206,7 +206,7 @@ export class Msix {
     return -1;
   }
 
-  /** Zero if a read continues after them. */
+  /** Returns a byte of the table or the pending bits; zero beyond their end. */
   #byteAt(offset: number): number {
     const place = this.#placeOf(offset);
     return place < 0 ? 0 : this.#view.getUint8(place);

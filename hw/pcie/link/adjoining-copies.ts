@@ -7,7 +7,7 @@ import type { BusAddress, Wide } from '../../../base/index.ts';
 export class AdjoiningCopies {
   /** Postponed copies. */
   count = 0;
-  /** Their union: length, address in the host, and offset in the device. */
+  /** Union of the postponed copies: length, address in the host, and offset in the device. */
   lengthBytes = 0;
   address: Wide = 0;
   place = 0;

@@ -1,4 +1,4 @@
-/** How a link puts packets on its lanes by one encoding. Each framing has a file; link-framings.ts lists them. */
+/** Encodings by which a link puts packets on its lanes. Each framing has a file; link-framings.ts lists them. */
 
 /** Useful bits, symbols or blocks among the transmitted ones. */
 interface UsefulShare {
@@ -6,7 +6,7 @@ interface UsefulShare {
   readonly sent: number;
 }
 
-/** How often a lane sends an ordered set for clock compensation (SKP): see linkParameters. */
+/** Intervals at which a lane sends an ordered set for clock compensation (SKP): see linkParameters. */
 interface SkipIntervals {
   readonly skpIntervalSymbols: number;
   readonly skpIntervalBlocks: number;

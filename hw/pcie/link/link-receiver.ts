@@ -136,7 +136,7 @@ export class LinkReceiver {
 
   #planAck(isEnough: boolean): void {
     const { nowPs } = this.#lp;
-    // Never later than the deadline set by the first of these TLPs.
+    // The ACK is never later than the deadline set by the first of these TLPs.
     if (isEnough && nowPs + 1 < this.ackDuePs) this.ackDuePs = nowPs + 1;
     else if (this.ackDuePs === NEVER) this.ackDuePs = nowPs + this.#ackLatencyPs;
   }

@@ -19,7 +19,7 @@ export class StallAccount {
   readonly #reason = new Int8Array(FLOW_COUNT).fill(NOT_STALLED);
   readonly #sincePs = new Float64Array(FLOW_COUNT);
 
-  /** From `nowPs` on the oldest TLP of the flow waits for `reason`, or does not wait. */
+  /** Notes that from `nowPs` on the oldest TLP of the flow waits for `reason`, or does not wait. */
   note(flow: number, reason: number, nowPs: Picoseconds): void {
     const old = this.#reason[flow]!;
     if (old !== NOT_STALLED) {

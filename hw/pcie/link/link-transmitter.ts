@@ -56,7 +56,10 @@ export class LinkTransmitter {
   fullFlows = 0;
   /** Instant at which the full transmit buffer has room again while TLPs wait for it. */
   resumePs = NEVER;
-  /** Where the sender fills in the TLP just placed: the channel, except between a waiting {@link place} and the following {@link pump}. */
+  /**
+   * Memory into which the sender writes the TLP just placed: the channel, except between a waiting {@link place} and
+   * the following {@link pump}.
+   */
   target: RecordMemory;
 
   readonly #lp: LogicalProcess;

@@ -98,7 +98,7 @@ export interface LinkPortPorts {
   readonly receiver: TlpReceiver;
   /** May take completions with data, also before their calls, that the receiver need not see; left out: none is taken this way. */
   readonly completionRuns?: CompletionRunReceiver | undefined;
-  /** By flow, the blocks that wait while its transmit fifo is full. */
+  /** Blocks that wait while the transmit fifo of a flow is full, by flow. */
   readonly posted: readonly LinkSender[];
   readonly nonPosted: readonly LinkSender[];
   readonly completion: readonly LinkSender[];
@@ -118,7 +118,7 @@ export interface LinkPortOptions {
 
 const NO_RECEIVER: TlpReceiver = { receiveTlp: () => {} };
 const NO_RUNS: CompletionRunReceiver = { receiveCompletionRun: () => false };
-/** By flow. */
+/** Names by flow. */
 const FLOW_NAMES = ['posted', 'nonPosted', 'completion'] as const;
 
 export class PcieLinkPort implements RecordReceiver, LateSender {

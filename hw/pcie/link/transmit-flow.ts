@@ -12,7 +12,7 @@ export interface LinkSender {
 }
 
 export class TransmitFlow {
-  /** Posted, non-posted or completion, as tlp-record.ts numbers them. */
+  /** Number of the flow in tlp-record.ts: posted, non-posted or completion. */
   readonly flow: number;
   readonly credits: TransmitCredits;
   readonly fifo: TransmitFifo;

@@ -19,7 +19,7 @@ export interface WritePayload {
   finish(offset: number): void;
 }
 
-/** It is in the record, as it was carried. */
+/** Payload in the record, as it was carried. */
 export class CarriedPayload implements WritePayload {
   readonly bytes: Uint8Array;
 

@@ -5,15 +5,15 @@ import type { Wide } from '../../../base/index.ts';
 export class DeviceRead {
   /** Number of reads up to and including it. */
   number = 0;
-  /** Address of its next byte. */
+  /** Address of the read's next byte. */
   address: Wide = 0;
   lengthBytes = 0;
   /** Bytes without an answer so far. */
   remainingBytes = 0;
   descriptor = 0;
-  /** Status of its answer. */
+  /** Status of the read's completion. */
   status = 0;
-  /** Credits that it holds. */
+  /** Credits that the read holds. */
   credits = 0;
   /** Cycle from which its next completion may leave, once it is processed. */
   readyCycle = 0;

@@ -62,7 +62,7 @@ export class EarlyCompletions {
   readonly #split: CompletionSplit;
   readonly #places: EarlyPlaces;
   readonly #reads: AnsweredReads;
-  /** From sampled memory to its destination. */
+  /** Copies from sampled memory to their destination. */
   readonly #copies = new AdjoiningCopies();
 
   constructor({ lp, domain, port, split, places, reads }: EarlyCompletionsParts) {

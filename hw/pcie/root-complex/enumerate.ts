@@ -113,11 +113,11 @@ export interface EnumeratedFunction {
   readonly subsystemVendorId: number;
   readonly subsystemId: number;
   readonly interruptPin: number;
-  /** By base address register, 0 to 5. */
+  /** Base address registers 0 to 5. */
   readonly bars: readonly AssignedBar[];
   readonly capabilities: readonly FoundCapability[];
   readonly extendedCapabilities: readonly FoundCapability[];
-  /** As set. */
+  /** Sizes as set in the function, in bytes. */
   readonly maxPayloadBytes: number;
   readonly maxReadRequestBytes: number;
   /** The link as the function reports it; 0 without a PCI Express capability. */

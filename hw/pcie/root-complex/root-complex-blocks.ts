@@ -40,7 +40,7 @@ export function makeBlocks(core: RootComplexCore) {
 }
 
 export type RootComplexBlocks = ReturnType<typeof makeBlocks>;
-/** Also the host's end of the link, which is created before them. */
+/** The blocks and the host's end of the link, which is created before them. */
 export type RootComplexBlocksAndPort = RootComplexBlocks & { readonly port: PcieLinkPort };
 
 /** The wires of the blocks. */

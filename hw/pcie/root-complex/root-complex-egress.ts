@@ -75,7 +75,7 @@ export class RootComplexEgress implements LinkSender {
     return this.#reads.nextCycle(cycle + 1);
   }
 
-  /** The same at edge `cycle` and at later edges, while nothing else is due. */
+  /** Runs on at edge `cycle` and at later edges, while nothing else is due. */
   #runOn(cycle: Cycles): void {
     let edge = this.#runAt(cycle);
     for (;;) {

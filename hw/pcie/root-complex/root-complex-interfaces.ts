@@ -27,7 +27,9 @@ export interface HostMemory {
   watch?(address: number, watcher: MemoryWatcher): void;
   /** Ends the watch that {@link watch} began, if any. Present with {@link watch}. */
   unwatch?(watcher: MemoryWatcher): void;
-  /** How long a request that has just arrived waits for its address translation; left out without an IOMMU. */
+  /**
+   * Returns the time that a request that has just arrived waits for its address translation; omitted without an IOMMU.
+   */
   translationPs?(address: number): number;
 }
 
@@ -47,7 +49,7 @@ export interface EarlyPlaces {
 
 /** Resources that a device in the same thread shares with the root complex; no result depends on them. */
 export interface SharedDevice {
-  /** Destinations of its reads. */
+  /** Destinations of the device's reads. */
   readonly earlyPlaces: EarlyPlaces | undefined;
   /** The references by which its writes carry payload. */
   readonly references: PayloadReferences | undefined;

@@ -13,7 +13,7 @@ const NO_BYTES = new Uint8Array(0);
 const NO_DATA_BYTE_COUNT = 4;
 
 export class CompletionFields {
-  /** From the request: requester, tag, traffic class. */
+  /** Fields of the request: requester, tag, traffic class. */
   descriptor = 0;
   status: number = STATUS_SUCCESS;
   /** The data, from `source[sourceOffset]` on; without any, it is a completion without data. */

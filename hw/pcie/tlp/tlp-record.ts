@@ -100,9 +100,9 @@ const { fields } = tlpRecord;
 /** Bits of the flags word. */
 export const FLAG_POISONED = fields.isPoisoned.mask;
 export const FLAG_RELAXED_ORDERING = fields.isRelaxedOrdering.mask;
-/** For a completion: its payload is already at its destination, and not in the record. See EarlyPlacement. */
+/** Flag of a completion whose payload is already at its destination, and not in the record. See EarlyPlacement. */
 export const FLAG_PLACED_EARLY = fields.isPlacedEarly.mask;
-/** For a memory write: the payload is not in the record, which gives its position. */
+/** Flag of a memory write whose payload is not in the record, which gives its position. */
 export const FLAG_REFERENCE = fields.isReference.mask;
 export const FLAG_STATUS_SHIFT = fields.status.shift;
 export const FLAG_STATUS_MASK = fields.status.mask;

@@ -62,7 +62,7 @@ export class ProgramView implements View {
   #shown = '';
   /** Progress of the program according to the address. */
   #asked = '';
-  /** Where the program has stopped, or was stopped before it continued. */
+  /** Place where the program has stopped, or was stopped before it continued. */
   #stood = theBegin;
   /** Breakpoints of the worker's program if it has stopped at {@link #stood}; else undefined. */
   #loadedBreaks: string | undefined;
@@ -345,7 +345,7 @@ export class ProgramView implements View {
     return words[this.#phase];
   }
 
-  /** Where a host's program waits, marked in the editor. */
+  /** Returns the place where a host's program waits, marked in the editor. */
   #placeOf(host: number): string {
     const line = this.#phase === 'ended' ? undefined : this.#progress?.lines[host];
     return line === undefined ? '' : ` at line ${line}`;

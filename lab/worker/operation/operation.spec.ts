@@ -156,7 +156,7 @@ it('a READ takes as long as in a latency test, except for the poll that sees it'
   const message = { verb: 'read', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 } as const;
   const { meanPs } = await latency(machine, message);
   const { latencyPs } = await picture('read', true, 64);
-  // In both, the last poll may see the CQE up to one poll late, 80 ns at most.
+  // The last poll of either may see the CQE up to one poll late, 80 ns at most.
   expect(Math.abs(latencyPs - meanPs)).toBeLessThanOrEqual(160_000);
 });
 

@@ -3,7 +3,7 @@ import { packetsIn, readCapture } from '../../../analyser/capture/index.ts';
 import type { DecodedSection } from '../../protocol.ts';
 
 export interface CablePacket {
-  /** At host 0's end: when the packet has arrived or left completely. Since power-on. */
+  /** Instant at host 0's end when the packet has arrived or left completely, since power-on. */
   readonly atPs: number;
   readonly destinationQp: number;
   readonly psn: number;

@@ -226,7 +226,7 @@ export async function operation({
   return await run.pictureOf(simulated, { node: 0, ordinal, fromPs, toPs });
 }
 
-/** From the program's post to the last effect. */
+/** Returns the time from the program's post to the last effect. */
 function spanOf(
   records: readonly PictureRecord[],
   operation: WatchedOperation,

@@ -52,9 +52,9 @@ export interface WatchArgs {
 
 /** Times of the watched operation, as the first program sees them. Instants since power-on. */
 export interface WatchResult {
-  /** When the program began to post it. */
+  /** Instant at which the program began to post. */
   readonly fromPs: number;
-  /** When it had the completion. */
+  /** Instant at which the program had the completion. */
   readonly toPs: number;
   readonly status: number;
 }

@@ -88,6 +88,6 @@ function noteAccess(
   stream.instant(isMiss ? 'cacheMiss' : 'cacheHit', track, stream.lp.nowPs, user, entry);
 }
 
-/** For a translation that repeats the last one, only the page is known. */
+/** Returns the entry; for a translation that repeats the last one, only the page is known. */
 const entryOf = ({ firstByte }: TranslationPort, address: number, top: number): number =>
   Math.min(firstByte, address) + top * ADDRESS_TOP_UNIT;

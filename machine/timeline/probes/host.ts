@@ -35,7 +35,7 @@ export function watchHost(stream: Stream, { host, port, rootComplex, operations,
   if (stream.has('levels')) watchSendQueues(stream, operations);
 }
 
-/** From the message at the root complex to the end of its handler. */
+/** Records interrupts from the message at the root complex to the end of its handler. */
 function watchInterrupts(stream: Stream, interrupts: InterruptController, cores: readonly Core[]): void {
   const track = stream.track('interrupts', 'interrupt controller');
   const { reachedHost, delivered } = interruptStepNumbers;

@@ -73,7 +73,7 @@ class Lanes {
     this.#latencyPs = latencyPs;
   }
 
-  /** Of a packet that took effect at `arrivalPs`. */
+  /** Computes the interval of a packet that took effect at `arrivalPs`. */
   place(arrivalPs: number, bytes: number): void {
     const { epochUs } = this.#stream.lp;
     const freePs = this.#lastPs - (epochUs - this.#lastUs) * 1e6;

@@ -1,12 +1,12 @@
 /**
- * One end of a connection as those who see its cable know it: the requests that came, and the answers that it gave. What came is the
- * most that the end can have accepted: it may have refused a request that arrived. One that refuses it, or puts it off, says that nothing
- * from its PSN on had been accepted when it came.
+ * One end of a connection as an observer of its cable sees it: the requests that arrived, and the responses that it
+ * sent. It can have accepted at most the requests that arrived, since it may have refused some. A NAK or RNR NAK tells
+ * that nothing from its PSN on had been accepted when that request arrived.
  *
  *     requests ──▶ in order: accepted at most · after a gap: nothing · before that: repeated
  *     answers  ──▶ each rule of 9.7.5.1 and 9.7.7.1 that it breaks, in words
  *
- * Places are PSNs counted from the first of the connection on, without end.
+ * Places are PSNs counted from the first of the connection on, without wrapping.
  */
 import {
   endsMessage,
@@ -49,7 +49,7 @@ function placesBetween(from: number, to: number): number {
 
 const isDone = ({ next, to }: Owed): boolean => next > to;
 
-/** How many of those in order are so, the first ones. */
+/** Returns how many of the first items satisfy the condition without interruption. */
 function countOf<Item>(items: readonly Item[], isSo: (item: Item) => boolean): number {
   let [low, high] = [0, items.length];
   while (low < high) {
@@ -70,14 +70,17 @@ export class AnsweringEnd {
   readonly #rules: AnswerRules;
   /** The place after the last one that can have been accepted. */
   #expected = 0;
-  /** All that came since the last NAK, and all in order before. */
+  /** All requests that arrived since the last NAK, and all in order before. */
   #requests: Request[] = [];
   /** Places of the last packets of messages that can have been accepted. */
   #ends: number[] = [];
   /** READs and atomics that can have been accepted, and how many of them have been answered, the oldest first. */
   #owed: Owed[] = [];
   #answeredCount = 0;
-  /** Places of repeated requests, of which each explains that answers go back once, and again when its answer was broken off for another. */
+  /**
+   * Places of repeated requests. Each explains that responses go back once, and again if its response was interrupted
+   * by another.
+   */
   readonly #repeated: number[] = [];
   /** The repetition that is being answered, and the place at which its answer ends. */
   #again: { readonly repeated: number; readonly to: number } | undefined;
@@ -99,7 +102,9 @@ export class AnsweringEnd {
     this.#take(request);
   }
 
-  /** An answer has left. @returns what is wrong with it */
+  /**
+   * Judges a response that has left. @returns the violations
+   */
   answered(packet: TransportPacket): string[] {
     const place = this.#placeOf(packet.psn);
     const acknowledged = isNak(packet) ? place - 1 : place;
@@ -109,14 +114,14 @@ export class AnsweringEnd {
     ];
     this.#note(packet, place);
     if (packet.syndrome >= 0 && wrong.length === 0) wrong.push(...this.#judgeMsn(packet, acknowledged));
-    // One for a gap may be on its way out when what was missing comes.
+    // A NAK for a gap may already be on its way out when the missing request arrives.
     if (isNak(packet) && packet.syndrome !== nakOfGap && place > this.#highest) this.#refused(place);
     this.#highest = Math.max(this.#highest, acknowledged);
     this.#last = acknowledged;
     return wrong;
   }
 
-  /** 9.7.5.1: an answer is to what has come, and of the kind that was asked for. */
+  /** 9.7.5.1: a response belongs to a request that has arrived, and is of the requested kind. */
   #judgeReach({ operation }: TransportPacket, place: number, acknowledged: number): string[] {
     if (acknowledged >= this.#expected)
       return [
@@ -166,7 +171,7 @@ export class AnsweringEnd {
     return [];
   }
 
-  /** Whether what seems to wait for its answer may have had it. */
+  /** Whether requests that seem unanswered may have been answered. */
   get #mayHaveAnswered(): boolean {
     return this.#rules.isDisordered || this.#rules.hasGaps;
   }

@@ -1,6 +1,7 @@
 /**
- * The requester of a connection as those who see its cable know it: the requests that left for the first time, and what the answers that
- * came acknowledge. It has at most 2^23 - 1 PSNs outstanding, those of the answers of its READs among them (IBTA vol 1, 9.7.2).
+ * The requester of a connection as an observer of its cable sees it: the requests that left for the first time, and the
+ * packets that arrived responses acknowledge. It has at most 2^23 - 1 PSNs outstanding, those of the answers of its
+ * READs among them (IBTA vol 1, 9.7.2).
  */
 import { packetsOf, psnCount, type TransportPacket } from './transport-packet.ts';
 
@@ -17,7 +18,9 @@ export class AskingEnd {
     this.#mtuBytes = mtuBytes;
   }
 
-  /** A request has left. @returns what is wrong with it */
+  /**
+   * Judges a request that has left. @returns the violations
+   */
   requested(packet: TransportPacket): string[] {
     this.#firstPsn ??= packet.psn;
     // Any other PSN is that of a repeated request.
@@ -31,7 +34,7 @@ export class AskingEnd {
         ];
   }
 
-  /** An answer has come: it acknowledges its own PSN, a NAK those before it. */
+  /** Notes a response that has arrived: it acknowledges its own PSN; a NAK acknowledges those before it. */
   answered({ psn, syndrome }: TransportPacket): void {
     if (this.#firstPsn === undefined) return;
     const isNak = syndrome >= 0 && syndrome >> 5 !== 0;

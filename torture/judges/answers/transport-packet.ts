@@ -1,24 +1,24 @@
 /**
- * A packet of a reliable connection as a stranger on the cable reads it: what it asks for, or what it answers. Source: IBTA vol 1, 5.2.1,
- * 7.7, 8.3, 9.2 to 9.3.
+ * A packet of a reliable connection as an observer of the cable reads it: a request or a response. Source: IBTA vol 1,
+ * 5.2.1, 7.7, 8.3, 9.2 to 9.3.
  */
 import { packetIn } from '../ethernet/frame.ts';
 
 export interface TransportPacket {
-  /** LID or MAC that it goes to, the latter in hexadecimal. */
+  /** Destination LID or MAC, the latter in hexadecimal. */
   readonly destination: string;
   /** The operation within its service: the lower five bits of the opcode. */
   readonly operation: number;
   readonly destinationQpn: number;
   readonly psn: number;
-  /** Of an answer with an AETH; -1 of others. */
+  /** Syndrome of a response with an AETH; -1 of other packets. */
   readonly syndrome: number;
   readonly msn: number;
-  /** Bytes that a READ asks for; 0 of others. */
+  /** Bytes that a READ requests; 0 of other packets. */
   readonly wantedBytes: number;
 }
 
-/** Services by the upper three bits of the opcode, and bytes that stand in their requests before the extended headers. */
+/** Services by the upper three bits of the opcode, and bytes that precede the extended headers in their requests. */
 const reliableServices: Readonly<Record<number, number>> = { 0: 0, 5: 4 };
 
 const baseBytes = 12;
@@ -26,7 +26,7 @@ const icrcBytes = 4;
 const erfHeaderBytes = 16;
 const localRouteBytes = 8;
 const globalRouteBytes = 40;
-/** Places of the length in a RETH. */
+/** Offset of the length in a RETH. */
 const lengthPlace = 12;
 
 export const operations = {
@@ -45,7 +45,7 @@ export const isAnswer = (operation: number): boolean =>
 /** FETCH_ADD, COMPARE_SWAP, and the card's own masked ones (docs/how-to/wire.md). */
 export const isAtomic = (operation: number): boolean =>
   operation === 19 || operation === 20 || operation === 24 || operation === 25;
-/** LAST and ONLY of SENDs and WRITEs, with or without more, and what is one packet. */
+/** True for LAST and ONLY of SENDs and WRITEs, with or without further headers, and for requests of one packet. */
 export const endsMessage = (operation: number): boolean => ![0, 1, 6, 7].includes(operation);
 
 export const psnCount = 2 ** 24;
@@ -54,7 +54,10 @@ export const psnCount = 2 ** 24;
 export const packetsOf = ({ operation, wantedBytes }: TransportPacket, mtuBytes: number): number =>
   operation === readRequest ? Math.max(1, Math.ceil(wantedBytes / mtuBytes)) : 1;
 
-/** @returns undefined of what is no packet of RC or XRC, and of a frame whose ICRC is wrong: a fault has damaged it, and its receiver drops it */
+/**
+ * @returns undefined for other packets than those of RC or XRC, and for a frame whose ICRC is wrong: a fault has
+ * damaged it, and its receiver drops it
+ */
 export function transportPacketIn(bytes: Uint8Array, isEthernet: boolean): TransportPacket | undefined {
   return isEthernet ? inFrame(bytes) : inRecord(bytes);
 }

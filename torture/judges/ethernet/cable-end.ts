@@ -16,7 +16,7 @@ export const damagedNote = 'damaged on its way by a fault';
 
 export const hasNote = (notes: string, note: string): boolean => notes.split('; ').includes(note);
 
-/** Whether a packet or frame came as it had left; a mark of congestion does not change what it says. */
+/** Whether a packet or frame arrived as it had left; a congestion mark does not change its contents. */
 export const isIntact = (notes: string): boolean => !/damaged|dropped|lost/.test(notes);
 
 export interface CableEnd {

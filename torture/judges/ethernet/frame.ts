@@ -1,6 +1,6 @@
 /**
- * A frame as a stranger on the cable reads it (analyser/independent): MACs, and of a packet of RoCE its addresses, what its headers say of
- * its length, and what contradicts itself. Source: IEEE 802.3-2018, 3.2; IBTA vol 1, annexes A16 and A17.
+ * A frame as an observer of the cable reads it (analyser/independent): MACs, and for a packet of RoCE its addresses,
+ * the length in its headers, and contradictions. Source: IEEE 802.3-2018, 3.2; IBTA vol 1, annexes A16 and A17.
  */
 import {
   destinationGid,
@@ -16,11 +16,11 @@ export interface RocePacket {
   readonly form: PacketForm;
   readonly sourceGid: string;
   readonly destinationGid: string;
-  /** Or time to live. */
+  /** Hop limit, or time to live. */
   readonly hopLimit: number;
   /** Name as reports have it; undefined: no such opcode. */
   readonly opcode: string | undefined;
-  /** Place of its BTH in the frame. */
+  /** Offset of the BTH in the frame. */
   readonly base: number;
   readonly destinationQpn: number;
   readonly psn: number;
@@ -33,7 +33,10 @@ export interface RocePacket {
 }
 
 const etherTypes = { ipv6: 0x86dd, arp: 0x0806, control: 0x8808 } as const;
-/** IANA's dynamic ports, of which packets of a queue pair that has been ready to send take one (annex A17.9.2); of others it is 0. */
+/**
+ * First of IANA's dynamic ports; packets of a queue pair that has been ready to send use one of them (annex A17.9.2),
+ * others use 0.
+ */
 const firstDynamicPort = 0xc000;
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

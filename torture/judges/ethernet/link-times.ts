@@ -12,13 +12,13 @@ const bytePsOfGigabit = 8000;
 const quantumPsOfGigabit = 512_000;
 
 export class LinkTimes {
-  /** From the last bit's leaving one MAC to its being at the other. */
+  /** Time from the last bit's departure at one MAC to its arrival at the other. */
   readonly latencyPs: bigint;
-  /** Between the end of a frame and the preamble of the next. */
+  /** Time between the end of a frame and the preamble of the next. */
   readonly gapPs: bigint;
   /** Time within which the last frame begins that a port had taken before it was paused. */
   readonly takenPs: bigint;
-  /** Of the longest frame, with preamble and gap. */
+  /** Time of the longest frame, with preamble and gap. */
   readonly longestPs: bigint;
   readonly #ethernet: MachineConfig['ethernet'];
 
@@ -35,7 +35,7 @@ export class LinkTimes {
     this.takenPs = formingPs > aheadPs ? formingPs : aheadPs;
   }
 
-  /** Of a frame without its FCS, from the first bit of its preamble on. */
+  /** Time of a frame without its FCS, from the first bit of its preamble on. */
   onLinkPs(frameBytes: number): bigint {
     return this.#bytesPs(this.#ethernet.preambleBytes + Math.max(frameBytes, frameBytesMin) + fcsBytes);
   }

@@ -16,13 +16,13 @@ const quantaOf = (bytes: Uint8Array): number => bytes[16]! * 256 + bytes[17]!;
 
 export interface PauseRules {
   readonly times: LinkTimes;
-  /** That this port asks for. */
+  /** Pause quanta that this port requests. */
   readonly quanta: number;
-  /** Of the end's other frames. */
+  /** Source MAC of the end's other frames. */
   readonly mac: string | undefined;
-  /** Whether the end heeds what comes. */
+  /** Whether the end obeys PAUSE frames. */
   readonly isHeeding: boolean;
-  /** Whether frames are late by faults: what was taken may begin at any time then. */
+  /** Whether faults delay frames: a frame already accepted may then begin at any time. */
   readonly hasLateFrames: boolean;
   /** Whether all PAUSE frames leave as they should, and the link stays up. */
   readonly isUndisturbed: boolean;

@@ -1,6 +1,7 @@
 /**
- * Credits by an outside ledger (2.6.1): what TLPs take and UpdateFCs give back, of the flows of one direction. No TLP leaves
- * without its credits; none come back that were not taken; in the end all have come back but those the receiver may still gather.
+ * Judges credits by an independent ledger (2.6.1): those that TLPs consume and UpdateFCs return, for the flows of one
+ * direction. No TLP leaves without its credits; no credits return that were not consumed; in the end all have returned
+ * except those that the receiver may still gather.
  */
 import type { LinkPacket } from '../../../machine/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
@@ -23,7 +24,7 @@ class Credits {
   readonly advertised: number;
   readonly #fieldSize: number;
   taken = 0;
-  /** Limits by when they came, in order. */
+  /** Limits in the order of their arrival. */
   readonly #limits: { readonly atPs: number; readonly limit: number }[];
 
   constructor(name: string, advertised: number, fieldSize: number) {
@@ -49,7 +50,7 @@ class Credits {
     this.#limits.push({ atPs, limit: limit + more });
   }
 
-  /** The limit that had come before an instant; later calls ask for later instants. */
+  /** Returns the limit that had arrived before an instant; successive calls must pass increasing instants. */
   limitBefore(ps: number): number {
     const limits = this.#limits;
     while (limits.length > 1 && limits[1]!.atPs < ps) limits.shift();
@@ -100,7 +101,7 @@ export class CreditRule implements LinkRule {
 
   #take(packet: LinkPacket): void {
     const { headers, data } = this.#flows[flowOf(packet)]!;
-    // A limit that comes while the TLP is on the lanes is too late for it.
+    // A limit that arrives while the TLP is on the lanes is too late for it.
     const lanesPs = this.#latencyPs + linkBytesOf(packet) * this.#psPerByte;
     // Both instants, of the TLP and of the limit, are rounded beyond 2^53 ps, and so is their difference.
     const slackPs = packet.atPs < 2 ** 53 ? 1 : 4 * roundingPsAt(packet.atPs);

@@ -10,11 +10,11 @@ export type Direction = LinkPackets['direction'];
 /** A rule sees the packets of one link, both directions, in the order of their arrivals. */
 export interface LinkRule {
   see(packet: LinkPacket, direction: Direction): void;
-  /** All packets have been seen: reports what is missing. */
+  /** Reports missing packets after the last one. */
   end?(): void;
 }
 
-/** Notified of what breaks a rule. */
+/** Reports a violation of a rule. */
 export type Accuse = (what: string) => void;
 
 export const pageBytes = 4096;

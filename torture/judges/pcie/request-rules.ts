@@ -52,7 +52,7 @@ export class SizeRule implements LinkRule {
 
 interface Outstanding {
   readonly request: LinkPacket;
-  /** Address of the next byte to come, and how many are. */
+  /** Address of the next byte to arrive, and the number of bytes. */
   address: number;
   remainingBytes: number;
 }

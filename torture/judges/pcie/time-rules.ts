@@ -1,6 +1,7 @@
 /**
- * Times: what the lanes carry (4.2), and how soon either end answers by its parameters. Bounds are from below, and hold whatever
- * else happens; that the lanes are also fast enough is checked with packets that follow each other at once.
+ * Judges times: the bytes that the lanes carry (4.2), and the earliest response of either end by its parameters. Bounds
+ * are lower bounds, and hold whatever else happens; packets that follow each other at once show that the lanes are also
+ * fast enough.
  */
 import type { LinkPacket } from '../../../machine/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
@@ -17,7 +18,7 @@ import {
 /** Completions of one read, side by side, in which DLLPs may lie now and then. */
 const adjoiningMin = 20;
 
-/** TLPs of one direction come as far apart as their bytes take, and side by side no farther. */
+/** TLPs of one direction arrive at least as far apart as their bytes take, and adjacent ones no farther. */
 export class LaneRule implements LinkRule {
   readonly #accuse: Accuse;
   readonly #direction: Direction;

@@ -4,7 +4,9 @@ import type { Played } from '../../run-story.ts';
 
 export type Frame = ReturnType<typeof readCapture>['frames'][number];
 
-/** @param change what becomes of the frames; those that it is given it must not alter */
+/**
+ * @param change returns the changed frames; it must not alter those that it receives
+ */
 export function withFrames(played: Played, change: (frames: Frame[]) => Frame[]): Played {
   const { interfaces, frames } = readCapture(played.capture!);
   const kept = interfaces.map(({ linkType, name, droppedPackets }) => ({

@@ -16,7 +16,7 @@ export const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum
 
 /** Random numbers of a scene. */
 export class Draws extends Random {
-  /** One of some choices, each equally likely. */
+  /** Returns one of the choices, each equally likely. */
   oneOf<T>(choices: readonly T[]): T {
     return choices[this.below(choices.length)]!;
   }

@@ -1,4 +1,4 @@
-/** The words of a scene. */
+/** The language of scenes. */
 export { psPerMs, psPerNs, psPerUs } from '../../../base/index.ts';
 export type { FaultEntry } from '../../../machine/faults/index.ts';
 export type { ParameterValues } from '../../../machine/profile/index.ts';

@@ -30,7 +30,7 @@ export interface Draft<Args = unknown> {
   /** Whether the rest of the hardware is drawn as for other stories; left out: it is the default machine's. */
   readonly hasDrawnHardware?: boolean;
   readonly faults?: readonly FaultEntry[];
-  /** Left out: calm. Judges accept more of a `broken` one. */
+  /** Climate of the scene; omitted: calm. Judges tolerate more in a `broken` one. */
   readonly climate?: Climate;
   /** Simulated time that its programs sleep, if it is minutes or more. */
   readonly sleepsSeconds?: number;
@@ -80,12 +80,16 @@ interface Placed<Args, Told> {
   readonly play: Play<Args, Told>;
 }
 
-/** As an author writes a scene. */
+/** A scene as its author writes it. */
 interface Specification<Args, Told extends readonly unknown[]> extends Traits {
   draw(random: Draws): Draft<Args>;
-  /** The first at host 0 and the second at host 1, where {@link on} does not say otherwise. */
+  /**
+   * Programs: the first at host 0 and the second at host 1, unless {@link on} places them.
+   */
   readonly programs: { readonly [P in keyof Told]: Play<Args, Told[P]> | Placed<Args, Told[P]> };
-  /** @returns the contradictions beyond what the programs have accused; empty when all is well */
+  /**
+   * @returns the contradictions beyond the accusations of the programs; empty if there are none
+   */
   judge?(played: Played<Args, Told>): readonly string[];
 }
 

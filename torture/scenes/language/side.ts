@@ -40,7 +40,7 @@ export interface SideOptions {
   readonly beforeReady?: (side: Side) => void;
   /** The device may die as soon as its last QP is ready to send: EIO of that command is no failure. */
   readonly mayDieWhenReady?: true;
-  /** Tells several pairs of programs at the same hosts apart. */
+  /** Distinguishes several pairs of programs at the same hosts. */
   readonly label?: string;
 }
 
@@ -65,7 +65,7 @@ export interface Span {
 /** A span, and the QP that is posted to, by number: 0 when left out. */
 export interface Posting extends Span {
   readonly qp?: number;
-  /** In addition to IBV_SEND_SIGNALED. */
+  /** Flags in addition to IBV_SEND_SIGNALED. */
   readonly flags?: number;
   /** Addend of an atomic; 1 when left out. */
   readonly addend?: bigint;
@@ -111,7 +111,7 @@ export class Side {
     return this.qps[0]!;
   }
 
-  /** The same side with another area, here or at the peer. */
+  /** Returns the side with another area, here or at the peer. */
   with(parts: Partial<Pick<Side, 'area' | 'peer'>>): Side {
     const { stage, device, cq, qps, area, peer, path } = this;
     return new Side({ stage, device, cq, qps, area, peer, path, ...parts });
@@ -207,7 +207,7 @@ export async function connect(stage: Stage<unknown>, options: SideOptions): Prom
   return new Side({ ...early, peer: { address: there.address, rkey: there.rkey }, path });
 }
 
-/** A program that is connected and owns its area, until the other one is over. */
+/** A program that is connected and owns its area, until the other one has ended. */
 export const present =
   <Args>(optionsOf: (args: Args) => SideOptions) =>
   async (stage: Stage<Args>): Promise<void> => {

@@ -35,7 +35,7 @@ export class Stage<Args> {
     this.#devices = devices;
   }
 
-  /** The same stage with other arguments. */
+  /** Returns the stage with other arguments. */
   withArgs<Other>(args: Other): Stage<Other> {
     return new Stage(this.context, args, this.wrong, this.#devices);
   }

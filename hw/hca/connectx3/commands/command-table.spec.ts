@@ -1,4 +1,4 @@
-/** Whatever software posts, the device answers: no command throws, hangs, or is forgotten. */
+/** The device answers every posted command: none throws, hangs, or is forgotten. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../../../abi/command-status.ts';
@@ -29,7 +29,7 @@ describe('the command table', () => {
   it('sheet 3.2: answers any sequence of commands, each with a status that the table has', () => {
     fc.assert(
       fc.property(fc.array(arbitraryCommand, { minLength: 1, maxLength: 12 }), (sequence) => {
-        // Small queues: a buffer of 2^22 entries is right, but takes its time to be filled.
+        // Small queues: a buffer of 2^22 entries is legal, but takes long to fill.
         const bench = broughtUp({}, { logMaxCqEntries: 10, logMaxEqEntries: 10 });
         createCq(bench, 1, createEq(bench, 0));
         for (const { opcode, ...options } of sequence) {

@@ -1,8 +1,7 @@
 /**
- * The commands this device carries out: what each needs of the device's state, what it costs, and the function that does
- * it. An opcode that is not here ends with status 0x02: virtual functions, and what no driver issues; with ports of InfiniBand what
- * only Ethernet has, too.
- * Source: interface sheet 3.4.
+ * Commands of this device: the device state that each needs, its cost, and the function that executes it. An absent
+ * opcode ends with status 0x02: commands of virtual functions, those that no driver issues, and, with ports of
+ * InfiniBand, those of Ethernet. Source: interface sheet 3.4.
  */
 import { type CommandName, CommandStatus, commands } from '../../../../abi/index.ts';
 import type { Commands, ControlConfig, StartedCommand } from '../../commands/index.ts';

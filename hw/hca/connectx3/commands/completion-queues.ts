@@ -38,7 +38,7 @@ export function* createCompletionQueue(device: DeviceState, request: CommandRequ
   return undefined;
 }
 
-/** After it neither CQE nor completion event of this CQ appears. */
+/** Destroys a CQ: afterwards neither a CQE nor a completion event of it appears. */
 export function* destroyCompletionQueue(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { cqs, dataPath, events } = device.parts;
   const cqn = request.inputModifier;
@@ -74,10 +74,10 @@ export function* modifyCompletionQueue(device: DeviceState, request: CommandRequ
 }
 
 /**
- * Changes to another buffer. Software copies entries that it has not consumed from the old buffer, so all of the new one is made invalid
- * first: entries from the producer on for this pass, entries before it for the next. The producer's own number is that of the mark, which is
- * written into the old buffer: its place in the new one is written a pass later. The old buffer is software's when the command ends: its
- * last entry has left by then.
+ * Changes to another buffer. Software copies the entries that it has not consumed from the old buffer, so the whole new
+ * one is made invalid first: entries from the producer on for this pass, entries before it for the next. The producer's
+ * own number belongs to the mark that is written into the old buffer: its place in the new one is written a pass later.
+ * When the command ends, the last entry of the old buffer has left, and software owns that buffer.
  */
 function* resize(device: DeviceState, slot: CqSlot, wanted: DataView): Steps<undefined> {
   const { cqs, capabilities, dataPath } = device.parts;

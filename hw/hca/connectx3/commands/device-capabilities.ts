@@ -1,9 +1,9 @@
 /**
  * Capabilities that this HCA reports: the contents of QUERY_FW, QUERY_DEV_CAP, QUERY_ADAPTER and QUERY_PORT.
  *
- * Only what the machine does is advertised: connections, datagrams and their multicast groups, shared receive queues, atomics, fast
- * registration, invalidation, windows, violation counters and port management events. Limits are those of public ConnectX-3 captures where the interface sheet has them ("C").
- * Sources: interface sheet 3.5, 3.7, 3.9, 3.13.
+ * It advertises only implemented features: connections, datagrams and their multicast groups, shared receive queues,
+ * atomics, fast registration, invalidation, windows, violation counters and port management events. Limits are those of
+ * public ConnectX-3 captures if the interface sheet has them ("C"). Sources: interface sheet 3.5, 3.7, 3.9, 3.13.
  */
 import {
   bar0,
@@ -46,11 +46,11 @@ const reservedOf = {
   logMaxMpts: 'logReservedMpts',
   logMaxMtts: 'logReservedMtts',
 } as const;
-/** One for asynchronous events, one for completions. */
+/** Smallest number of EQs: one for asynchronous events, one for completions. */
 const EQS_MIN = 2;
 
 /**
- * Refuses capabilities that no driver could use: tables of which nothing is left, doorbells beyond BAR2.
+ * Rejects capabilities that no driver could use: tables without an unreserved entry, doorbells beyond BAR2.
  * @throws ConfigurationError naming the parameter
  */
 export function checkCapabilities(
@@ -135,7 +135,10 @@ const infinibandFlags = capabilityFlagsOf(
   CapabilityFlag.PORT_MNG_CHG_EV,
 );
 
-/** On ports of Ethernet without RoCE there are frames only: no transport. Linux makes work queues (WQs) only where the FCS can be kept. */
+/**
+ * Flags of Ethernet ports without RoCE, which carry frames only: no transport. Linux creates work queues (WQs) only if
+ * the FCS can be kept.
+ */
 const ethernetFlags = capabilityFlagsOf(
   CapabilityFlag.PORT_MNG_CHG_EV,
   CapabilityFlag.UDP_RSS,
@@ -157,7 +160,7 @@ const xrcDomains = { reservedXrcDomains: 2, logMaxXrcDomains: 16 };
 
 const infinibandCapabilities = { capabilityFlags: infinibandFlags, memoryManagementFlags, ...xrcDomains };
 
-/** As many as an entry of 256 bytes holds after its head of 32, four to each 16 bytes. */
+/** Number of QPs that a steering entry of 256 bytes holds after its head of 32, four in each 16 bytes. */
 const maxQpsPerSteeringEntry = 56;
 
 /** Receive-side scaling: by either hash, over as many rings as a driver makes. */
@@ -166,13 +169,13 @@ const ethernetCapabilities = {
   rssXor: 1,
   rssToeplitz: 1,
   logRssTable: logRingTable,
-  // Linux takes rules where it is told to, by a parameter of its module.
+  // Linux uses flow rules if a parameter of its module selects them.
   flowSteering: 1,
   maxQpsPerSteeringEntry,
   extendedFlags: flagsOf(ExtendedFlag.FLOWSTATS_EN),
 };
 
-/** With RoCE they have what ports of InfiniBand have, too. */
+/** Capabilities of Ethernet ports with RoCE: also those of InfiniBand ports. */
 const roceCapabilities = {
   ...ethernetCapabilities,
   capabilityFlags: ethernetFlags | infinibandFlags | capabilityFlagsOf(CapabilityFlag.IBOE),
@@ -185,7 +188,7 @@ const routableRoceCapabilities = {
   memoryManagementFlags: (memoryManagementFlags | flagsOf(MemoryManagementFlag.ROCE_V1_V2)) >>> 0,
 };
 
-/** With iWARP they have connected QPs, whose connections are TCP's: see reference/iwarp-interface.md. */
+/** Capabilities of Ethernet ports with iWARP: connected QPs over TCP connections, see reference/iwarp-interface.md. */
 const iwarpCapabilities = {
   ...ethernetCapabilities,
   capabilityFlags:
@@ -237,7 +240,7 @@ function withOffloads<Report extends OffloadFlags>(report: Report, config: Capab
   };
 }
 
-/** True where completions have the sum of every IP packet, of which software learns by CONFIG_DEV. */
+/** True if completions report the sum of every IP packet; software reads this by CONFIG_DEV. */
 export const hasChecksumSums = ({ linkLayer, receiveChecksums }: CapabilityConfig): boolean =>
   linkLayer === 'ethernet' && receiveChecksums === 'complete';
 
@@ -344,7 +347,7 @@ export const portReport = (config: CapabilityConfig, state: PortReportState): Ui
     ...queryPortOfLink(state.linkSetting),
     logGids: state.logGids,
     logPkeys: state.logPkeys,
-    // Linux asks for 128 of each of any port, also of InfiniBand, and warns when there are fewer.
+    // Linux expects 128 of each on any port, also of InfiniBand, and warns about fewer.
     logVlans: 7,
     logMacs: 7,
     maxVls: config.maxVls,

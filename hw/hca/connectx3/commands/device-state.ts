@@ -14,7 +14,7 @@ import type { CommandSetParts, CommandSetPorts } from '../../host-interface/inde
 import type { MulticastGroups } from '../../ibta/receiver/index.ts';
 import type { IcmMap } from '../icm-map.ts';
 
-/** How far the device is up; a command needs at least one of these. */
+/** Phases of initialisation; each command needs at least one of these. */
 export const SystemPhase = { OFF: 0, FIRMWARE: 1, INITIALISED: 2 } as const;
 export type SystemPhase = (typeof SystemPhase)[keyof typeof SystemPhase];
 
@@ -34,7 +34,7 @@ export class DeviceState {
   parts!: DeviceParts;
   readonly #setup: DeviceSetup;
   phase: SystemPhase = SystemPhase.OFF;
-  /** Auxiliary pages that SET_ICM_SIZE asked for; 0 before it. */
+  /** Auxiliary pages that SET_ICM_SIZE requested; 0 before it. */
   auxiliaryPagesWanted = 0;
   /** The mailbox of INIT_HCA, as bytes and as fields; undefined before it. */
   profileBytes = new Uint8Array(initHca.sizeBytes);

@@ -416,7 +416,7 @@ describe('queue pairs of an Ethernet port', () => {
     const table = rssContext.fields;
     expect(table.key.get(qps.view, at + rssOffsetInQpc)).toEqual(key);
     expect(table.baseQpn.get(qps.view, at + rssOffsetInQpc)).toBe(0x200);
-    // As mlx4_ib goes on: the path of its next mailbox lies over the table, and names none.
+    // mlx4_ib continues like this: the path of its next mailbox overlaps the table, and is zero.
     must(bench, 'INIT2RTR_QP', { inBox: context(cqn), inputModifier: firstQpn });
     expect(table.key.get(qps.view, at + rssOffsetInQpc)).toEqual(key);
     expect(table.baseQpn.get(qps.view, at + rssOffsetInQpc)).toBe(0x200);

@@ -1,6 +1,6 @@
 /**
- * An Ethernet port as software sets it up: the Ethernet forms of SET_PORT, the filters SET_VLAN_FLTR and SET_MCAST_FLTR,
- * DUMP_ETH_STATS, and what RoCE needs. A port of InfiniBand has none of it. Source: interface sheet 3.12, 3.18, 3.19.
+ * Commands that set up an Ethernet port: the Ethernet forms of SET_PORT, the filters SET_VLAN_FLTR and SET_MCAST_FLTR,
+ * DUMP_ETH_STATS, and those of RoCE. A port of InfiniBand has none of them. Source: interface sheet 3.12, 3.18, 3.19.
  */
 import {
   CommandStatus,
@@ -55,7 +55,10 @@ export function* setEthernetPort(port: HcaPort, request: CommandRequest): Steps<
   }
 }
 
-/** MTU; pauses of the whole port, of which those of priorities are none. Of RoCE both versions are on, if there are two. */
+/**
+ * Sets the MTU and the pauses of the whole port; pauses of single priorities are not supported. Enables all versions of
+ * RoCE that the port has.
+ */
 function* setGeneral(side: EthernetSide, request: CommandRequest): Steps<undefined> {
   const { steering, frameLimitBytes, roce } = side;
   const wanted = setPortGeneral.decode(yield* readInBox(request, setPortGeneral.sizeBytes));
@@ -111,7 +114,7 @@ function* setGidTable(port: HcaPort, roce: RoceSide, request: CommandRequest): S
   return undefined;
 }
 
-/** Those of both versions. The GID itself shows whether it is an address of IPv4 or of IPv6. */
+/** Sets the addresses of both versions. The GID itself shows whether it is an address of IPv4 or of IPv6. */
 function* setRoceAddresses(port: HcaPort, roce: RoceSide, request: CommandRequest): Steps<undefined> {
   demand(roce.hasVersion2, CommandStatus.BAD_OP);
   const { entries } = setPortRoceAddresses.decode(yield* readInBox(request, setPortRoceAddresses.sizeBytes));
@@ -125,7 +128,9 @@ function* setRoceAddresses(port: HcaPort, roce: RoceSide, request: CommandReques
 /** Opcode modifiers of CONFIG_DEV. */
 const configureForm = 0;
 const queryForm = 1;
-/** Of received checksums: completions have the sum of every packet of IP, and no bit that says that TCP or UDP is right. */
+/**
+ * Checksum mode in which completions have the sum of every IP packet, and no bit that tells that TCP or UDP is right.
+ */
 const sumOfEveryPacket = 1;
 
 /** CONFIG_DEV: there to configure RoCE v2, and to query how checksums of received frames are given. */
@@ -206,7 +211,7 @@ export function* dumpEthernetStatistics(device: DeviceState, request: CommandReq
 /** Bit of the input modifier of QUERY_IF_STAT: the counter starts from 0 again. */
 const resetsCounter = 2 ** 31;
 
-/** A flow counter, which starts from 0 again on request; a device that reports no counters has no such command. */
+/** Reads a flow counter, and clears it on request; a device that reports no counters has no such command. */
 export function* queryFlowCounter({ parts }: DeviceState, request: CommandRequest): Steps<undefined> {
   const counters = parts.ports[0]?.ethernet?.flowCounters ?? reject(CommandStatus.BAD_OP);
   const index = request.inputModifier % resetsCounter;

@@ -33,7 +33,7 @@ export function* createEventQueue(device: DeviceState, request: CommandRequest):
   return undefined;
 }
 
-/** The EQ stops; what waits for it is dropped, and what is on its way has left before the command ends. */
+/** Destroys an EQ: events that wait for it are dropped, and EQEs in flight have left before the command ends. */
 export function* destroyEventQueue(device: DeviceState, request: CommandRequest): Steps<undefined> {
   const { eqs, events } = device.parts;
   const eqn = request.inputModifier;

@@ -89,7 +89,7 @@ describe('bring-up', () => {
     expect(bench.command('MAP_ICM', { inBox: box, inputModifier: 2 }).status).toBe(OK);
     expect(icm.mappedPageCount).toBe(5);
     expect(icm.physicalOf(0x1_3008)).toBe(0x2000_3008);
-    // The second entry overlaps what is mapped: neither takes effect.
+    // The second entry overlaps a mapped page: neither takes effect.
     box.set(bench.mapEntryBox(0x5_0000, 0x2100_0000, 0), 0);
     expect(bench.command('MAP_ICM', { inBox: box, inputModifier: 2 }).status).toBe(RESOURCE_BUSY);
     expect([icm.mappedPageCount, icm.physicalOf(0x5_0000)]).toEqual([5, -1]);

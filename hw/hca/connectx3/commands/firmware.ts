@@ -83,7 +83,7 @@ function* readChunks(device: DeviceState, request: CommandRequest): Steps<Chunk[
   return chunks;
 }
 
-/** 1 GiB in one entry: far beyond what any driver allocates at once. */
+/** 1 GiB in one entry: far more than any driver allocates at once. */
 const pagesPerChunkMax = 2 ** 18;
 const pagesOf = (chunks: readonly Chunk[]): number => chunks.reduce((sum, chunk) => sum + chunk.pageCount, 0);
 
@@ -190,8 +190,8 @@ export function* initialise(device: DeviceState, request: CommandRequest): Steps
 }
 
 /**
- * Refuses every size beyond what QUERY_DEV_CAP offers, and every mode that it does not offer: other EQ schemes, entries
- * larger than 32 bytes, strides, unicast steering, device-managed steering of InfiniBand, memory windows, UAR pages above 4 KiB.
+ * Rejects every size and every mode beyond those that QUERY_DEV_CAP reports: other EQ schemes, entries larger than 32
+ * bytes, strides, unicast steering, device-managed steering of InfiniBand, memory windows, UAR pages above 4 KiB.
  */
 function checkProfile(device: DeviceState, profile: HcaProfile): void {
   const { capabilities } = device.parts;
@@ -211,7 +211,7 @@ function checkProfile(device: DeviceState, profile: HcaProfile): void {
   demand(2 ** profile.logUars <= uarPageCount(capabilities), CommandStatus.BAD_PARAM);
 }
 
-/** Linux' table of rules has so many entries of every card (MLX4_FS_NUM_MCG). */
+/** Linux gives its table of rules this many entries on every card (MLX4_FS_NUM_MCG). */
 const ruleEntriesLogMax = 17;
 
 /** A table of groups, or rules in its place, which ports of Ethernet have. */
@@ -227,7 +227,7 @@ function checkSteering(device: DeviceState, profile: HcaProfile): void {
   demand(entryBytesLog <= mcgLogEntryBytesMax, CommandStatus.BAD_PARAM);
 }
 
-/** The table of groups, or that of rules: either is the device's own, and takes no more than its place. */
+/** The table of groups, or of rules: the device owns either, and it fits in its place. */
 const steeringTableOf = (profile: HcaProfile) =>
   profile.deviceManagedSteering === 1
     ? {
@@ -254,8 +254,8 @@ const modesNotOffered = [
 ] as const satisfies readonly (keyof HcaProfile)[];
 
 /**
- * Every table ends within the largest ICM. The MTT table's length is not said: only its base is checked, and pages that
- * are mapped bound it.
+ * Checks that every table ends within the largest ICM. INIT_HCA does not give the length of the MTT table: only its
+ * base is checked, and the mapped pages bound it.
  */
 function checkPlaces(device: DeviceState, places: ReturnType<typeof placesOf>): void {
   const icmBytes = 2 ** device.parts.capabilities.logMaxIcmBytes;
@@ -291,12 +291,12 @@ function placesOf({ parts: { capabilities } }: DeviceState, profile: HcaProfile)
   };
 }
 
-/** INIT_HCA does not say how long the MTT table is; mapped pages bound it. */
+/** INIT_HCA does not give the length of the MTT table; the mapped pages bound it. */
 const mttLogEntriesMax = 37;
 
 /**
- * Stops everything and waits for what is under way before it forgets: an answer that came later would find other contexts in
- * the places of those that asked, and memory that is not the device's any more.
+ * Stops everything, and waits for work in flight before it forgets the state: a later answer would find other contexts
+ * in its place, and memory that no longer belongs to the device.
  */
 export function* closeDevice(device: DeviceState): Steps<undefined> {
   const { events, dataPath } = device.parts;

@@ -30,7 +30,7 @@ const rule = (qpn: number, records: readonly Uint8Array[], more: object = {}): U
 const attach = (bench: ControlBench, inBox: Uint8Array, inputModifier = inBox.length / 4) =>
   bench.command('FLOW_ATTACH', { inBox, inputModifier });
 
-/** Destination, source, type, and what follows, up to 60 bytes. */
+/** Returns a frame of destination, source, type and `rest`, padded to 60 bytes. */
 const frameOf = (destination: Uint8Array, type = '0800', rest = ''): Uint8Array => {
   const frame = new Uint8Array(60);
   frame.set(destination);

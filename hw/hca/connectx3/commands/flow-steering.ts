@@ -1,5 +1,5 @@
 /**
- * FLOW_ATTACH and FLOW_DETACH: rules by which software steers the frames of an Ethernet port, once INIT_HCA has asked for
+ * FLOW_ATTACH and FLOW_DETACH: rules by which software steers the frames of an Ethernet port, if INIT_HCA has selected
  * device-managed steering. Source: interface sheet 3.18.
  */
 import {
@@ -39,7 +39,8 @@ export function* attachFlow(device: DeviceState, request: CommandRequest): Steps
   const isKnown = isRegular || type === FlowRuleType.ALL_DEFAULT || type === FlowRuleType.GROUP_DEFAULT;
   demand(isKnown, CommandStatus.BAD_PARAM);
   const records = recordsOf(box);
-  // A regular rule of no condition would be a default one; DPDK's default rules have an Ethernet record that asks for nothing.
+  // A regular rule without a condition would be a default rule; DPDK's default rules have an Ethernet record without a
+  // condition.
   demand(!isRegular || records.length > 0, CommandStatus.BAD_PARAM);
   demand(steering.flows.count < flowRulesMax, CommandStatus.EXCEED_LIM);
   const id = device.nextFlowRule++;
@@ -62,7 +63,7 @@ interface Record {
   readonly bytes: Uint8Array;
 }
 
-/** The records after the head; one that does not fit, or that has no layout, refuses the rule. */
+/** Returns the records after the head; rejects the rule if a record does not fit or has no layout. */
 function recordsOf(box: Uint8Array): Record[] {
   const records: Record[] = [];
   for (let at = flowRule.sizeBytes; at < box.length; ) {

@@ -38,7 +38,7 @@ const linesOf = (file: string): Line[] =>
     .split('\n')
     .map((line) => JSON.parse(line) as Line);
 
-/** Replays captured lines and notes what came of each command. */
+/** Replays captured lines and records the outcome of each command. */
 class Replay {
   /** The capturing device had other limits; the driver's bytes follow from them. */
   readonly bench = new ControlBench({}, { logUarAreaMib: 4, logAuxPageRatio: 29, logReservedMpts: 4 });

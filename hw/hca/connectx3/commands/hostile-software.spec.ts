@@ -1,6 +1,6 @@
 /**
- * Whatever software writes into mailboxes, modifiers and registers: the device answers, touches no memory but what it was
- * given, and after a reset is the device that it was at first, to the byte and to the cycle.
+ * Whatever software writes into mailboxes, modifiers and registers, the device answers, touches no memory except that
+ * given to it, and after a reset equals a fresh device, to the byte and to the cycle.
  */
 
 import fc from 'fast-check';
@@ -48,7 +48,10 @@ const statuses: readonly number[] = Object.values(CommandStatus);
 /** Queues whose buffers are written in a moment; a machine whose tables a hostile driver can fill. */
 const small = { logMaxCqEntries: 10, logMaxEqEntries: 10 } as const;
 
-/** What a device does for a driver that comes up on it: every answer, every access, when, from the first register on. */
+/**
+ * Records every answer and every access of the device, with their times, while a driver initialises it from the first
+ * register on.
+ */
 function lifeOf(bench: ControlBench): unknown[] {
   bench.toggle = 1;
   bench.run();
@@ -160,14 +163,14 @@ describe('INIT_HCA', () => {
       'phvCheckEnabled',
       'hostIsBigEndian',
       'udAvPortCheck',
-      // Of cards with iWARP.
+      // Fields of cards with iWARP.
       'logTcpConnections',
-      // All ones is what QUERY_DEV_CAP offers.
+      // QUERY_DEV_CAP reports all ones.
       'logRdmarcPerQp',
       'memoryWindowsEnabled',
       'cmptBase',
       'driverVersion',
-      // Of steering modes that are refused where they are asked for.
+      // Fields of steering modes that are refused on request.
       'flowSteeringBase',
       'logFlowSteeringEntryBytes',
       'highRateSteering',
@@ -195,7 +198,7 @@ describe('the multicast commands', () => {
     must(bench, 'WRITE_MCG', { inBox: entry, inputModifier: 3 });
     expect(must(bench, 'READ_MCG', { outBytes: mailboxBytes, inputModifier: 3 }).outBox).toEqual(entry);
     createEq(bench, 0);
-    // 128 entries that software does not take for valid: zeros but for the owner bit of each.
+    // 128 entries that software does not consider valid: zeros except the owner bit of each.
     const expected = new Uint8Array(4096);
     for (let at = 31; at < 4096; at += 32) expected[at] = 0x80;
     expect(bench.memory.read(bufferAddress(0), 4096)).toEqual(expected);
@@ -303,7 +306,7 @@ describe('the DMA of commands', () => {
     bench.run();
     expect([bench.dma.readLog, bench.dma.writeLog]).toEqual([[], []]);
     expect(sram.bytes).toEqual(after);
-    // The patterns are written anew by a reset, whatever has become of them.
+    // A reset rewrites the patterns, whatever they held.
     sram.bytes.fill(0xee, 0, 4 * mailboxBytes);
     dma.reset();
     expect(sram.bytes).toEqual(after);
@@ -315,7 +318,7 @@ const word = fc.oneof(
   fc.constantFrom(0, 1, 4, 5, 64, 128, 129, 256, 0x1_0000, 0x8000_0004, 0xffff_ffff),
   fc.nat({ max: 0xffff_ffff }),
 );
-/** A mailbox that says something: a right one of some command with a few bytes changed, or noise. */
+/** A plausible mailbox: a valid one of some command with a few bytes changed, or noise. */
 const rightBoxes: readonly Uint8Array[] = [
   initHca.encode(profile),
   cqc.encode({ logEntries: 7, uarPage: 200, eqn: 4, mttAddress: 0x800 }),
@@ -414,8 +417,8 @@ function bringUp(bench: ControlBench): void {
 }
 
 /**
- * True when no access touched the pages behind the mailboxes, or those behind a donated chunk of ICM: no random number
- * names them, so an access there is one that ran over its end.
+ * True when no access touched the pages after the mailboxes or after a donated chunk of ICM. No random number names
+ * these pages, so an access there has overrun the end of a buffer.
  */
 function isWithin(bench: ControlBench): boolean {
   const guards = [bench.outBoxAddress + mailboxBytes];

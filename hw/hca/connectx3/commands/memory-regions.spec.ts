@@ -118,7 +118,7 @@ describe('MPT commands', () => {
     must(bench, 'SW2HW_MPT', { inBox: region, inputModifier: index });
     const window = mpt.encode({ status: MptStatus.FREE, isBoundToQp: 1, keyIndexForm: windowIndex, pd: 3 });
     must(bench, 'SW2HW_MPT', { inBox: window, inputModifier: windowIndex });
-    bench.memory.write(count, new Uint8Array([2])); // as two binds leave it
+    bench.memory.write(count, new Uint8Array([2])); // The count after two binds.
     bench.memory.write(ofWindow + 0x20, Uint8Array.of(key >>> 24, key >>> 16, key >>> 8, key));
     must(bench, 'HW2SW_MPT', { inputModifier: windowIndex, opcodeModifier: 1 });
     expect(bench.memory.read(count, 1)[0]).toBe(1);

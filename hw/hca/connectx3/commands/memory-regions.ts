@@ -41,8 +41,8 @@ export function* activateRegion(device: DeviceState, request: CommandRequest): S
 }
 
 /**
- * Rejects a length or page size beyond the device's limits; and a window if INIT_HCA has not enabled
- * them, if it is bound already, or if its state is not that of its type. A free region has no length and no page size yet.
+ * Rejects a length or page size beyond the device's limits; and a window if INIT_HCA has not enabled windows, if it is
+ * already bound, or if its state does not match its type. A free region has no length and no page size yet.
  */
 function checkObject(device: DeviceState, view: DataView): void {
   if (fields.isRegion.get(view, 0) === 0) return checkWindow(device, view);
@@ -172,8 +172,8 @@ export function* readTranslations(device: DeviceState, request: CommandRequest):
 }
 
 /**
- * Everything cached of dMPT and MTT is read again from now on, and accesses begun by it have ended: after this command Linux frees the
- * pages of a fast registration, whose MPT entry it takes back in the page (mlx4_fmr_unmap).
+ * Invalidates everything cached of dMPT and MTT, and waits for the end of accesses that began with it: after this
+ * command Linux frees the pages of a fast registration, whose MPT entry it reclaims in the page (mlx4_fmr_unmap).
  */
 export function* synchroniseTranslation(device: DeviceState): Steps<undefined> {
   device.parts.dataPath.translationChanged();

@@ -16,7 +16,10 @@ export function doNothing(): undefined {
   return undefined;
 }
 
-/** Form 0 asks for the smallest page, which it is already; form 2 returns the physical port id. */
+/**
+ * Executes MOD_STAT_CFG: form 0 requests the smallest page size, which is the present one; form 2 returns the physical
+ * port ID.
+ */
 export function* configureStatically(device: DeviceState, request: CommandRequest): Steps<undefined> {
   if (request.opcodeModifier === ModStatCfgForm.SET_PAGE_SIZE) return undefined;
   demand(request.opcodeModifier === ModStatCfgForm.PORT_ID, CommandStatus.BAD_OP);
@@ -38,7 +41,7 @@ export function* configureStatically(device: DeviceState, request: CommandReques
 
 const diagnosticQuery = 2;
 
-/** Diagnostic counters since the last reset: of the device, and of a port, which is the one that packets pass. */
+/** Reports diagnostic counters since the last reset: those of the device, or those of the port that carries packets. */
 export function* reportDiagnostics(device: DeviceState, request: CommandRequest): Steps<undefined> {
   demand(request.opcodeModifier === diagnosticQuery, CommandStatus.BAD_OP);
   demand(request.inputModifier <= device.parts.ports.length, CommandStatus.BAD_PARAM);
@@ -46,7 +49,7 @@ export function* reportDiagnostics(device: DeviceState, request: CommandRequest)
   return undefined;
 }
 
-/** Link layer at the other end of the cable: that of the port. */
+/** Reports the link layer at the other end of the cable: that of the port. */
 export function sensePort(device: DeviceState, request: CommandRequest): OutImmediate {
   const port = device.parts.ports[request.inputModifier - 1] ?? reject(CommandStatus.BAD_PARAM);
   return { high: 0, low: port.ethernet === undefined ? PortType.INFINIBAND : PortType.ETHERNET };

@@ -47,7 +47,7 @@ export function* writeGroup(device: DeviceState, request: CommandRequest): Steps
   return undefined;
 }
 
-/** With device-managed steering there are rules in its place. */
+/** Rejects the command with device-managed steering, which has rules instead of the table. */
 function demandTable({ profile }: DeviceState): void {
   demand(profile!.deviceManagedSteering === 0, CommandStatus.BAD_OP);
 }

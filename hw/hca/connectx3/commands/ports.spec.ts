@@ -32,7 +32,7 @@ describe('SET_PORT', () => {
     const info = portInfo.decode(bench.control.ports[0]!.info);
     expect([info.mtuCap, info.vlCap]).toEqual([4, 3]); // 4 VLs are code 3
     expect(info.capabilityMask & PortCapability.IS_SM).not.toBe(0);
-    expect(info.capabilityMask & PortCapability.IS_SL_MAPPING).not.toBe(0); // what the port can do stays
+    expect(info.capabilityMask & PortCapability.IS_SL_MAPPING).not.toBe(0); // The abilities of the port stay.
   });
 
   it('sheet 3.3: answers too many VLs with bad size, so that Linux tries fewer', () => {

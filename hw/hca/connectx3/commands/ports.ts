@@ -21,7 +21,7 @@ import { setEthernetPort } from './ethernet-ports.ts';
 import { outParamOf, readInBox, writeOutBox } from './mailboxes.ts';
 
 const portMask = 0xff;
-/** Bits of the capability mask that software may change: the others say what the port can do. */
+/** Bits of the capability mask that software may change: the others tell the abilities of the port. */
 const changeableCapabilities =
   PortCapability.IS_SM | PortCapability.IS_CM | PortCapability.IS_DEVICE_MANAGEMENT;
 

@@ -9,7 +9,7 @@ import { demand, fill, read, type Steps } from '../../commands/index.ts';
 import { logPageBytesMax } from '../queue-pages.ts';
 import type { DeviceState } from './device-state.ts';
 
-/** Of an EQE and of a CQE. */
+/** Size of an EQE, and of a CQE. */
 const entryBytes = eqeBytes;
 /** Offset of the owner byte in an entry, and its value for an owner bit of 1. */
 const ownerByte = entryBytes - 1;

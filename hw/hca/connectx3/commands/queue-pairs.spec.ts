@@ -258,7 +258,7 @@ describe('RTS2SQD_QP', () => {
     bringTo(QpState.RTS);
     dataPath.busyQps.add(0);
     must(bench, 'RTS2SQD_QP', { inBox: qpMailbox.encode({}), inputModifier: 0x8000_0000 + qpn });
-    // A QP in reset drains nothing; what it had under way is in the pipelines still.
+    // A QP in reset drains nothing; its work in flight is still in the pipelines.
     dataPath.qpIsDraining = (slot) => dataPath.busyQps.has(slot) && !dataPath.calls.includes('qpDestroyed 0');
     bench.post('2RST_QP', { inputModifier: qpn, opcodeModifier: 2 });
     bench.run(10_000);

@@ -70,7 +70,10 @@ function copyRingTable(mailbox: DataView, contexts: Uint8Array, base: number): v
   contexts.set(table, base + rssOffsetInQpc);
 }
 
-/** Copies what a transition sets. A table of rings stays as RST2INIT gave it: mlx4_ib names it there alone, mlx4_en each time. */
+/**
+ * Copies the fields that a transition sets. A table of rings keeps its values of RST2INIT: mlx4_ib sets it only there,
+ * mlx4_en each time.
+ */
 function copyKeepingTable(
   fieldsSet: readonly QpcFieldPath[],
   mailbox: DataView,
@@ -98,14 +101,14 @@ function checkNewContext(device: DeviceState, view: DataView, base: number): voi
   if (fields.srqAttached.get(view, base) === 1) {
     demand(srqs.slotOf(fields.srqn.get(view, base)) >= 0, CommandStatus.BAD_RESOURCE);
   } else if (fields.doorbellRecordAddress.getNumber(view, base) !== 0) {
-    // A QP without a doorbell record has no receive queue, and Linux leaves its size byte at 0xfc.
+    // A QP without a doorbell record has no receive queue; Linux leaves its size byte at 0xfc.
     demand(fields.rqLogCount.get(view, base) <= capabilities.logMaxQpWqes, CommandStatus.EXCEED_LIM);
     demandStride(fields.rqLogStride16.get(view, base), capabilities.maxReceiveDescriptorBytes);
   }
   demand(icm.translationAddress(fields.mttAddress.get(view, base)) >= 0, CommandStatus.ICM_ERROR);
 }
 
-/** Services of the capability flags; MLX is what QP0 and QP1 are. */
+/** Services of the capability flags; QP0 and QP1 use MLX. */
 const servicesOffered: readonly number[] = [
   ServiceType.RC,
   ServiceType.UC,
@@ -121,13 +124,13 @@ const servicesOf = ({ parts: { capabilities } }: DeviceState): readonly number[]
 const servicesWith = (capabilities: CapabilityConfig): readonly number[] =>
   capabilities.linkLayer === 'ethernet' && capabilities.roce === 'none' ? [ServiceType.MLX] : servicesOffered;
 
-/** A ring has no MTU of packets. */
+/** True for a ring, which has no packet MTU. */
 const isRing = ({ parts }: DeviceState, view: DataView, base: number): boolean =>
   parts.capabilities.linkLayer === 'ethernet' && fields.pathMtu.get(view, base) > PathMtu.MTU_4096;
 
 const hashFunctionMax = 1;
 
-/** A QP that stands for a table of rings (RSS): only frames have them. */
+/** Checks a QP that represents a table of rings (RSS): only ports that carry frames have them. */
 function checkRingTable({ parts }: DeviceState, view: DataView, base: number): void {
   const table = rssContext.fields;
   const at = base + rssOffsetInQpc;
@@ -143,7 +146,7 @@ function demandStride(logStride16: number, descriptorBytesMax: number): void {
 
 const pathOf = qpc.fields.primaryPath.fields;
 
-/** Rejects what a transition to `state` would set beyond the limits that QUERY_DEV_CAP and QUERY_PORT name. */
+/** Rejects values of a transition to `state` beyond the limits of QUERY_DEV_CAP and QUERY_PORT. */
 function checkLimits(
   device: DeviceState,
   view: DataView,
@@ -175,7 +178,10 @@ function checkLimits(
 /** The context of a QP whose stream is one of TCP begins there in a mailbox. */
 const streamAt = qpcOffsetInMailbox + iwarpOffsetInQpc;
 
-/** With iWARP, INIT2RTR names the connection of a QP, which is established and of no other QP, and READs in flight within the limits. */
+/**
+ * Checks INIT2RTR with iWARP: it must name an established connection that no other QP has, and READs in flight within
+ * the limits.
+ */
 function checkStream({ parts, profile }: DeviceState, mailbox: DataView): void {
   const { capabilities, tcp } = parts;
   if (tcp === undefined) return;
@@ -231,8 +237,8 @@ export function transitionOf(name: QpTransitionName) {
 }
 
 /**
- * 2ERR: both queues are flushed. The mailbox that Linux supplies has no content. A QP in reset has no context and no work
- * to flush: the command succeeds and leaves it there.
+ * 2ERR: flushes both queues. The mailbox that Linux supplies is empty. A QP in reset has no context and no work to
+ * flush: the command succeeds and leaves the QP in reset.
  */
 export function failQueuePair(device: DeviceState, request: CommandRequest): undefined {
   const { qps, dataPath } = device.parts;
@@ -255,7 +261,7 @@ export function* resetQueuePair(device: DeviceState, request: CommandRequest): S
   const index = contextIndex(device, qpn);
   const slot = qps.slotOf(qpn);
   if (slot < 0) return undefined;
-  // Its work is dropped, not done: no event reports it.
+  // The QP's work is dropped, not finished: no event reports it.
   device.parts.drains.forget(slot);
   dataPath.qpDestroyed(slot);
   dataPath.beginFence();

@@ -140,11 +140,11 @@ describe('OPEN_TCP', () => {
 
   it('has no number for a connection whose context has no memory', () => {
     const bench = iwarpDevice();
-    // The table goes beyond the pages that are mapped: 2^12 entries of 256 bytes.
+    // The table, 2^12 entries of 256 bytes, extends beyond the mapped pages.
     must(bench, 'INIT_HCA', { inBox: tcpProfile(12) });
     let opened = 0;
     while (opened < 600 && open(bench, { localPort: 0x4000 + opened }).status === OK) opened++;
-    // From 0x2_0000 to the end of the chunk of 64 pages are 512 entries, of which the first is unused.
+    // The range from 0x2_0000 to the end of the chunk of 64 pages has 512 entries, of which the first is unused.
     expect(opened).toBe(511);
   });
 });

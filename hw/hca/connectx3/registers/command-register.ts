@@ -1,12 +1,12 @@
 /**
- * HCR, the command register: where software posts one command and reads its result.
+ * HCR, the command register: software posts one command here and reads its result.
  *
  *   software writes dword 6 with GO ──> posted (GO reads 1) ──> latched by the processor
  *      polled:   GO reads 1 until the command has ended; then status, out_param, GO = 0
- *      by event: GO reads 0 as soon as the command is latched; the result comes as an EQE
+ *      by event: GO reads 0 as soon as the command is latched; the result arrives as an EQE
  *
- * Promises: T keeps the posted value and is 0 after reset, which satisfies both Linux (busy when T equals its
- * own toggle, which starts at 1) and iPXE (free when T equals its copy, which starts at 0). A write while GO is set is
+ * Promises: T keeps the posted value and is 0 after reset, which satisfies both Linux (busy when T equals its own
+ * toggle, which starts at 1) and iPXE (free when T equals its copy, which starts at 0). A write while GO is set is
  * ignored and counted. Source: interface sheet 2.2.
  */
 
@@ -41,7 +41,7 @@ export class CommandRegister implements CommandSource {
     return this.#isPosted;
   }
 
-  /** One big-endian dword, as software reads it. */
+  /** Returns one big-endian dword, as software reads it. */
   readDword(offset: number): number {
     return this.#view.getUint32(offset);
   }

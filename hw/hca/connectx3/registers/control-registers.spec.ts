@@ -58,7 +58,7 @@ describe('BAR0', () => {
 
   it('sheet 2.3: does not reset on a value without bit 0', () => {
     const bench = new ControlBench();
-    bench.write32(at.reset, 0x0100_0000); // what a driver that forgets to swap would write
+    bench.write32(at.reset, 0x0100_0000); // The value that a driver writes if it forgets to swap.
     expect(bench.resetCount).toBe(0);
   });
 

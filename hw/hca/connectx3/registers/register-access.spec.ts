@@ -1,4 +1,6 @@
-/** BAR0 by its interface sheet: what the access column of section 2.1 says is what software finds at each place. */
+/**
+ * BAR0 by its interface sheet: software finds at each place the behaviour that the access column of section 2.1 gives.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bar0 } from '../../../../abi/bar-map.ts';
@@ -34,7 +36,7 @@ const registerOf = {
   'free-running clock, high dword first': 'clock',
 } as const;
 
-/** What software does to a register by its access column, and what it must find. */
+/** Accesses that software tries on a register, by its access column, with the expected results. */
 const trial: Readonly<Record<string, (bench: ControlBench, offset: number) => void>> = {
   'r/w, 32-bit accesses only': (bench, offset) => {
     bench.write32(offset, ALL_ONES);

@@ -1,7 +1,7 @@
 /**
- * Global route headers: built from an address path, and matched against the GIDs of the port. Bytes as on the wire; the
- * record of a packet holds them behind the payload (wire/packet.ts). Of an Ethernet port the same 40 bytes may be zeros and an IPv4
- * header, whose addresses stand for GIDs (IBTA vol 1, annex A17). Source: IBTA vol 1, 8.3.
+ * Global route headers: built from an address path, and matched against the GIDs of the port. The bytes are as on the
+ * wire; the record of a packet holds them after the payload (wire/packet.ts). On an Ethernet port the same 40 bytes may
+ * hold zeros and an IPv4 header, whose addresses represent GIDs (IBTA vol 1, annex A17). Source: IBTA vol 1, 8.3.
  */
 import { GRH_BYTES, isIpv4Route, lrh, NEXT_HEADER_BTH, VCRC_BYTES } from '../../../../wire/index.ts';
 import type { PortAddress } from './port-address.ts';
@@ -11,10 +11,10 @@ const GID_BYTES = 16;
 const PAYLOAD_LENGTH_PLACE = 4;
 const SOURCE_GID_PLACE = 8;
 const DESTINATION_GID_PLACE = 24;
-/** The same of an IPv4 header that ends with the 40 bytes. */
+/** Offsets in an IPv4 header that ends with the 40 bytes. */
 const SOURCE_IPV4_PLACE = 32;
 const DESTINATION_IPV4_PLACE = 36;
-/** What a packet has outside its GRH and the bytes that the GRH counts. */
+/** Bytes of a packet that the payload length of its GRH does not count. */
 export const UNCOUNTED_BYTES = lrh.sizeBytes + GRH_BYTES + VCRC_BYTES;
 
 /**
@@ -42,7 +42,7 @@ export function buildGrh(
   }
 }
 
-/** Fills in how much follows the GRH of a packet of so many bytes. */
+/** Fills in the payload length of the GRH of a packet of this many bytes. */
 export function setGrhLength(bytes: Uint8Array, grh: number, packetBytes: number): void {
   const length = packetBytes - UNCOUNTED_BYTES;
   bytes[grh + PAYLOAD_LENGTH_PLACE] = length >> 8;
@@ -56,7 +56,7 @@ const isSameGid = (left: Uint8Array, leftAt: number, right: Uint8Array, rightAt:
 };
 
 const IPV4_BYTES = 4;
-/** Of a GID that is an IPv4 address: ten zeros, then ones up to the address (RFC 4291, 2.5.5.2). */
+/** Layout of a GID that represents an IPv4 address: ten zeros, then ones up to the address (RFC 4291, 2.5.5.2). */
 const MAPPED_ZEROS = 10;
 const MAPPED_PREFIX_BYTES = GID_BYTES - IPV4_BYTES;
 
@@ -117,7 +117,7 @@ export function isGrhForGroup(bytes: Uint8Array, grh: number): boolean {
   return isGroupIpv4(bytes[gid + MAPPED_PREFIX_BYTES]!) && isMappedGid(bytes, gid);
 }
 
-/** True when the GRH comes from the GID of this address path. */
+/** True if the source GID of the GRH is the GID of this address path. */
 export const isGrhFromPath = (bytes: Uint8Array, grh: number, from: Uint8Array, path: number): boolean =>
   isIpv4Route(bytes, grh)
     ? isMappedAddress(from, path + 0x10, bytes, grh + SOURCE_IPV4_PLACE)

@@ -45,7 +45,7 @@ describe('two QPs of one HCA', () => {
       first.rows[Opcode.RC_ACKNOWLEDGE]?.packets,
     ]).toEqual([1, 1, 1, 3]);
     expect([delivered.packetTotal, delivered.byteTotal]).toEqual([first.packetTotal, first.byteTotal]);
-    // LRH 8, BTH 12, ICRC 4, VCRC 2 around every packet; AETH 4 in the acknowledgements, which every packet asks for.
+    // LRH 8, BTH 12, ICRC 4, VCRC 2 around every packet; AETH 4 in the acknowledgements, which every packet requests.
     expect(first.byteTotal).toBe(3000 + 3 * 26 + 3 * (26 + 4));
     expect(dataPath.blocks.loopback.heldCount).toBe(0);
   });

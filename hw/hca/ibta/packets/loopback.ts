@@ -35,7 +35,7 @@ const SLOT_BYTES = PACKET_PAYLOAD_OFFSET + 4096 + 64;
 
 export interface LoopbackPorts {
   readonly transmitter: {
-    /** There is room for a packet again. */
+    /** Room for a packet became free. */
     loopbackSpace(): void;
   };
   readonly receiver: {
@@ -49,7 +49,7 @@ export class Loopback {
   readonly words: Int32Array;
   readonly floats: Float64Array;
   readonly capacity: number;
-  /** First transmissions and retransmissions apart; and what was handed to the receiver. */
+  /** Counters of first transmissions and of retransmissions, and of packets handed to the receiver. */
   readonly first = new PacketCounters();
   readonly retransmitted = new PacketCounters();
   readonly delivered = new PacketCounters();
@@ -58,7 +58,7 @@ export class Loopback {
   readonly #bytesPerCycle: Cycles;
   readonly #latencyCycles: number;
   readonly #free: Int32Array;
-  /** By place: the port whose packet it is, from 0. */
+  /** Port of each place's packet, from 0. */
   readonly #portIndexes: Uint8Array;
   #freeCount = 0;
   /** Cycle from which the path can take another byte. */
@@ -83,7 +83,7 @@ export class Loopback {
     this.#ports = ports;
   }
 
-  /** True when a packet can be taken now; else the transmitter is notified when it is worth asking again. */
+  /** True if a packet can be accepted now; otherwise the transmitter is notified when it should retry. */
   get hasRoom(): boolean {
     return this.#freeCount > 0;
   }
@@ -94,8 +94,8 @@ export class Loopback {
   }
 
   /**
-   * Opens a packet whose first byte comes at `cycle`; the caller has checked {@link hasRoom}, and fills it in at once:
-   * opcode, flags and payload bytes are set, the other words hold leftovers.
+   * Opens a packet whose first byte arrives at `cycle`; the caller has checked {@link hasRoom}, and fills it in at
+   * once: opcode, flags and payload bytes are set, the other words hold leftovers.
    */
   begin(
     opcode: number,

@@ -1,6 +1,7 @@
 /**
- * Reliable connections over a cable that does to one packet in ten what a fabric can do to packets: every byte is in its place, every
- * request is executed once and completed in order; or a connection ends with the error of exhausted retries (IBTA vol 1, 9.7, 9.9.2).
+ * Reliable connections over a cable that damages, loses, delays or duplicates one packet in ten: every byte is in its
+ * place, every request is executed once and completed in order; or a connection ends with the error of exhausted
+ * retries (IBTA vol 1, 9.7, 9.9.2).
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -7,7 +7,7 @@ import { Cq, connectedPair, Qp, Region } from '../../testing/data-path-verbs.ts'
 import { scene } from '../../testing/scenario.ts';
 
 const cycleNs = 1000 / 427;
-/** LRH, BTH, ICRC, VCRC and framing around a payload of 1000 bytes, and what the first packet has beside. */
+/** LRH, BTH, ICRC, VCRC and framing around a payload of 1000 bytes; a WRITE's first packet has a RETH, too. */
 const sendNs = (8 + 12 + 1000 + 4 + 2 + 2) / 4;
 const writeNs = sendNs + 16 / 4;
 const readNs = sendNs + 4 / 4;
@@ -85,7 +85,10 @@ describe('messages of one QP', () => {
 });
 
 describe('messages to the port itself', () => {
-  /** Cycles from one looped WRITE of 1000 bytes to the next, of requests posted together, while so many of another QP take the cable. */
+  /**
+   * Returns the cycles from one looped WRITE of 1000 bytes to the next, of requests posted together, while `onCable`
+   * WRITEs of another QP use the cable.
+   */
   async function loopedDistances(writeGapCycles: number, onCable: number) {
     const bench = await dataPathBench({
       hca: { writeGapCycles, sameQpIntervalCycles: 1, loopbackBytesPerCycle: 16 },
@@ -120,7 +123,7 @@ describe('messages to the port itself', () => {
   it('are apart by their bytes on the loopback and the gap', async () => {
     const apart = pathCycles + 400;
     expect(await loopedDistances(400, 0)).toEqual([apart, apart, apart]);
-    // One packet of another QP may be in front in the queue, and takes the cable first.
+    // One packet of another QP may precede in the queue, and uses the cable first.
     const cablePacketCycles = Math.ceil(writeNs / cycleNs);
     for (const cycles of await loopedDistances(400, 4)) {
       expect(cycles).toBeGreaterThanOrEqual(apart);

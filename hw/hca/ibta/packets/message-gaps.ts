@@ -36,7 +36,7 @@ export type MessageGapsConfig = Pick<HcaConfig, 'writeGapCycles' | 'sendGapCycle
 export class MessageGaps {
   /** Whether there are any. */
   readonly areThere: boolean;
-  /** By opcode: whether it begins a message, and the gap after it, -1 where it ends none. */
+  /** Tables by opcode: whether it begins a message, and the gap after it; -1 if it does not end one. */
   readonly #begins: Uint8Array;
   readonly #gapCycles: Int32Array;
 
@@ -56,8 +56,8 @@ export class MessageGaps {
   }
 
   /**
-   * Cycle from which a packet may be sent that takes so long to form, and is formed during the gap: the message that it begins
-   * waits for the end of the one before.
+   * Returns the cycle from which a packet with this forming time may be sent. It is formed during the gap; the message
+   * that it begins waits for the gap after the previous one.
    */
   readyCycle({ opcode, pair, readyCycle, request }: IbtaPacket, formingCycles: Cycles): Cycles {
     if (this.#begins[opcode] === 0) return readyCycle;

@@ -1,6 +1,6 @@
 /**
- * The counters of a NAK: by what the transport did to recover, and by the register that DIAG_RPRT reads.
- * Sources: IBTA vol 1, 9.7.5.2 (NAK codes); abi/static-configuration.ts.
+ * Counts NAKs twice: as recovery actions of the transport, and in the register that DIAG_RPRT reads. Sources: IBTA vol
+ * 1, 9.7.5.2 (NAK codes); abi/static-configuration.ts.
  */
 import { AethKind, NakCode, syndromeKind, syndromeValue } from '../../../../wire/index.ts';
 import type { DiagnosticCounters, DiagnosticName } from '../../statistics/index.ts';

@@ -1,6 +1,7 @@
 /**
- * Network headers of packets on their way out: the GRH of InfiniBand, or what RoCE has in front of the BTH. A datagram's record has
- * them, from its address vector or from software's own headers; those of a connection are built from the QP's path.
+ * Network headers of packets to send: the GRH of InfiniBand, or the headers that precede the BTH with RoCE. A
+ * datagram's record holds them, from its address vector or from software's own headers; those of a connection are built
+ * from the QP's path.
  */
 import { GRH_BYTES, packetBytesOf, roceRoute, roceRoutePlace } from '../../../../wire/index.ts';
 import { type DatagramAddresses, type QpTable, UD_OPCODE_BASE } from '../../objects/index.ts';
@@ -18,11 +19,11 @@ export interface NetworkHeaders {
 export interface NetworkHeadersSetup {
   readonly qps: QpTable;
   readonly datagrams: DatagramAddresses;
-  /** Of the ports. */
+  /** Addresses of the ports. */
   readonly addresses: readonly PortAddress[];
 }
 
-/** Of a port of InfiniBand. */
+/** Network headers of a port of InfiniBand. */
 export class GlobalRoutes implements NetworkHeaders {
   readonly #setup: NetworkHeadersSetup;
 
@@ -43,7 +44,7 @@ export class GlobalRoutes implements NetworkHeaders {
   }
 }
 
-/** Of a port of Ethernet. */
+/** Network headers of a port of Ethernet. */
 export class RoceRoutes implements NetworkHeaders {
   readonly #setup: NetworkHeadersSetup;
   readonly #tables: RoceTables;

@@ -6,12 +6,15 @@ import type { Picoseconds } from '../../../../base/index.ts';
 import type { QpSlot } from '../../objects/index.ts';
 
 export interface PacketPort {
-  /** Destination QPN and PSN of the packet that {@link sendPacket} is called for next: what faults by header go by. */
+  /**
+   * Destination QPN and PSN of the packet for which {@link sendPacket} is called next: faults that select by header use
+   * them.
+   */
   readonly outboundHeaders: { destinationQpn: number; psn: number };
   /**
-   * Sends a packet that is formed by `atPs`, and leaves then or when the port is free; the caller fills it in at once. Returns
-   * its offset, or a negative number when the port takes none now: it then calls `spaceFreed` of what is connected to it when it
-   * is worth another try.
+   * Sends a packet that is formed by `atPs`, and leaves then or when the port is free; the caller fills it in at once.
+   * Returns its offset, or a negative number if the port accepts none now: it then calls `spaceFreed` of the connected
+   * block when a retry may succeed.
    */
   sendPacket(
     opcode: number,
@@ -23,15 +26,15 @@ export interface PacketPort {
   /** The packet that was sent last, of a QP, has been filled in. */
   packetFilled(offset: number, sender: QpSlot): void;
   /**
-   * Reasons, except a busy cable, for which the link may take no packet, by their names in a cycle account; and the number of the one
-   * that holds packets back now, or -1.
+   * Reasons, except a busy cable, for which the link may accept no packet, by their names in a cycle account; and the
+   * number of the reason that holds packets back now, or -1.
    */
   readonly holdReasons: readonly string[];
   readonly holdReason: number;
   /**
    * Announces a packet to send from `fromPs` on, which takes `formingPs` to form. Returns the instant from which the
-   * cable is free enough (0 with the link down). If that is later, the packet waits from `fromPs` on, and the caller tries
-   * then: `spaceFreed` is called for it only if the link goes down.
+   * cable is free enough (0 with the link down). If that is later, the packet waits from `fromPs` on, and the caller
+   * retries at the returned instant: `spaceFreed` is called for it only if the link goes down.
    */
   expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number;
   /** Instant by which all that has been handed to the port has left. */

@@ -1,19 +1,20 @@
 /**
- * What the data path asks of its port: the addresses by which packets are ours, and the partitions they may belong to.
+ * Addresses of a port that the data path uses: those by which it recognises its own packets, and the partitions to
+ * which they may belong.
  */
 export interface PortAddress {
   /** Base LID as the subnet manager set it; 0 before. */
   readonly lid: number;
-  /** LID mask control: the low bits of a LID that are ours whatever they say. */
+  /** LID mask control: number of low LID bits that are ignored when the port compares a LID with its own. */
   readonly lmc: number;
-  /** LID of the subnet manager that stands in the HCA itself; -1, which no packet has, where there is none. */
+  /** LID of the subnet manager embedded in the HCA; -1, which no packet carries, without one. */
   readonly embeddedManagerLid: number;
-  /** Only an active port passes data packets on, also to itself. */
+  /** Only an active port forwards data packets, also to itself. */
   readonly isActive: boolean;
-  /** The GID table: 16 bytes each, as in a GRH; all zero where there is none. */
+  /** The GID table: 16 bytes per entry, as in a GRH; unused entries are zero. */
   readonly gids: Uint8Array;
   readonly pkeys: Uint16Array;
-  /** Of a port of Ethernet with RoCE: what else its packets' addresses are made of. Left out: packets are of InfiniBand. */
+  /** Further address tables of an Ethernet port with RoCE. Omitted: packets are of InfiniBand. */
   readonly roce?: RoceTables | undefined;
   /** A packet with a P_Key that the receiver does not accept; the same for Q_Keys. */
   countPkeyViolation(): void;
@@ -22,12 +23,12 @@ export interface PortAddress {
 
 /** Tables of an Ethernet port, as software writes them. */
 export interface RoceTables {
-  /** MACs as numbers of 48 bits, and VIDs; -1 where there is none. */
+  /** MACs as 48-bit numbers, and VLAN IDs; unused entries are -1. */
   readonly macs: Float64Array;
   readonly vlans: Int32Array;
-  /** By GID: 1 where datagrams from it go by IP and UDP. */
+  /** Flags by GID: 1 if datagrams from it use IP and UDP. */
   readonly isRoutable: Uint8Array;
-  /** Destination port of RoCE v2; undefined where there is version 1 only. */
+  /** Destination port of RoCE v2; undefined with version 1 only. */
   readonly udpPort: number | undefined;
 }
 
@@ -45,7 +46,7 @@ export function isSamePartition(left: number, right: number): boolean {
 
 /** The LID of all ports, before they have one of their own. */
 export const PERMISSIVE_LID = 0xffff;
-/** LIDs from here on, but for the permissive one, are multicast groups. */
+/** LIDs from here on, except the permissive one, are multicast groups. */
 export const FIRST_MULTICAST_LID = 0xc000;
 
 export const isGroupLid = (lid: number): boolean => lid >= FIRST_MULTICAST_LID && lid !== PERMISSIVE_LID;

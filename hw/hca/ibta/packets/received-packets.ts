@@ -1,9 +1,9 @@
 /**
- * Where received packets lie: in a wire port's buffer or in that of the loopback. The receiver selects the side whose
- * packet it works on and turns to it; its two halves then find its headers here, whichever side it came from.
+ * Gives access to received packets, which lie in a wire port's buffer or in that of the loopback. The receiver selects
+ * the side whose packet it works on; its two halves then read the headers here, independent of the side.
  *
- * A packet of the loopback is named by the complement of its offset, one of a later port by its offset from that port's first name,
- * so that one number represents both.
+ * One number names a packet: the complement of its offset in the loopback, or its offset plus the first name of its
+ * port.
  */
 import type { Cycles } from '../../../../base/index.ts';
 import {
@@ -30,19 +30,22 @@ import { traitsByOpcode } from './request-traits.ts';
 const NAMES_PER_PORT = 2 ** 29;
 
 export class ReceivedPackets {
-  /** Of the packet being worked on. */
+  /** Buffers of the packet being worked on. */
   rxBytes: Uint8Array;
   rxWords: Int32Array;
   rxFloats: Float64Array;
-  /** True when it came by the loopback. */
+  /** True if it arrived by the loopback. */
   isLoopback = false;
-  /** The port that it came to, by cable or loopback, from 0, and the addresses of that port. */
+  /** Port at which it arrived, by cable or loopback, from 0, and the addresses of that port. */
   portIndex = 0;
   address: PortAddress;
-  /** Place of its record in the buffer, and the cycle from which on it could be looked at. */
+  /** Offset of its record in the buffer, and the cycle from which it was visible. */
   offset = 0;
   arrivedCycle = 0;
-  /** What its headers say, and request-traits.ts of the opcode, which the receiver changes to that of RC for XRC. All are 32-bit integers. */
+  /**
+   * Fields of its headers, all 32-bit integers. `traits` are those of the opcode (request-traits.ts). The receiver
+   * replaces an XRC opcode by the RC one.
+   */
   opcode = 0;
   traits = 0;
   destinationQpn = 0;
@@ -50,7 +53,7 @@ export class ReceivedPackets {
   flags = 0;
   payloadBytes = 0;
   lids = 0;
-  /** Of a RETH or AtomicETH, to be read as unsigned. */
+  /** Fields of a RETH or AtomicETH, to be read as unsigned. */
   key = 0;
   dmaLength = 0;
   readonly #ports: readonly PacketPort[];
@@ -96,7 +99,10 @@ export class ReceivedPackets {
     this.address = this.#addresses[index]!;
   }
 
-  /** Turns to the packet at `offset` of the selected side, which is there since `arrivedCycle`: reads its headers. */
+  /**
+   * Selects the packet at `offset` of the selected side, which has been there since `arrivedCycle`, and reads its
+   * headers.
+   */
   turnTo(offset: number, arrivedCycle: Cycles): void {
     const words = this.rxWords;
     const word = offset >> 2;

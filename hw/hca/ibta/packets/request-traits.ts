@@ -1,6 +1,6 @@
 /**
- * What the opcode of a packet means: whether it is a request, and of a connection's request, which kind of message it belongs to
- * and what its place in it demands.
+ * Properties of a packet's opcode: whether it is a request and, for a request of a connection, the kind of message to
+ * which it belongs and the checks that its position in the message requires.
  */
 import {
   endsMessage,
@@ -16,7 +16,7 @@ import { UC_OPCODE_BASE, XRC_SERVICE } from '../../objects/index.ts';
 export const MESSAGE_NONE = 0;
 export const MESSAGE_SEND = 1;
 export const MESSAGE_WRITE = 2;
-/** No request of a connection. */
+/** The packet is not a request of a connection. */
 export const MESSAGE_UNKNOWN = -1;
 
 /** Traits, as bits of {@link traitsByOpcode}. */
@@ -26,10 +26,10 @@ export const HAS_IMMEDIATE = 1 << 2;
 /** The first packet of a SEND, the last one of a WRITE with immediate. */
 export const TAKES_RECEIVE_WQE = 1 << 3;
 export const COMPLETES_RECEIVE_WQE = 1 << 4;
-/** A service of these modelled here uses the opcode; it is a request and no response. */
+/** A service modelled here uses the opcode; the packet is a request, not a response. */
 export const IS_KNOWN = 1 << 5;
 export const IS_REQUEST = 1 << 6;
-/** A SEND that asks for the invalidation of a key. */
+/** A SEND that requests the invalidation of a key. */
 export const HAS_INVALIDATE = 1 << 7;
 /** The kind of message, from MESSAGE_UNKNOWN on, is in the bits above. */
 const KIND_SHIFT = 8;

@@ -1,6 +1,6 @@
 /**
- * What stands in front of the BTH of packets of an Ethernet port, as their records have it (wire/packet.ts): made from the path of a
- * connected QP, or from the address vector of a datagram.
+ * Headers that precede the BTH in packets of an Ethernet port, in the form of their records (wire/packet.ts). They are
+ * built from the path of a connected QP or from the address vector of a datagram.
  *
  *     network header   version 1: GRH; version 2: IPv6 header, or 20 zeros and an IPv4 header if the source GID is an IPv4 address
  *     route            destination MAC, source MAC by its index in the port's table, tag; of version 2 the UDP source port
@@ -26,16 +26,19 @@ const route = roceRoute.fields;
 const ipv4 = ipv4Header.fields;
 const context = qpc.fields;
 
-/** Of the bytes of a GRH. */
+/** Offset of the IPv4 header within the bytes of a GRH. */
 const IPV4_PLACE = GRH_BYTES - ipv4Header.sizeBytes;
 const IPV4_PLAIN = 0x45;
 const DO_NOT_FRAGMENT = 0x4000;
 const UDP_HEADER_BYTES = 8;
 const PRIORITY_SHIFT = 13;
-/** In place of a tag's control information. */
+/** Value instead of a tag's control information. */
 export const NO_TAG = -1;
 
-/** What a route is made of: bytes in which a path or vector and a destination MAC lie, and what comes from elsewhere. */
+/**
+ * Inputs of a route: the bytes that hold a path or vector and the destination MAC, and the fields that come from
+ * elsewhere.
+ */
 export interface RoceRouteParts {
   readonly from: Uint8Array;
   readonly path: number;
@@ -48,7 +51,7 @@ export interface RoceRouteParts {
   readonly udpSourcePort: number;
 }
 
-/** Those of a connected QP. */
+/** Returns the route parts of a connected QP. */
 export function connectedRouteOf(qps: QpTable, slot: QpSlot, tables: RoceTables): RoceRouteParts {
   const { bytes, view } = qps;
   const at = qps.offsetOf(slot);
@@ -67,7 +70,10 @@ export function connectedRouteOf(qps: QpTable, slot: QpSlot, tables: RoceTables)
   };
 }
 
-/** By the index that the QP's path has, also of datagrams: Linux leaves that of their vectors alone. */
+/**
+ * Returns the source MAC by the index in the QP's path, for datagrams too: Linux leaves the index in their vectors
+ * unset.
+ */
 export function sourceMacOf(qps: QpTable, slot: QpSlot, { macs }: RoceTables): number {
   return macs[path.sourcePathBits.get(qps.view, qps.pathOf(slot))] ?? 0;
 }
@@ -108,7 +114,7 @@ export function buildRoute(parts: RoceRouteParts, into: Uint8Array, place: numbe
   route.udpSourcePort.set(view, place, udpSourcePort);
 }
 
-/** A GRH between IPv4 addresses becomes the IPv4 header, behind zeros. Both end with the same address. */
+/** Turns a GRH between IPv4 addresses into zeros and an IPv4 header. Both end with the destination address. */
 function turnIntoIpv4(into: Uint8Array, at: number): void {
   const view = viewOf(into);
   const source = view.getUint32(at + grh.fields.destinationGid.field.offset - 4);
@@ -125,7 +131,10 @@ function turnIntoIpv4(into: Uint8Array, at: number): void {
   ipv4.source.set(view, header, source);
 }
 
-/** Fills in how much follows the network header of a packet of so many bytes, as InfiniBand counts them with a GRH. */
+/**
+ * Fills in the payload length after the network header of a packet of this many bytes, counted as InfiniBand does with
+ * a GRH.
+ */
 export function setRouteLength(bytes: Uint8Array, grhAt: number, packetBytes: number): void {
   const view = viewOf(bytes);
   const transportBytes = packetBytes - UNCOUNTED_BYTES;

@@ -72,7 +72,10 @@ export function readSoftwareHeaders(
   return length;
 }
 
-/** On Ethernet the GID tells whether the destination is a group: some versions of libmlx4 write a LID of groups, others none. */
+/**
+ * On Ethernet the GID tells whether the destination is a group: some versions of libmlx4 write a multicast LID, others
+ * none.
+ */
 export function noteGroup(datagrams: DatagramAddresses, record: number): void {
   const { grh, isToGroup } = datagrams;
   isToGroup[record] = isGrhForGroup(grh, record * GRH_BYTES) ? 1 : 0;

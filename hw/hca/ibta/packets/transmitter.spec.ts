@@ -32,7 +32,7 @@ describe('the transmitter', () => {
     const outcomes = sendPacket.mock.results.map(({ value }) => value as number);
     const packetCount = outcomes.filter((offset) => offset >= 0).length;
     expect(packetCount).toBe(wire.transmitted.packetCount);
-    // Refused: where payload came late, or flow control went ahead.
+    // Attempts that were refused because payload came late, or flow control went first.
     expect(outcomes.length - packetCount).toBeLessThan(packetCount / 10);
     const waitPs = wire.transmitted.serializerWaitPs;
     const stalledCycles = dataPath.blocks.transmitter.account.stalledCycles[1]!;
@@ -83,7 +83,7 @@ describe('the transmitter', () => {
     }
   });
 
-  /** READs of 264 bytes on 32 QPs of each side, 24 under way on each; one side begins 20 us before the other. */
+  /** READs of 264 bytes on 32 QPs of each side, 24 in flight on each; one side begins 20 us before the other. */
   const readsOfBothSides = async (hca: Partial<HcaConfig>): Promise<{ a: number; b: number }> => {
     const bench = await dataPathBench({ hca });
     const cqs = { a: new Cq(bench.a, 10), b: new Cq(bench.b, 10) };
@@ -164,7 +164,8 @@ describe('the transmitter', () => {
       a: { sqLogCount: 6 },
       b: { rqLogCount: 6, fields: { ric: 1 } },
     });
-    // 40 SENDs of ten packets each, without credits; their receives come one by one: what is queued is dropped many times.
+    // 40 SENDs of ten packets each, without credits; their receives are posted one by one, so queued packets are
+    // dropped many times.
     for (let message = 0; message < 40; message++)
       a.post({ opcode: WqeOpcode.SEND, segments: [local.part(0, 10_000)] });
     a.ring();

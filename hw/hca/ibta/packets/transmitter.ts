@@ -5,10 +5,11 @@
  *                     ├─> choose (see below) ─> header words and payload ─┬─> wire port
  *   request packets  ─┘                                    to this very port:   └─> loopback
  *
- * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those behind it, but
- * not the other queue. While both have a packet that can be sent, `hca.responseBurstPackets` responses go, then one request:
- * with responses always first, a side that answers enough would never ask. Responses depend on nothing that requests hold: a
- * request has its turn only when all of it is there, and leaves it to the response while the loopback has no room.
+ * Each queue is served in its own order: a packet whose payload is not yet on chip holds up those after it, but not the
+ * other queue. While both have a packet that can be sent, `hca.responseBurstPackets` responses go, then one request: if
+ * responses always went first, a side with enough responses would never send a request. Responses depend on nothing
+ * that requests hold: a request is sent only when all of its payload is on chip, and yields to a response while the
+ * loopback has no room.
  */
 
 import { BlockCopier, type Cycles } from '../../../../base/index.ts';
@@ -70,7 +71,7 @@ import { isOwnLid, type PortAddress } from './port-address.ts';
 const { RC_ACKNOWLEDGE, RC_RDMA_READ_REQUEST } = Opcode;
 
 const WORD_PAYLOAD = PACKET_PAYLOAD_OFFSET >> 2;
-/** In place of a cycle: the packet is not complete. */
+/** Value instead of a cycle: the packet is not complete. */
 const NOT_COMPLETE = -1;
 /** The port may have more of them, whose numbers follow these. */
 const stalls = stallReasons('payload', 'wire', 'formation', 'loopback');
@@ -147,11 +148,11 @@ export class Transmitter {
   readonly #records: SendRecords;
   readonly #copier = new BlockCopier();
   readonly #sram: Uint8Array;
-  /** Of the configuration: cycles that a packet takes, and bytes of payload that a cycle takes. */
+  /** Configured cycles per packet and payload bytes per cycle. */
   readonly #packetCycles: number;
   readonly #bytesPerCycle: Cycles;
   readonly #gaps: MessageGaps;
-  /** Responses that go in a row while a request could: of the configuration, and so far. */
+  /** Limit of responses sent in a row while a request could be sent, and their present number. */
   readonly #responseBurstPackets: number;
   #responsesInRow = 0;
   /** Both queues had a packet to send when one was chosen. */
@@ -214,7 +215,7 @@ export class Transmitter {
     this.#responsesInRow = 0;
   }
 
-  /** Packets that are to leave. */
+  /** Packets that have not left. */
   get heldCount(): number {
     return this.requests.heldCount + this.responses.heldCount;
   }
@@ -323,8 +324,8 @@ export class Transmitter {
   }
 
   /**
-   * Cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not. Complete ones in
-   * front of it that are invalidated or could not be read are dropped.
+   * Returns the cycle from which the oldest packet of a queue can be sent; NOT_COMPLETE while it is not complete. Drops
+   * complete packets in front of it that are invalidated or could not be read.
    */
   #headReadyCycle(queue: PacketQueue<IbtaPacket>, cycle: Cycles): number {
     for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
@@ -371,7 +372,10 @@ export class Transmitter {
     return isLoopbackPath(this.#addresses[portIndex]!, this.#qps.bytes, this.#qps.pathOf(slot));
   }
 
-  /** Subnet management goes on before the port is active. Packets to a multicast group go to the cable and to the loopback. */
+  /**
+   * Returns the ways that a datagram takes. Subnet management works before the port is active. Packets to a multicast
+   * group go to the cable and to the loopback.
+   */
   #waysOfDatagram(record: number, address: PortAddress): number {
     const { datagrams } = this.#records;
     const lid = datagrams.destinationLid[record]!;
@@ -417,7 +421,7 @@ export class Transmitter {
     return NOT_STALLED;
   }
 
-  /** Cycle by which the last byte of the packet just sent has left, by the cable where it goes both ways. */
+  /** Returns the cycle by which the last byte of the packet just sent has left; by the cable if it uses both ways. */
   #leftCycle(packet: IbtaPacket): Cycles {
     const isByCable = this.#isPlain(packet) || (this.#waysOf(packet) & WAY_CABLE) !== 0;
     return isByCable
@@ -476,7 +480,7 @@ export class Transmitter {
     floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = packet.address;
     words[word + WORD_RKEY] = packet.key;
     words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
-    // P_Key and service level take the place of what the direction has not: an AETH or an immediate.
+    // P_Key and service level occupy the word of a field that this direction lacks: an AETH or an immediate.
     words[word + WORD_AETH] = isResponse ? packet.aeth : pkey | (packet.addressTop << ADDRESS_TOP_SHIFT);
     words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
     words[word + WORD_LIDS] = ((address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
@@ -497,7 +501,7 @@ export class Transmitter {
     words[word + WORD_LIDS] = (datagrams.sourceLid[record]! << 16) | datagrams.destinationLid[record]!;
   }
 
-  /** The network header, behind the payload. */
+  /** Writes the network header after the payload. */
   #fillNetworkHeader(packet: IbtaPacket, bytes: Uint8Array, offset: number): void {
     const opcode = packet.opcode | packet.pair.serviceBits;
     this.#networkHeaders.fill(packet, bytes, grhPlace(offset, bytesBeforeGrh(opcode, packet.payloadBytes)));
@@ -538,12 +542,12 @@ function isFit(packet: IbtaPacket): boolean {
   return isCurrent(packet) && packet.failure === 0;
 }
 
-/** The SRQ that an XRC request is for stands behind its payload. */
+/** Writes the target SRQ number of an XRC request after its payload. */
 function fillXrceth({ opcode, payloadBytes, request }: IbtaPacket, words: Int32Array, offset: number): void {
   words[xrcethWord(offset, operandBytes(opcode) + payloadBytes)] = request.remoteSrqn;
 }
 
-/** Operands stand where other packets have their payload. */
+/** Writes the operands to the place where other packets have their payload. */
 function fillOperands({ opcode, operands }: IbtaPacket, words: Int32Array, word: number): void {
   const count = operandBytes(opcode) >> 2;
   for (let index = 0; index < count; index++) words[word + WORD_PAYLOAD + index] = operands[index]!;

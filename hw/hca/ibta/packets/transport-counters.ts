@@ -1,7 +1,7 @@
 /**
- * What the transport did to recover, by name: retries, refusals, and the packets that they leave over. All of it is lawful,
- * and follows from loss, from receivers that were not ready, or from memory that was not there; what breaks a rule is
- * counted by {@link ViolationCounters}. Source: IBTA volume 1, 9.7.5 to 9.7.7, 9.8.
+ * Counters of the transport's recovery actions, by name: retries, refusals, and the packets that they leave over. All
+ * of them are lawful consequences of loss, of receivers that were not ready or of absent memory; {@link
+ * ViolationCounters} counts breaches of rules. Source: IBTA volume 1, 9.7.5 to 9.7.7, 9.8.
  */
 const transportEvents = {
   /** RNR NAKs put into the packet queue, and taken from the wire. */
@@ -20,7 +20,7 @@ const transportEvents = {
   unexpectedResponse: 8,
   /** Messages of unreliable services that found no receive WQE. */
   unreliableNoReceive: 9,
-  /** Responses found missing by a later one: each is an implied NAK, and asked for again. */
+  /** Responses found missing because a later one arrived: each is an implied NAK, and is requested again. */
   missingResponse: 10,
   /** READ responses whose payload could not be read from memory: a NAK takes the place of each. */
   unreadableResponse: 11,

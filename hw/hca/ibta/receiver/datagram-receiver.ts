@@ -1,11 +1,11 @@
 /**
- * Receives datagrams (UD, and the special QPs 0 and 1): a packet is a message. What does not pass the checks is dropped and
- * counted: the sender gets no answer.
+ * Receives datagrams (UD, and the special QPs 0 and 1): a packet is a message. A packet that fails a check is dropped
+ * and counted: the sender gets no answer.
  *
  *   Q_Key ─> P_Key ─> receive WQE ─> 40 bytes for the GRH, payload to memory ─> completion with the sender's addresses
  *
- * Entered again at the same step when something is not on chip, like the responder.
- * Sources: interface sheet 6.4, 6.6, 7.2; IBTA vol 1, 9.8.3 (UD), 10.9.1.1 (P_Key matching), 13.5.1 (QP0 and QP1).
+ * The stage resumes at the same step if something was not on chip, like the responder. Sources: interface sheet 6.4,
+ * 6.6, 7.2; IBTA vol 1, 9.8.3 (UD), 10.9.1.1 (P_Key matching), 13.5.1 (QP0 and QP1).
  */
 
 import { CqeSyndrome, EventType, grhBytes, ReceiveOpcode } from '../../../../abi/index.ts';
@@ -53,7 +53,7 @@ export const QPN_SUBNET_MANAGEMENT = 0;
 export const QPN_GENERAL_SERVICES = 1;
 
 const route = roceRoute.fields;
-/** In a completion: the packet had the tag that is in the low bits. */
+/** Bit of a completion that marks its low bits as the packet's tag. */
 const HAS_TAG = 1 << 16;
 
 const STEP_CHECK = 0;
@@ -64,7 +64,7 @@ export interface DatagramReceiverPorts {
   readonly scatter: ReceiveScatter;
   readonly completions: CompletionWriter;
   readonly errors: {
-    /** The QP goes to error, with an asynchronous event or 0. */
+    /** The QP goes to error, with an asynchronous event; event type 0: none. */
     refused(qp: QpSlot, eventType: number, cycle: Cycles): void;
   };
 }
@@ -92,7 +92,7 @@ export class DatagramReceiver {
   #errors!: DatagramReceiverPorts['errors'];
   #step = STEP_CHECK;
   #pkeyIndex = 0;
-  /** Bytes of GRH and payload on their way, and what went wrong with them. */
+  /** Bytes of GRH and payload being written, and the syndrome of an error among them. */
   #placed = 0;
   #syndrome = 0;
 
@@ -146,7 +146,7 @@ export class DatagramReceiver {
     return this.#word(offset, WORD_PAYLOAD_BYTES);
   }
 
-  /** One that a datagram left for want of a page is used again. */
+  /** Takes a receive WQE; one that a datagram left because a page was absent is used again. */
   #takeReceiveWqe(qp: QpSlot, cycle: Cycles): ReceiveAnswer {
     if (this.#qps.rows[qp]!.hasReceiveWqe === 0)
       return this.#scatter.take(qp, this.#packets.arrivedCycle, cycle);
@@ -188,7 +188,7 @@ export class DatagramReceiver {
     return false;
   }
 
-  /** A page that it needs has been asked for; the datagram is lost, as it may be. */
+  /** Drops the datagram after requesting the page that it needs; datagrams may be lost. */
   #drop(): number {
     this.#pageFaults.droppedPacketCount++;
     this.#step = STEP_CHECK;
@@ -219,7 +219,7 @@ export class DatagramReceiver {
     return DONE;
   }
 
-  /** Where a datagram of RoCE comes from, which has no LID. */
+  /** Fills in the source MAC and tag of a RoCE datagram, which has no LID. */
   #nameSource(completion: PostedCompletion, offset: number): void {
     const view = viewOf(this.#packets.rxBytes);
     const place = roceRoutePlace(grhPlace(offset, this.#word(offset, WORD_PAYLOAD_BYTES)));

@@ -141,7 +141,7 @@ describe('a datagram', () => {
     });
     expect([bench.b.address.qkeyViolations, bench.b.address.pkeyViolations]).toEqual([1, 2]);
     bench.b.address.pkeys[0] = 0xffff;
-    // Bit 31 stands for the sender's own Q_Key.
+    // Bit 31 selects the sender's own Q_Key.
     send(datagramTo(b.qp.qpn, 2, {}, 0x8000_0000));
     await bench.until(() => b.cq.poll() !== undefined);
     expect(a.cq.drain().map(({ syndrome }) => syndrome)).toEqual([0, 0, 0, 0, 0]);
@@ -171,7 +171,7 @@ describe('a datagram', () => {
         (violations.report()['datagramQkey'] ?? 0) + (transport.report().unreliableNoReceive ?? 0);
       await bench.until(() => dropped() === count);
       const tookUs = (bench.b.lp.nowPs - beganPs) / 1e6;
-      // One look goes on for those that came meanwhile; the next datagram finds what was posted since.
+      // One poll continues for those that arrived meanwhile; the next datagram finds the WQEs posted since.
       b.qp.receive([to.part(0, 100)]);
       senders[0]!.qp.send({
         opcode: WqeOpcode.SEND,
@@ -183,7 +183,7 @@ describe('a datagram', () => {
     };
     const refused = await flood(0x2222);
     const unreceived = await flood(undefined);
-    // One read of the doorbell record in 0.46 us would make 110 us of 240 datagrams. What is more is the first look.
+    // At one read of the doorbell record per 0.46 us, 240 datagrams would take 110 us. The excess is the first poll.
     expect(refused).toBeLessThan(20);
     expect(unreceived).toBeLessThanOrEqual(refused + 2);
   });

@@ -1,4 +1,4 @@
-/** Packets and frames of a stranger at the port: see testing/hostile-scene.ts for what holds of each. */
+/** Packets and frames of a hostile peer at the port: testing/hostile-scene.ts describes the checks of each. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type FrameDraw, frameDraws } from '../../testing/hostile-frames.ts';
@@ -6,13 +6,13 @@ import { highPacketDraws, packetDraws } from '../../testing/hostile-packets.ts';
 import { EthernetHostilePort, type HostilePort, LinkPort } from '../../testing/hostile-ports.ts';
 import { HostileScene } from '../../testing/hostile-scene.ts';
 
-/** So many packets in all, so many to a scene: `npm run fuzz` sets the first, and a seed. */
+/** Packets in all, and packets per scene: `npm run fuzz` sets the first, and a seed. */
 const packets = Number(process.env['HOSTILE_PACKETS'] ?? 400);
 const perScene = packets > 2000 ? 400 : 50;
 const seed = Number(process.env['HOSTILE_SEED'] ?? 19);
 const timeout = 24 * 3600_000;
 
-/** Half of the packets are of InfiniBand, the others of these. */
+/** Half of the packets are of InfiniBand, the others use these ports. */
 const ethernetPorts = {
   'RoCE v1': new EthernetHostilePort('v1', { receiveChecksums: 'none', hasFlowControl: true }),
   'RoCE v2 over IPv4': new EthernetHostilePort('v2 over IPv4', {
@@ -41,7 +41,7 @@ async function play<Draw>(
     await scene.check();
   });
   const numRuns = Math.ceil(count / perScene);
-  // All are drawn in `npm run test:quick`, too: what they reach is counted.
+  // `npm run test:quick` draws all packets, too, because their outcomes are counted.
   await fc.assert(story, { seed, numRuns, endOnFailure: true, interruptAfterTimeLimit: timeout });
   return reached;
 }

@@ -44,14 +44,15 @@ describe('a multicast datagram', () => {
       mcgEntry.encode({ mgid, nextIndex, memberCount: qpns.length, members: qpns.map((qpn) => ({ qpn })) });
     const other = GROUP.with(15, 77);
     b.qp.receive([to.part(0, 200)]);
-    // The other group heads the chain and this one follows; then the head is left, and this one moves to its place.
+    // The other group heads the chain and this one follows; then the head group is left, and this one moves to its
+    // place.
     groups.set(3, entry(other, 9, 0x999));
     groups.set(9, entry(GROUP, 0, b.qp.qpn));
     a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });
     await bench.run(20);
     expect(b.cq.drain()).toHaveLength(1);
     groups.set(3, entry(GROUP, 0, b.qp.qpn));
-    // Its last member leaves: the head is empty, and what is at 9 belongs to no chain.
+    // Its last member leaves: the head is empty, and the entry at 9 belongs to no chain.
     groups.set(3, entry(new Uint8Array(16), 0));
     b.qp.receive([to.part(0, 200)]);
     a.qp.send({ opcode: WqeOpcode.SEND, datagram: toGroup, inline: pattern(9, 30) });

@@ -1,7 +1,8 @@
 /**
- * The multicast table of the device: entries as WRITE_MCG wrote them, by index, and the look-up that a received packet needs.
- * Software chains entries by hash; the device searches those of all chains, which finds the same one. An entry that no chain leads to counts
- * for nothing: mlx4 leaves what it has unlinked as it was (mlx4_qp_detach_common). Source: interface sheet 3.18, 5.6.
+ * The multicast table of the device: entries by index as WRITE_MCG wrote them, and the look-up for a received packet.
+ * Software chains entries by hash; the device searches the entries of all chains, which finds the same one. An entry to
+ * which no chain leads is ignored: mlx4 leaves an unlinked entry unchanged (mlx4_qp_detach_common). Source: interface
+ * sheet 3.18, 5.6.
  */
 import { mcgHead, mcgMember } from '../../../../abi/index.ts';
 import { viewOf } from '../../../../base/index.ts';

@@ -1,7 +1,8 @@
 /**
- * Datagrams to groups whose members come and go, sent by members and by others at both ends of a cable, at once. Judged by sets alone: of
- * each datagram every member at either end has one copy, with the group's address and the sender's number, but for a sender that wants
- * none of its own, members with another Q_Key, and those without a receive. Those of one sender come in their order.
+ * Datagrams to groups whose members join and leave, sent by members and by others at both ends of a cable,
+ * concurrently. Judged by sets alone: every member at either end receives one copy of each datagram, with the group's
+ * address and the sender's number, except a sender that wants none of its own, members with another Q_Key, and those
+ * without a receive. Datagrams of one sender arrive in order.
  */
 import { expect, test } from 'vitest';
 import { mcgEntry } from '../../../../abi/mcg.ts';
@@ -27,7 +28,7 @@ const strideBytes = 1024;
 const receivesMax = 16;
 const roundCount = 6;
 const otherKey = 0x2222_2222;
-/** Of InfiniBand, and of the forms of RoCE: of IPv4 239.0.0.1 and so on. */
+/** InfiniBand and the forms of RoCE; groups of IPv4 are 239.0.0.1 and so on. */
 const networks: readonly (RoceForm | undefined)[] = [undefined, 'v1', 'v2 over IPv4', 'v2 over IPv6'];
 const ofIpv6 = (last: number) => Uint8Array.from([0xff, 0x12, 0x40, 0x1b, ...Array(11).fill(0), last]);
 const ofIpv4 = (last: number) => Uint8Array.from([...Array(10).fill(0), 0xff, 0xff, 239, 0, 0, last]);
@@ -48,7 +49,7 @@ interface Member {
   readonly hasOtherKey: boolean;
   readonly isDry: boolean;
   posted: number;
-  /** What it is to get, by sender. */
+  /** Datagrams that the member must receive, by sender. */
   readonly due: Map<number, Received[]>;
 }
 
@@ -69,7 +70,7 @@ function postReceives(member: Member, places: number): void {
   }
 }
 
-/** What has come, by sender. */
+/** Returns the datagrams that the member received, by sender. */
 function taken({ cq, region }: Member, addresses: readonly string[]): Map<number, Received[]> {
   const all = new Map<number, Received[]>();
   for (let one = cq.poll(); one !== undefined; one = cq.poll()) {
@@ -102,7 +103,7 @@ async function play(seed: number): Promise<void> {
     Array.from({ length: 2 + random.below(3) }, () => memberAt(node, random)),
   );
   await bench.run(5);
-  // What stands at the end of the 40 bytes in front of the payload: the group's GID or address.
+  // Each buffer's 40 bytes before the payload end with the group's GID or IPv4 address.
   const names = groups.map((gid) => hex(gid.subarray(roce === 'v2 over IPv4' ? 12 : 0)));
   for (let round = 0; round < roundCount; round++) {
     for (const member of members)
@@ -113,7 +114,7 @@ async function play(seed: number): Promise<void> {
           .filter((member) => member.node === node && random.chance(0.6))
           .map((member) => ({ member, blockLoopback: random.chance(0.5) ? (1 as const) : (0 as const) }));
         const known = own.map(({ member, blockLoopback }) => ({ qpn: member.qp.qpn, blockLoopback }));
-        // One that is not there is passed over.
+        // An absent member is skipped.
         const entry = random.chance(0.3) ? [{ qpn: 0x7777 }, ...known] : known;
         node.groups.set(index, mcgEntry.encode({ memberCount: entry.length, mgid, members: entry }));
         return own;
@@ -148,7 +149,7 @@ async function play(seed: number): Promise<void> {
   }
 }
 
-/** Receives that are posted and have not been used: all that was due has come. */
+/** Returns the receives posted and not used, once all expected datagrams have arrived. */
 const backlogOf = ({ qp, posted }: Member): number => {
   const consumed = qp.node.dataPath.blocks.receives.consumedCounter(qp.slot);
   return posted - consumed;

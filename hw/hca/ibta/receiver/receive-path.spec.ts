@@ -1,11 +1,14 @@
-/** How long the receiver is occupied by a packet: 12 cycles at least in a ConnectX-3 (measurements.csv, C-063 to C-073), else its bytes. */
+/**
+ * Time for which a packet occupies the receiver: at least 12 cycles in a ConnectX-3 (measurements.csv, C-063 to C-073),
+ * else the time of its bytes.
+ */
 import { expect, it } from 'vitest';
 import { WqeOpcode } from '../../../../abi/wqe-opcodes.ts';
 import { scene, syndromesOf } from '../../testing/scenario.ts';
 
 const hca = { receivePacketCycles: 12, receiveHeadCycles: 4, receiveBytesPerCycle: 16 };
 
-// 128 bits a cycle, behind 4 cycles of headers; a packet without payload, an ACK among them, takes the least.
+// 4 cycles of headers, then 128 bits per cycle; a packet without payload, such as an ACK, takes the minimum.
 it.each([
   [0, 12],
   [1, 12],

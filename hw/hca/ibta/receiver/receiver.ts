@@ -1,13 +1,14 @@
 /**
  * The receiver: takes packets from the wire port one at a time, in order, finds their QP, and hands them to the
  * responder (requests), to the acknowledgement side (responses) or to the datagram receiver. A datagram for a multicast
- * group is worked on once for each member here.
+ * group is processed once for each member at this port.
  *
  *   wire port ──> fifo (ICRC, parsing) ──┬──> QP, context ──> responder ──> payload writes, completions, responses
  *    loopback ──> fifo ──────────────────┘            ├──> acknowledgements ──> payload writes, completions
  *                                                     └──> datagram receiver ──> payload writes, completions
  *
- * In-order and blocking: what is not on chip stops the receiver, and with it, through the wire's credits, the sender.
+ * In-order and blocking: data that are not on chip stop the receiver, and with it, through the wire's credits, the
+ * sender.
  */
 
 import { QpState } from '../../../../abi/index.ts';
@@ -74,19 +75,19 @@ const QPN_MULTICAST = 0xffffff;
 /** Distance of QP1's block from QP0's in the special QPs: one place for each of two ports. */
 const PORTS = 2;
 
-/** Where the special QPs are. */
+/** Numbers of the special QPs. */
 export interface SpecialQps {
   /** QPN of port 1's QP0, or 0 while there are none. */
   readonly specialQpBase: number;
 }
 
-/** The subnet manager that stands in the HCA. */
+/** The subnet manager embedded in the HCA. */
 export interface EmbeddedManager {
-  /** Turns a management datagram into its answer, in place. False: it has none. */
+  /** Turns a management datagram into its response, in place. False: the manager sends none. */
   answer(mad: Uint8Array): boolean;
-  /** Whether the answer goes on in another datagram. */
+  /** Whether the response continues in another datagram. */
   readonly hasNext: boolean;
-  /** Turns an answer, which has been received, into the next datagram of it, in place. */
+  /** Turns a datagram of a response, which has been received, into the next one, in place. */
   next(mad: Uint8Array): void;
 }
 
@@ -107,7 +108,7 @@ export interface ReceiverSetup {
   >;
   readonly ports: readonly PacketPort[];
   readonly specialQps: SpecialQps;
-  /** Of each port. */
+  /** The embedded managers of each port. */
   readonly managers: readonly EmbeddedManager[];
   readonly groups: MulticastGroups;
   readonly qps: QpTable;
@@ -131,14 +132,17 @@ export class Receiver {
   readonly #contexts: ContextPort;
   readonly #loopback: Loopback;
   readonly #packets: ReceivedPackets;
-  /** Packets that came by the cable of each port, and by the loopback: as many as their buffers hold, each until it has left its buffer. */
+  /**
+   * Packets that arrived by the cable of each port, and by the loopback: as many as their buffers hold, each until it
+   * has left its buffer.
+   */
   readonly #arrived: readonly Fifo[];
   readonly #looped: Fifo;
-  /** The same fifos, those of the cables first; and the one whose oldest packet is being worked on. */
+  /** The same fifos, those of the cables first; and the one whose oldest packet is being processed. */
   readonly #sources: readonly Fifo[];
   #source: Fifo;
   readonly #stage: number;
-  /** Of the configuration. */
+  /** Values of the configuration. */
   readonly #latencyCycles: number;
   readonly #bytesPerCycle: Cycles;
   readonly #packetCycles: number;
@@ -149,12 +153,15 @@ export class Receiver {
   #datagrams!: DatagramReceiver;
   readonly #specialQps: SpecialQps;
   readonly #groups: MulticastGroups;
-  /** On a port of Ethernet: see ReceiveTurns. */
+  /** Arbitration with the frame receiver on a port of Ethernet: see ReceiveTurns. */
   readonly #turns: ReceiveTurns | undefined;
-  /** Members of the group that the packet is for, and the one being served. */
+  /** Number of members of the packet's group, and the one being served. */
   #memberCount = 0;
   #member = 0;
-  /** The packet is an answer of the embedded subnet manager, which may go on; and the next datagram of it is to be put in its place. */
+  /**
+   * Whether the packet is a response of the embedded subnet manager, which may continue; and whether its next datagram
+   * must replace it.
+   */
   #isManagers = false;
   #isFollowing = false;
   /** QP of the packet being worked on. */
@@ -231,7 +238,7 @@ export class Receiver {
     this.#acknowledgements.reset();
   }
 
-  /** Packets that have come and are not done with. */
+  /** Packets that have arrived and are not finished. */
   get heldCount(): number {
     return this.#sources.reduce((sum, { count }) => sum + count, 0);
   }
@@ -249,7 +256,7 @@ export class Receiver {
     };
   }
 
-  /** A packet has come by the cable. */
+  /** Notes a packet that arrived by the cable. */
   packetArrived(offset: number, bytes: number, portIndex = 0): void {
     const cycle =
       this.#domain.clock.cycleAfter(this.#lp.nowPs) + this.#latencyCycles + this.#moveCycles(bytes);
@@ -265,14 +272,17 @@ export class Receiver {
     this.wake(cycle);
   }
 
-  /** Cycles that so much payload takes through the data path. */
+  /** Returns the cycles that this much payload takes through the data path. */
   #moveCycles(bytes: number): number {
     if (bytes === 0) return 0;
     const perCycle = this.#bytesPerCycle;
     return ((bytes + perCycle - 1) / perCycle) | 0;
   }
 
-  /** Turns to the packet that has been there longest, of several at the first in the order of {@link #sources}. A packet begun is finished first. */
+  /**
+   * Selects the packet that has waited longest; of several, the first in the order of {@link #sources}. A packet
+   * already begun is finished first.
+   */
   #selectSource(): void {
     const source = this.#longestWaiting();
     if (source === this.#source) return;
@@ -281,7 +291,7 @@ export class Receiver {
     else this.#packets.selectPort(this.#sources.indexOf(source));
   }
 
-  /** The fifo whose oldest packet came first; without packets that of port 1. */
+  /** Returns the fifo whose oldest packet arrived first; without packets that of port 1. */
   #longestWaiting(): Fifo {
     let longest = this.#sources[0]!;
     for (const source of this.#sources) if (source.headCycle < longest.headCycle) longest = source;
@@ -376,7 +386,7 @@ export class Receiver {
     return lid === address.lid || lid >= FIRST_MULTICAST_LID || isOwnLid(address, lid);
   }
 
-  /** The QP a packet is for, if it can take it; else the packet is dropped and counted. */
+  /** Returns the packet's QP if it can accept the packet; otherwise drops and counts the packet. */
   #findQp(): QueuePair | undefined {
     const packet = this.#packets;
     const lid = packet.lids & 0xffff;
@@ -413,7 +423,10 @@ export class Receiver {
     return false;
   }
 
-  /** A datagram to the embedded subnet manager comes back as its answer: same packet, ends exchanged. False: there is none. */
+  /**
+   * Passes a datagram for the embedded subnet manager to it and turns the packet into its response, with the ends
+   * exchanged. Returns false if it does not answer.
+   */
   #askManager(): boolean {
     const packet = this.#packets;
     const { rxBytes, rxWords, offset, payloadBytes, lids } = packet;
@@ -437,7 +450,7 @@ export class Receiver {
     return this.#isFollowing ? this.#active : undefined;
   }
 
-  /** Puts the next datagram of an answer in the place of the one before. False: that one has not all left for memory. */
+  /** Replaces a datagram of a response by the next one. False: the former has not completely left for memory. */
   #follow(cycle: Cycles): boolean {
     if (!this.#writer.awaitLeft()) {
       this.account.stall(cycle, STALL_DMA);
@@ -454,7 +467,7 @@ export class Receiver {
     this.#violations.count(violation);
   }
 
-  /** The embedded subnet manager of the port that the packet came to. */
+  /** The embedded subnet manager of the port at which the packet arrived. */
   get #manager(): EmbeddedManager {
     return this.#managers[this.#packets.portIndex]!;
   }
@@ -466,7 +479,9 @@ export class Receiver {
     return base + (qpn === QPN_SUBNET_MANAGEMENT ? 0 : PORTS) + this.#packets.portIndex;
   }
 
-  /** A GRH must be for this port, and come from where the QP's path leads if that demands one (9.6.1.1). */
+  /**
+   * True if the GRH is for this port and, if the QP's path demands one, comes from the path's destination (9.6.1.1).
+   */
   #hasRightGrh(pair: QueuePair, hasGrh: boolean): boolean {
     const isConnected = pair.opcodeBase !== UD_OPCODE_BASE;
     if (!hasGrh) return !isConnected || pair.hasGrh === 0;

@@ -73,7 +73,7 @@ describe('a receiver that is not ready', () => {
       await bench.run(100);
       expect(aCq.drain()).toEqual([]);
       const asked = bench.b.port.packets.filter(({ psn }) => psn === psnA(0)).map(({ timePs }) => timePs);
-      // Timer code 1 is 0.01 ms; the way there and back and the look at the doorbell record take less than 6 us.
+      // Timer code 1 is 0.01 ms; the round trip and the read of the doorbell record take less than 6 us.
       expect(asked.length).toBeGreaterThanOrEqual(6);
       for (const [index, time] of asked.slice(1).entries()) {
         expect(time - asked[index]!).toBeGreaterThanOrEqual(10_000_000);
@@ -218,7 +218,7 @@ describe('a response of a READ that is lost', () => {
   const BYTES = 16_000;
   const requests = ({ bench }: Scene): number[] =>
     bench.b.port.packets.filter(({ opcode }) => opcode === Opcode.RC_RDMA_READ_REQUEST).map(({ psn }) => psn);
-  /** READs 16,000 bytes, 16 responses; each of `lost` in turn is lost so many times before it comes. */
+  /** READs 16,000 bytes, 16 responses; each response in `lost` is lost `times` times before it arrives. */
   const reading = async (given: Scene, lost: readonly number[], times = 1): Promise<void> => {
     let at = 0;
     let count = 0;

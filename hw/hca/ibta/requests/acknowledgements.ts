@@ -1,19 +1,21 @@
 /**
- * The acknowledgement side of the requester: takes ACKs, NAKs, READ responses and atomic results, has the send work
- * requests complete that they are for, and sends the requester back when packets have to be repeated.
+ * The acknowledgement side of the requester: it receives ACKs, NAKs, READ responses and atomic results, completes the
+ * send work requests to which they belong, and rewinds the requester when packets must be retransmitted.
  *
- * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN completes all before it, but
- * never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1, 9.7.6, 10.8.3).
+ * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN
+ * completes all before it, but never passes a READ or atomic whose own response is still missing (IBTA vol 1, 9.7.5.1,
+ * 9.7.6, 10.8.3).
  *
- * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the missing response
- * is asked for again, once, at the cost of one retry. What else comes of the old series is dropped; when the response to the
- * repeated request is lost as well, the ACK timeout asks for it.
+ * A response for a later PSN than the oldest READ or atomic waits for is an implied NAK (9.9.2.1.1, 9.9.2.3): the
+ * missing response is requested again, once, at the cost of one retry. Further responses of the old series are dropped;
+ * if the response to the repeated request is lost as well, the ACK timeout requests it again.
  *
- * So it is where a later request is refused, be it by an RNR NAK: the answer that is missing is asked for at once, what was refused comes
- * again behind it, and is refused again if it still has to be. Neither the delay that the RNR NAK names nor an RNR retry is taken for it; Linux'
- * requesters do the same (drivers/infiniband/hw/hfi1/rc.c, do_rc_ack; drivers/infiniband/sw/rxe/rxe_comp.c, check_psn). Operations over
- * on-demand pages owe much to it: an answer to a READ or atomic that finds no page at the requester is dropped and asked for as soon as the
- * page is there, and a later request that was answered RNR NAK meanwhile, for a page at the responder, goes with it.
+ * The same holds when a later request is refused, even by an RNR NAK: the missing response is requested at once, the
+ * refused request is retransmitted after it, and is refused again if the cause persists. Neither the delay of the RNR
+ * NAK nor an RNR retry is spent on it; Linux' requesters do the same (drivers/infiniband/hw/hfi1/rc.c, do_rc_ack;
+ * drivers/infiniband/sw/rxe/rxe_comp.c, check_psn). On-demand paging relies on this: a response to a READ or atomic
+ * that finds no page at the requester is dropped and requested again as soon as the page is present. A later request
+ * that meanwhile got an RNR NAK, for a page at the responder, is retransmitted with it.
  */
 
 import { CqeSyndrome, QpState, WqeOpcode } from '../../../../abi/index.ts';
@@ -78,7 +80,7 @@ export interface AcknowledgementPorts {
   readonly ends: {
     /** The head record completes without an answer, but there is no room for its CQE yet. */
     waits(pair: QueuePair): void;
-    /** The same when the head record has an error found on this side. */
+    /** Completes the head record, which has an error found on this side; waits if there is no room for its CQE. */
     completeLocally(pair: QueuePair, cycle: Cycles): void;
   };
 }
@@ -152,7 +154,8 @@ export class Acknowledgements {
     }
     // A NAK acknowledges everything before the PSN it names.
     if (!this.#completeThrough(pair, (psn - 1) & PSN_MASK, cycle)) return WAIT;
-    // Behind a response that is missing: the request that it refuses, or puts off, is sent again with that one's (see above).
+    // A NAK or RNR NAK after a missing response: the request that it refuses is retransmitted with the request of that
+    // response (see above).
     const head = pair.recordHead;
     const isBehind = head.isReadOrAtomic === 1 && head.packetCount > 0 && this.#isAfter(psn, head);
     const isOver = head === noRecord || pair.state === ERR || isBehind;
@@ -177,7 +180,7 @@ export class Acknowledgements {
     return (this.#states.firstPsnOf(request) + request.responsesReceived) & PSN_MASK;
   }
 
-  /** No progress for a whole timeout while packets are outstanding. */
+  /** Handles a whole timeout without progress while packets are outstanding. */
   ackTimedOut(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;
     if (pair.state === ERR || pair.recordHead === noRecord) return;
@@ -204,7 +207,10 @@ export class Acknowledgements {
     if (pair.parkedFor === PARKED_RETRY_DELAY) this.#scheduler.unpark(pair, cycle + 1);
   }
 
-  /** Sends again from `psn` on: everything queued and not yet on the wire is invalidated (9.7.6.1). For what: ENDED_BY_. */
+  /**
+   * Retransmits from `psn` on: invalidates everything queued and not yet on the wire (9.7.6.1). `endedBy` gives the
+   * reason (ENDED_BY_).
+   */
   #goBack(pair: QueuePair, psn: number, cycle: Cycles, endedBy = ENDED_BY_ANSWER): void {
     let request = pair.recordHead;
     while (request !== noRecord && (request.packetCount === 0 || this.#isAfter(psn, request)))
@@ -217,7 +223,7 @@ export class Acknowledgements {
       request.opcode === WqeOpcode.RDMA_READ
         ? request.responsesReceived
         : Math.max(0, psnDistance(psn, this.#states.firstPsnOf(request)));
-    // What the next WQE waits for may be the very answer that is asked for again: it is judged anew behind it.
+    // The next WQE may wait for the very response that is requested again, so it is checked again afterwards.
     const reason = pair.parkedFor;
     if (reason !== PARKED_RETRY_DELAY && reason !== PARKED_PAGE_FAULT)
       this.#scheduler.unpark(pair, cycle + 1);
@@ -245,7 +251,7 @@ export class Acknowledgements {
         continue;
       }
       if (psnDistance(this.#states.lastPsnOf(head), psn) > 0) break;
-      // What came later was answered: the response of this one is lost.
+      // A later packet was acknowledged: the response of this request is lost.
       isMissing = head.isReadOrAtomic === 1;
       if (isMissing) break;
       if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
@@ -268,8 +274,8 @@ export class Acknowledgements {
   }
 
   /**
-   * The response for `psn`, the oldest one that the QP waits for, was lost. Once for each gap: what comes until it is
-   * there belongs to the old series. False: waits for room for a CQE.
+   * Requests the lost response for `psn`, the oldest one for which the QP waits, again; once per gap: packets that
+   * arrive before it belong to the old series. False: waits for room for a CQE.
    */
   #askAgain(pair: QueuePair, psn: number, cycle: Cycles): boolean {
     const state = this.#states.rows[pair.slot]!;
@@ -287,7 +293,7 @@ export class Acknowledgements {
     return false;
   }
 
-  /** Limit on sends from the credits of an ACK: its MSN plus what the code promises (9.7.7.2). */
+  /** Updates the limit on sends from the credits of an ACK: its MSN plus the credits of the code (9.7.7.2). */
   #takeCredits(pair: QueuePair, code: number, msn: number, cycle: Cycles): void {
     this.#states.rows[pair.slot]!.ssnLimit =
       code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
@@ -356,7 +362,7 @@ export class Acknowledgements {
     const bytes = isAtomic ? 8 : this.#packet.payloadBytes;
     const placed = this.#placement.place(this.#packet.offset, pair, request, bytes, cycle);
     if (placed !== DONE) return this.#notPlaced(placed, pair, psn, cycle);
-    // Other QPs may have taken the room while the payload waited: make sure of it before anything changes.
+    // Other QPs may have taken the room while the payload waited: it is checked before anything changes.
     if (this.#completion.isFull) {
       this.#account.stall(cycle, STALL_COMPLETION);
       return WAIT;
@@ -377,8 +383,9 @@ export class Acknowledgements {
   }
 
   /**
-   * A response at the expected PSN is of the request's kind, else it is a bad one (9.9.2.4.1). Of a READ the first is FIRST or ONLY, all but
-   * the last fill this end's MTU, and the last one brings the rest (9.7.5.1): the other end may have another.
+   * True if a response at the expected PSN matches the request's kind; otherwise it is a bad response (9.9.2.4.1). The
+   * first packet of a READ response is FIRST or ONLY, all but the last fill this end's MTU, and the last brings the
+   * rest (9.7.5.1): the peer may use another MTU.
    */
   #isAsExpected(pair: QueuePair, request: SendRecord, opcode: number): boolean {
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
@@ -401,7 +408,8 @@ export class Acknowledgements {
   ): number {
     if (placed === WAIT) return WAIT;
     if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
-    // Dropped, with what follows it; asked for again when the page is there, and no RNR delay is to be waited for.
+    // The response is dropped with those that follow it. It is requested again when the page is present and no RNR
+    // delay is pending.
     this.#isPlacing = false;
     this.#states.rows[pair.slot]!.missingPsn = psn;
     if (pair.isWaitingRnr === 0) this.#scheduler.park(pair, PARKED_PAGE_FAULT);

@@ -60,7 +60,7 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     this.#timers.forget(slot);
   }
 
-  /** With no credit left one message may still go out as a probe, when nothing else is under way (9.7.7.2.5). */
+  /** Without credit, one message may still be sent as a probe if nothing else is outstanding (9.7.7.2.5). */
   reasonToPark({ slot, recordCount }: QueuePair, opcode: number): number {
     const { ssn, ssnLimit } = this.#states.rows[slot]!;
     const isBeyondCredits = ssnLimit !== -1 && recordCount > 0 && ((ssnLimit - ssn - 1) & 0x800000) !== 0;
@@ -116,7 +116,10 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
   }
 }
 
-/** A datagram is one packet, and a message of a reliable connection has no more PSNs than may be outstanding. */
+/**
+ * Returns the longest message: a datagram is one packet, and a message of a reliable connection has no more PSNs than
+ * may be outstanding.
+ */
 function messageBytesMaxOf({ messageBytesMax: limit, mtuBytes, opcodeBase }: QueuePair): number {
   if (opcodeBase === UD_OPCODE_BASE) return Math.min(limit, mtuBytes);
   return opcodeBase === 0 ? Math.min(limit, mtuBytes * PSNS_OUTSTANDING_MAX) : limit;

@@ -33,7 +33,8 @@ describe('IBTA 9.7.6.1.3: a request that completes while its packets are sent ag
       });
 
   it('leaves nothing of itself without any loss, when acknowledgements are later than the timeout', async () => {
-    // 8.2 us (code 1) do not suffice with two tags and one line of the MTT; only last packets ask for an answer.
+    // 8.2 us (code 1) do not suffice with two tags and one line of the MTT; only last packets request an
+    // acknowledgement.
     const hca = { mttCacheLines: 1, mttCacheWays: 1 };
     const side = { fields: { ackRequestFrequency: 7 } };
     for (const size of [20_000, 24_000, 32_768, 32_769]) {

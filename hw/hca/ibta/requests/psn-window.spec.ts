@@ -16,7 +16,10 @@ const fields = { pathMtu: PathMtu.MTU_256, logMaxMessage: 31, retryCount: 2 };
 const smallPackets = (more: SceneOptions = {}): Promise<Scene> =>
   scene({ a: { fields }, b: { fields }, ...more });
 
-/** A READ whose answer takes so many PSNs, into a list of buffers of at most 1 GiB; only its request is ever checked. */
+/**
+ * Returns a READ whose response takes `psns` PSNs, into a list of buffers of at most 1 GiB; only its request is ever
+ * checked.
+ */
 function readOf({ local, target }: Scene, psns: number): SendRequest {
   const segments = [];
   for (let left = psns * MTU_BYTES; left > 0; left -= 2 ** 30)

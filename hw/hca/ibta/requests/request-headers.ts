@@ -18,7 +18,7 @@ export function fillRequest(packet: IbtaPacket, pair: QueuePair, request: SendRe
   packet.flags = flagsOf(pair, request, isLast);
 }
 
-/** The rest of a READ that is requested again, and the operands of an atomic. */
+/** Sets the rest of a READ that is requested again, and the operands of an atomic. */
 function askForRest(packet: IbtaPacket, { operands, opcode, remoteAddress, messageBytes }: SendRecord): void {
   packet.operands.set(operands);
   if (opcode !== WqeOpcode.RDMA_READ) return;

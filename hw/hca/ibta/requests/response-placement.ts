@@ -1,6 +1,6 @@
 /**
- * Places what READs and atomics bring back: scatters the payload of a response into the segments of the work request, page
- * by page, under their keys. A packet that has to wait goes on where it stopped.
+ * Places the data of READ and atomic responses: scatters the payload of a response into the segments of the work
+ * request, page by page, under their keys. A packet that has to wait continues where it stopped.
  */
 
 import type { Cycles } from '../../../../base/index.ts';
@@ -52,7 +52,7 @@ export class ResponsePlacement {
     this.#writer = writer;
   }
 
-  /** Turns to a new packet. */
+  /** Begins a new packet. */
   begin(): void {
     this.#placed = 0;
   }

@@ -28,7 +28,7 @@ describe('the local ACK timeout', () => {
     const sent = bench.b.port.packets.filter(({ psn }) => psn === psnA(0)).map(({ timePs }) => timePs);
     expect(sent).toHaveLength(4);
     for (const [index, time] of sent.slice(1).entries()) {
-      // At least the timeout, and no more than the few hundred nanoseconds that sending takes beyond it.
+      // At least the timeout, and at most the few hundred nanoseconds of sending beyond it.
       expect(time - sent[index]!).toBeGreaterThanOrEqual(TIMEOUT_PS - 200_000);
       expect(time - sent[index]!).toBeLessThan(TIMEOUT_PS + 1_000_000);
     }
@@ -85,7 +85,8 @@ describe('the local ACK timeout', () => {
     const given = await scene({ ackTimeout: TIMEOUT_CODE });
     const { bench, a, aCq } = given;
     a.send(write(given));
-    // Both are requests in hand before the first of them leaves; the timer of the one before is due 2 us later.
+    // Both are requests being processed before the first of them leaves; the timer of the earlier one is due 2 us
+    // later.
     await bench.run(14);
     bench.b.port.drops = () => true;
     a.send(write(given));
@@ -137,7 +138,7 @@ describe('the local ACK timeout', () => {
     bench.b.port.drops = () => true;
     a.send(write(given));
     await bench.run(5);
-    // RNR timer code 5 stands for 6 units: 196.122 us.
+    // RNR timer code 5 means 6 units: 196.122 us.
     bench.b.act(() => {
       const nak = { opcode: Opcode.RC_ACKNOWLEDGE, qpn: a.qpn, psn: psnA(0), aeth: (0x20 | 5) << 24 };
       bench.b.port.inject(nak, bench.b.lp.nowPs);

@@ -1,12 +1,12 @@
 /**
  * Transport timers of the send side: the local ACK timeout and the RNR wait (IBTA vol 1, 9.7.6.1.3, 9.7.5.2.8).
  *
- * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it checks
- * the last progress and, if that is younger than the timeout, is set again for the rest. So an idle QP has no timer,
- * and a busy one an event per timeout.
+ * A QP has at most one ACK timer in the event queue. It is not moved with every packet: when it comes due it checks the
+ * last progress and, if that is younger than the timeout, is set again for the rest. So an idle QP has no timer, and a
+ * busy one an event per timeout.
  *
- * The event queue may run a timer before or behind the clock edge of the same instant: so a timer changes nothing itself. At the
- * edge that follows it is looked at whether it still means something, QP by QP, the ACK timer of each before its RNR wait.
+ * The event queue may run a timer before or after the clock edge of the same instant, so a timer changes nothing
+ * itself. The next edge checks whether it still applies, QP by QP, the ACK timer of each before its RNR wait.
  */
 import { type Cycles, type Picoseconds, psPerNs } from '../../../../base/index.ts';
 import { type BlockState, type ClockDomain, Fifo, type LogicalProcess } from '../../../../sim/index.ts';
@@ -25,7 +25,7 @@ import type { IbtaState, IbtaStates } from '../state/index.ts';
 
 export interface RetryTimerPorts {
   readonly acknowledgements: {
-    /** No progress for a whole timeout while packets are outstanding. */
+    /** Handles a whole timeout without progress while packets are outstanding. */
     ackTimedOut(qp: QpSlot, cycle: Cycles): void;
     rnrWaitOver(pair: QueuePair, cycle: Cycles): void;
   };
@@ -38,13 +38,16 @@ const ackTimeoutMaxPs = 4096 * psPerNs * 2 ** 31;
 
 type AckTimeoutConfig = Pick<HcaConfig, 'ackTimeoutUnitNs' | 'ackTimeoutCodeMin'>;
 
-/** By code: unit times 2^code, and never shorter than for the least code that the card takes at its word (9.7.6.1.3). */
+/**
+ * Returns the ACK timeouts by code: unit times 2^code, but at least that of the smallest code that the card honours
+ * (9.7.6.1.3).
+ */
 const ackTimeouts = ({ ackTimeoutUnitNs, ackTimeoutCodeMin }: AckTimeoutConfig): Picoseconds[] =>
   Array.from({ length: 32 }, (_, code) =>
     Math.min(ackTimeoutUnitNs * psPerNs * 2 ** Math.max(code, ackTimeoutCodeMin), ackTimeoutMaxPs),
   );
 
-/** Something has had its turn and is not answered: what still waits in the packet queue will set the timer when it has its own. */
+/** True if a sent packet is not acknowledged; packets still in the packet queue start the timer when they are sent. */
 const isAnswerDue = ({ awaitedPsn, lastAckedPsn }: IbtaState): boolean =>
   psnDistance(awaitedPsn, lastAckedPsn) > 0;
 
@@ -68,14 +71,16 @@ export class RetryTimers {
   readonly #ackHandler: number;
   readonly #rnrHandler: number;
   /**
-   * Timers that have come due and wait for the next edge, by QP, those of RNR waits half above: at most one of each kind for a
-   * QP, since the next one of its kind is set not long before that edge, and takes longer than a cycle.
+   * Expired timers that wait for the next edge, by QP; those of RNR waits are offset by half. At most one of each kind
+   * per QP: the next one of its kind starts shortly before that edge, and takes longer than a cycle.
    */
   readonly #due: Fifo;
-  /** Those of {@link #due} that are looked at: reused. */
+  /**
+   * The timers of {@link #due} being checked: reused.
+   */
   readonly #looked: number[] = [];
   readonly #stage: number;
-  /** Of the configuration: local ACK time-outs and RNR waits by their codes, as the card keeps them. */
+  /** Configured local ACK timeouts and RNR waits, by code. */
   readonly #ackTimeoutPs: readonly Picoseconds[];
   readonly #rnrWaitPs: readonly Picoseconds[];
   #ports!: RetryTimerPorts;
@@ -83,7 +88,7 @@ export class RetryTimers {
   #generation = new Int32Array(0);
   /** Incremented with each RNR wait and each generation: only the timer of the last wait ends it. */
   #rnrWait = new Int32Array(0);
-  /** The generation and the wait of the QP whose timers have come due. */
+  /** Generation and RNR wait of the QPs whose timers have expired. */
   #dueGeneration = new Int32Array(0);
   #dueRnrWait = new Int32Array(0);
 
@@ -105,7 +110,7 @@ export class RetryTimers {
     this.#stage = setup.domain.addStage(this.#run, this);
   }
 
-  /** Timers that run for a QP, and those that have come due. */
+  /** Running and expired timers of QPs. */
   get heldCount(): number {
     const { rows } = this.#qps;
     return rows.reduce((sum, { hasTimer, isWaitingRnr }) => sum + hasTimer + isWaitingRnr, this.#due.count);
@@ -141,7 +146,8 @@ export class RetryTimers {
 
   /** A packet that wants an answer was sent at `nowPs`. */
   sent(pair: QueuePair, nowPs: Picoseconds): void {
-    // With nothing else under way the timeout begins here, even if a timer of earlier packets is still in the queue.
+    // If nothing else is outstanding, the timeout begins here, even if a timer of earlier packets is still in the
+    // queue.
     if (pair.recordCount === 1) pair.lastProgressPs = nowPs;
     if (pair.hasTimer === 1 || pair.ackTimeoutCode === 0) return;
     pair.hasTimer = 1;
@@ -155,14 +161,14 @@ export class RetryTimers {
     );
   }
 
-  /** Something new was acknowledged: the timeout begins anew and the retry counters are full again. */
+  /** Handles new progress: restarts the timeout and refills the retry counters. */
   progress(pair: QueuePair): void {
     pair.lastProgressPs = this.#lp.nowPs;
     pair.retriesLeft = pair.retryCountMax;
     pair.rnrRetriesLeft = pair.rnrRetryCountMax;
   }
 
-  /** An RNR NAK with this timer code has come: nothing of the QP is sent for so long. */
+  /** Handles an RNR NAK: the QP sends nothing for the time of this timer code. */
   waitRnr(pair: QueuePair, timerCode: number, cycle: Cycles): void {
     const durationPs = this.#rnrWaitPs[timerCode]!;
     pair.isWaitingRnr = 1;

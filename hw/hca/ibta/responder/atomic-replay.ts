@@ -7,7 +7,7 @@ import type { QpSlot } from '../../objects/index.ts';
 
 const NO_PSN = -1;
 
-/** Of one QP: a ring of results. */
+/** Results kept for one QP: a ring. */
 class KeptResults {
   readonly psn: Int32Array;
   readonly words: Int32Array;

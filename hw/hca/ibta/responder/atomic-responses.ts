@@ -92,7 +92,10 @@ export class AtomicResponses {
     return this.#unit.executedCount;
   }
 
-  /** One step of `entry`: read, compute and write, answer. The cycles it takes, ANSWERED, WAIT, ABSENT or REFUSED. */
+  /**
+   * Executes one step of `entry`: read, compute and write, or answer. Returns its cycles, ANSWERED, WAIT, ABSENT or
+   * REFUSED.
+   */
   step(qp: QpSlot, entry: number, cycle: Cycles): number {
     const resources = this.#resources;
     const unit = this.#unit;
@@ -125,8 +128,8 @@ export class AtomicResponses {
   }
 
   /**
-   * Whether a repeated atomic is to be answered: there is room, and its result is kept or comes as it is executed. One that is still
-   * queued is answered as it is, unless that is too early.
+   * Returns whether a repeated atomic can be answered: there is room, and its result is kept or is being computed. A
+   * queued one is answered as it is, unless that is too early.
    */
   canReplay(qp: QpSlot, psn: number): boolean {
     const resources = this.#resources;
@@ -162,7 +165,7 @@ export class AtomicResponses {
     this.#results.reset();
   }
 
-  /** Only with room for the answer: a result is never without one. */
+  /** Begins only if there is room for the response: every result is answered. */
   #begin(qp: QpSlot, entry: number, cycle: Cycles): number {
     const resources = this.#resources;
     if (this.#packets.queue.isFull) {

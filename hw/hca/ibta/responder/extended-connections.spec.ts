@@ -216,7 +216,7 @@ describe('an XRC connection', () => {
     expect(second.cq.drain()).toEqual([]);
   });
 
-  /** The SRQ goes, as HW2SW_SRQ has it, and another gets its number at once, with a receive of its own. */
+  /** Destroys the SRQ as HW2SW_SRQ does, and gives its number to another at once, with a receive of its own. */
   function replaced({ bench }: ExtendedConnection, { srq }: Process): void {
     const { parts, control } = bench.b.dataPath;
     const context = parts.srqs.bytes.slice(parts.srqs.offsetOf(srq.slot), parts.srqs.offsetOf(srq.slot) + 64);
@@ -250,7 +250,7 @@ describe('an XRC connection', () => {
     inject(Opcode.XRC_SEND_LAST, psnA(1));
     await bench.until(() => target.state === QpState.ERR, 50);
     await bench.run(20);
-    // What had been taken was the old queue's: it is neither completed nor flushed.
+    // The receive WQE in use belonged to the old queue: it is neither completed nor flushed.
     expect(first.cq.drain()).toEqual([]);
   });
 

@@ -16,7 +16,7 @@ import { type Scene, scene, summaryOf, syndromesOf } from '../../testing/scenari
 
 const { REMOTE_ACCESS_ERR, REMOTE_INVAL_REQ_ERR, WR_FLUSH_ERR } = CqeSyndrome;
 
-/** A request that side b refuses, and what each side learns of it. */
+/** A request that side b refuses, and the notifications of each side. */
 interface Refusal {
   readonly b?: Partial<QpOptions>;
   readonly request: (scene: Scene) => SendRequest;

@@ -1,8 +1,8 @@
 /**
- * The request that the responder works on: its packet, its QP, how far it is, and its refusal. There is one at a time.
+ * The request on which the responder works: its packet, its QP, its progress, and its refusal. There is one at a time.
  *
- * Refusals (IBTA vol 1, 9.7.5.2) are a NAK for the expected PSN, an RNR NAK for what will be possible later, and silence on an
- * unreliable connection, whose message is abandoned. What follows is dropped until the packet comes again.
+ * Refusals (IBTA vol 1, 9.7.5.2) are a NAK for the expected PSN, an RNR NAK for a temporary reason, and silence on an
+ * unreliable connection, whose message is abandoned. Later packets are dropped until this packet is retransmitted.
  */
 import { EventType } from '../../../../abi/index.ts';
 import type { Cycles, VirtualAddress } from '../../../../base/index.ts';
@@ -13,11 +13,11 @@ import { MESSAGE_NONE, messageKind, type ReceivedPackets, type TransportCounters
 import { IbtaState, type IbtaStates } from '../state/index.ts';
 import type { ResponseEngine } from './response-engine.ts';
 
-/** No region is of it. */
+/** No region belongs to this PD. */
 const NO_PD = -1;
 
 export interface RefusedQps {
-  /** A request broke a rule: the NAK is queued; the QP goes to error, with an asynchronous event or 0. */
+  /** A request broke a rule: the NAK is queued; the QP goes to error, with an asynchronous event (0: none). */
   refused(qp: QpSlot, eventType: number, cycle: Cycles): void;
 }
 
@@ -36,7 +36,7 @@ export interface InboundRequestSetup {
 }
 
 export class InboundRequest {
-  /** Its headers: the packet that the receiver works on. */
+  /** Its headers: the packet that the receiver is processing. */
   readonly packet: ReceivedPackets;
   /** The QP it is for, and its sequence numbers. */
   pair = new QueuePair();
@@ -109,7 +109,7 @@ export class InboundRequest {
     return this.packet.payloadBytes;
   }
 
-  /** Of the RETH or AtomicETH. */
+  /** Address in the RETH or AtomicETH. */
   get remoteAddress(): VirtualAddress {
     return this.packet.virtualAddress;
   }
@@ -134,7 +134,7 @@ export class InboundRequest {
     this.#responses.refuse(qp, state.expectedPsn, syndrome, cycle);
   }
 
-  /** A rule was broken: the QP goes to error, but for an unreliable one whose peer is at fault. */
+  /** Refuses a request that broke a rule: the QP goes to error, unless it is unreliable and the peer is at fault. */
   refuseForGood(nakCode: number, eventType: number, cycle: Cycles): void {
     const { qp, pair } = this;
     this.refuse(nakSyndrome(nakCode), cycle);
@@ -143,7 +143,7 @@ export class InboundRequest {
     else this.#transport.count('unreliableRefused');
   }
 
-  /** The memory will be there later: RNR NAK, as mlx5 answers. */
+  /** Refuses a request whose memory will be present later: RNR NAK, as mlx5 answers. */
   refuseForNow(cycle: Cycles): void {
     const { pair } = this;
     if (pair.opcodeBase === 0) this.#pageFaults.rnrNakCount++;
@@ -151,7 +151,10 @@ export class InboundRequest {
     this.refuse(rnrNakSyndrome(pair.minRnrNakCode), cycle);
   }
 
-  /** Asks for a page of an on-demand region; the packet is to come again. False: the driver has refused it. */
+  /**
+   * Requests a page of an on-demand region; the peer must retransmit the packet. False: the driver has refused the
+   * page.
+   */
   askForPage(wanted: Omit<WantedPages, 'side'>, cycle: Cycles): boolean {
     const isAsked = this.#pageFaults.raise(this.qp, { ...wanted, side: SIDE_RESPONDER }, cycle);
     if (isAsked) this.refuseForNow(cycle);

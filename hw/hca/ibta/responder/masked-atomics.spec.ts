@@ -1,4 +1,4 @@
-/** Masked atomics at both ends of a connection: what is compared, added and replaced, and how they are checked and repeated. */
+/** Masked atomics at both ends of a connection: comparison, addition and replacement, their checks and repetition. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../../abi/cqe.ts';
@@ -51,7 +51,7 @@ const readFrom = (region: Scene['local'], offset: number): bigint => {
 const held = (given: Scene): bigint => readFrom(given.remote, WORD);
 const found = (given: Scene): bigint => readFrom(given.local, RESULT);
 
-/** Executes one request on a word; what the word holds then, and what came back. */
+/** Executes one request on a word; returns the word's new value, and the value in the response. */
 async function executed(given: Scene, value: bigint, request: SendRequest): Promise<[bigint, bigint]> {
   put(given, value);
   given.a.send(request);
@@ -59,7 +59,7 @@ async function executed(given: Scene, value: bigint, request: SendRequest): Prom
   return [held(given), found(given)];
 }
 
-/** Adds bit by bit, as the published description does: what a bit with a boundary carries is lost. */
+/** Adds bit by bit, as the published description does: the carry out of a bit with a boundary is lost. */
 function sumBitByBit(value: bigint, addend: bigint, boundaries: bigint): bigint {
   let sum = 0n;
   let carry = 0n;

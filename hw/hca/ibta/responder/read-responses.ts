@@ -1,6 +1,6 @@
 /**
- * Packets of READ responses: the payload is read from host memory page by page, under the region's key and rights as they are
- * when it is answered. A page of an on-demand region that is not there is asked for (IBTA vol 1, 9.7.5.1.9).
+ * Packets of READ responses: the payload is read from host memory page by page, under the region's present key and
+ * rights. An absent page of an on-demand region is requested (IBTA vol 1, 9.7.5.1.9).
  */
 
 import type { Cycles } from '../../../../base/index.ts';
@@ -42,7 +42,7 @@ export class ReadResponses {
   readonly #account: BlockAccount;
   readonly #readRequester: number;
   readonly #translation: TranslationPort;
-  /** Of the open packet: payload bytes whose reads are under way, and all that it takes. */
+  /** Payload bytes of the open packet whose reads are under way, and its payload length. */
   #filled = 0;
   #wanted = 0;
 

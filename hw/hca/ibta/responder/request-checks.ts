@@ -1,10 +1,11 @@
 /**
- * Checks of a request before anything of it is done, in the specification's order (IBTA vol 1, 9.7.4.1.1 and figure 84):
+ * Checks of a request before it is executed, in the specification's order (IBTA vol 1, 9.7.4.1.1 and figure 84):
  *
  *   PSN ─> opcode sequence ─> length ─> SRQ of XRC ─> resources      `check`; a receive WQE, where one is needed, is the responder's to take
  *   right of the QP ─> R_Key, bounds, right of the region      `checkRights`
  *
- * An unreliable connection has no duplicates and no NAKs: after a gap only a packet that begins a message is taken (9.8.2).
+ * An unreliable connection has no duplicates and no NAKs: after a gap only a packet that begins a message is accepted
+ * (9.8.2).
  */
 
 import { EventType, QueueStatus } from '../../../../abi/index.ts';
@@ -92,7 +93,7 @@ export class RequestChecks {
     this.#responses = responses;
   }
 
-  /** What becomes of the request. */
+  /** Decides whether the request is executed, is a duplicate, or is dropped. */
   check(cycle: Cycles): CheckAnswer {
     const { pair, state, psn, kind } = this.#request;
     const distance = psnDistance(psn, state.expectedPsn);
@@ -169,7 +170,10 @@ export class RequestChecks {
     return (traits & STARTS_MESSAGE) !== 0 ? open === MESSAGE_NONE : open === kind;
   }
 
-  /** Middle packets fill the MTU, last ones are not empty, a WRITE brings what its header announced (9.7.4.1.6). */
+  /**
+   * Checks the payload length: middle packets fill the MTU, last ones are not empty, a WRITE has the length that its
+   * header announced (9.7.4.1.6).
+   */
   #hasLegalLength(): boolean {
     const { kind, traits, pair, payloadBytes: bytes } = this.#request;
     if (kind === MESSAGE_NONE) return true;
@@ -212,14 +216,14 @@ export class RequestChecks {
   #hasResources(cycle: Cycles): boolean {
     const { qp, pair } = this.#request;
     if (this.#responses.newCount(qp) < pair.readResourcesMax) {
-      // Where repeated requests have taken all places, this one is dropped as if lost: it comes again.
+      // If repeated requests have taken all places, this request is dropped as if lost: the peer retransmits it.
       return this.#responses.queuedCount(qp) < responderPlaces(pair);
     }
     this.#request.refuseForGood(NakCode.INVALID_REQUEST, EventType.WQ_INVAL_REQ_ERROR, cycle);
     return false;
   }
 
-  /** Whether QP and region give this right to so many bytes at the address that the header names. */
+  /** Checks that QP and region give this right to `bytes` bytes at the address in the header. */
   #mayAccess(qpRight: number, right: number, bytes: number, cycle: Cycles): StepAnswer {
     const request = this.#request;
     const { pair } = request;
@@ -243,7 +247,7 @@ export class RequestChecks {
       return WAIT;
     }
     if (found < BAD_KEY) {
-      // What is written is counted where it is written.
+      // WRITEs count their translations when they place payload.
       if (right !== RIGHT_REMOTE_WRITE) this.#translation.used();
       return DONE;
     }

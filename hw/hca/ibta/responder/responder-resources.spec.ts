@@ -62,7 +62,7 @@ describe('the entries of all QPs', () => {
     expect(resources.rows[1]!.count).toBe(0);
     expect([resources.rows[3]!.count, resources.rows[3]!.newCount]).toEqual([40, 40]);
     expect(resources.psn[resources.oldest(3)]).toBe(3);
-    // What QPs 1 and 2 gave back is used before the pool grows again.
+    // The entries that QPs 1 and 2 returned are used before the pool grows again.
     const again = Array.from({ length: 80 }, (_, turn) => resources.append(0, KIND_READ, turn, true, 0));
     expect(Math.max(...again)).toBeLessThan(256);
   });
@@ -113,7 +113,7 @@ describe('messages that an answer counts', () => {
       [7, 14],
       [9, 18],
     ]);
-    // Before a READ, which has counted; before an atomic, which has not; behind all.
+    // Before a READ, which is counted already; before an atomic, which is not; after all others.
     expect(said(inserted(5), inserted(15), inserted(40))).toEqual([
       [6, 12],
       [6, 14],

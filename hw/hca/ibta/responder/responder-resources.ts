@@ -1,9 +1,9 @@
 /**
- * What each QP has accepted and not answered: READs and atomics in their order, as many as the responder's resources, and
- * one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire. The entries of all
- * QPs come from one pool, which grows with what is outstanding: a QP without a READ takes none.
+ * Requests that each QP has accepted and not answered: READs and atomics in order, up to its responder resources, and
+ * one acknowledgement that a later one overwrites. Bounded, so the responder never waits for the wire. The entries of
+ * all QPs come from one pool, which grows with what is outstanding: a QP without a READ takes none.
  *
- * QPs with something to answer stand in a ring of their own, each once: a list of the rows.
+ * A ring, linked through the rows, holds each QP that has something to answer once.
  */
 import type { Cycles, Wide } from '../../../../base/index.ts';
 import { PSN_MASK, psnDistance } from '../../../../wire/index.ts';
@@ -27,18 +27,18 @@ const NONE = -1;
 /** Words of the operands of an atomic: four numbers of 64 bits at most. */
 export const OPERAND_WORDS = 8;
 
-/** Of one QP. Fields that are not Wide hold 32-bit integers. */
+/** Pending responses of one QP. Fields that are not Wide hold 32-bit integers. */
 export class PendingResponses {
   readonly pair: QueuePair;
   /** Entries of the oldest and newest READ or atomic, and how many there are. */
   head = NONE;
   tail = NONE;
   count = 0;
-  /** Of these, requests not seen before: what the QP's responder resources bound. */
+  /** The number of these requests that were not seen before; the QP's responder resources bound it. */
   newCount = 0;
   /** Waits for a page that the oldest answer needs. */
   isPaused = 0;
-  /** Stands in the ring of QPs, and what stands behind it there. */
+  /** 1 while the QP is in the ring; `next` is the QP after it there. */
   isInRing = 0;
   next: PendingResponses | undefined;
   hasAck = 0;
@@ -53,13 +53,16 @@ export class PendingResponses {
   }
 }
 
-/** Of a QP that has never owed an answer: all that is written to it is that nothing is owed. */
+/** Shared row of QPs that have never owed a response: writes to it only repeat that nothing is owed. */
 const nothingPending = new PendingResponses(new QueuePair());
 
 export class ResponderResources {
-  /** By QP, to look at; grows with the table of QPs. Who has more to write than that nothing is owed asks {@link of}. */
+  /**
+   * Rows by QP, for reading; grows with the table of QPs. Callers that write more than "nothing is owed" use {@link
+   * of}.
+   */
   readonly rows: PendingResponses[] = [];
-  /** By entry of the pool; other arrays once it has grown. */
+  /** Columns by entry of the pool; replaced by larger arrays when it grows. */
   kind = new Uint8Array(0);
   psn = new Int32Array(0);
   address = new Float64Array(0);
@@ -71,13 +74,13 @@ export class ResponderResources {
   /** Operands of an atomic, {@link OPERAND_WORDS} for each entry, or the result to repeat as two. */
   operands = new Int32Array(0);
   opcode = new Uint8Array(0);
-  /** MSN that its answer says: of the messages up to it, where it is new. */
+  /** MSN that the response reports: that of the messages up to this one, if it is new. */
   msn = new Int32Array(0);
-  /** Receive WQEs that those messages had taken: what the QP's queue had given, 16 bits. */
+  /** Receive WQEs that those messages have consumed from the QP's queue, 16 bits. */
   takenCounter = new Uint16Array(0);
   /** Packets of a READ's answer already sent. */
   sent = new Int32Array(0);
-  /** Payload writes requested before the request came: it is answered when they have left. */
+  /** Payload writes requested before the request arrived: it is answered when they have left. */
   writesBefore = new Float64Array(0);
   /** Cycle from which it can be answered. */
   dueCycle = new Float64Array(0);
@@ -105,7 +108,7 @@ export class ResponderResources {
     while (this.rows.length < slotCount) this.rows.push(nothingPending);
   }
 
-  /** What a QP owes, made when it first owes something: most QPs of many only ask. */
+  /** Returns the row of a QP, creating it when it first owes a response: most QPs of many only send requests. */
   of(qp: QpSlot): PendingResponses {
     const pending = this.rows[qp]!;
     return pending === nothingPending ? this.#make(qp) : pending;
@@ -132,7 +135,7 @@ export class ResponderResources {
     this.waitingCount++;
   }
 
-  /** Takes the QP at the beginning of the ring out of it. The caller has checked that there is one. */
+  /** Removes and returns the QP at the beginning of the ring. The caller has checked that the ring is not empty. */
   leave(): PendingResponses {
     const pending = this.#firstWaiting!;
     pending.isInRing = 0;
@@ -163,11 +166,11 @@ export class ResponderResources {
   }
 
   /**
-   * The same for a request that was repeated: before those that came after it when it was new, since its answer has to come
-   * before theirs; but not before the oldest one while that is being worked on. A READ behind it is answered from its
-   * beginning: who asks for the earlier answer again drops what has been sent of the later one, and asks for it again, too.
-   * Those behind it are held until `heldCycle`: between them and this one may be others that are about to be asked for again, and
-   * without their answers theirs are of no use.
+   * Inserts a repeated request before those that arrived after it when it was new, because its response must precede
+   * theirs; but not before the oldest request while that is being answered. A READ after it is answered from its
+   * beginning, because a requester that requests the earlier response again drops the later one and requests that
+   * again, too. Requests after it are held until `heldCycle`: others before them may be repeated as well, and without
+   * those responses theirs are useless.
    */
   insert(
     qp: QpSlot,
@@ -199,7 +202,7 @@ export class ResponderResources {
     return entry;
   }
 
-  /** Entry of the READ or atomic that is still to be answered with the packet of this PSN, -1 when there is none. */
+  /** Returns the entry of the READ or atomic whose response to this PSN is still owed; -1 if no such entry exists. */
   find(qp: QpSlot, psn: number): number {
     const { head, count, pair } = this.rows[qp]!;
     let entry = head;
@@ -212,8 +215,8 @@ export class ResponderResources {
   }
 
   /**
-   * Whether an answer that is still owed for this PSN will come before that of an earlier PSN: who asked for the earlier one again
-   * drops it, and asks for it again, too.
+   * True if a response still owed for this PSN will precede that of an earlier PSN: the peer that requested the earlier
+   * one again drops this one, and requests it again, too.
    */
   isAhead(qp: QpSlot, psn: number): boolean {
     const { head, count } = this.rows[qp]!;
@@ -230,7 +233,7 @@ export class ResponderResources {
     return isAhead;
   }
 
-  /** Gives an atomic's result to its repetitions, which came while it was executed. */
+  /** Stores an atomic's result in its repetitions, which arrived while it was executed. */
   giveResult(qp: QpSlot, psn: number, low: number, high: number): void {
     const { head, count } = this.rows[qp]!;
     let entry = head;
@@ -243,7 +246,10 @@ export class ResponderResources {
     this.operands[entry * OPERAND_WORDS + 1] = high;
   }
 
-  /** Cycle from which the QP has something to answer, Infinity when nothing. Its acknowledgement comes after its READs. */
+  /**
+   * Returns the cycle from which the QP has something to answer, Infinity if nothing. Its acknowledgement follows its
+   * READs.
+   */
   dueCycleOf({ count, head, hasAck, ackDueCycle }: PendingResponses): number {
     if (count > 0) return this.dueCycle[head]!;
     return hasAck === 1 ? ackDueCycle : Number.POSITIVE_INFINITY;
@@ -278,8 +284,9 @@ export class ResponderResources {
   }
 
   /**
-   * What `entry` says of the messages that are complete: those up to itself, if it is new; else as many as before what stands behind it,
-   * where a READ has counted since it was accepted. `msn` and `takenCounter` are those of all that the QP has accepted.
+   * Sets the MSN and the count of receives that the response of `entry` reports. A new entry reports all messages up to
+   * its own; an inserted one reports those before the next entry, in which a READ is counted since it was accepted.
+   * `msn` and `takenCounter` cover everything that the QP has accepted.
    */
   countMessages(entry: number, msn: number, takenCounter: number): void {
     const next = this.#next[entry]!;

@@ -169,7 +169,8 @@ describe('packets that should not come', () => {
     await bench.run(20);
     const answers = packetsTo(a).length;
     await inject(given, only(given, psnA(1)));
-    // The WRITE is acknowledged as far as it has been repeated; an ACK for a PSN of the READ would say that its response was lost.
+    // The WRITE is acknowledged as far as it has been repeated; an ACK for a PSN of the READ would signal that its
+    // response was lost.
     expect(packetsTo(a).slice(answers)).toEqual([{ opcode: Opcode.RC_ACKNOWLEDGE, psn: psnA(1) }]);
   });
 
@@ -189,7 +190,7 @@ describe('packets that should not come', () => {
       sequenceNakSent: 2,
       requestOutOfSequence: 4,
     });
-    // No request of a waits for these answers.
+    // No request of a waits for these responses.
     expect(a.state).toBe(QpState.RTS);
   });
 
@@ -206,7 +207,7 @@ describe('packets that should not come', () => {
       await inject(given, only(given, psnA(0)));
       const before = remote.read();
       await inject(given, only(given, psnA(2), change), only(given, psnA(0), change));
-      // The first is acknowledged, the second asked for from the gap on, the repeated one acknowledged again.
+      // The first is acknowledged, the second requested again from the gap on, the repeated one acknowledged again.
       expect(bench.a.port.packets.map(({ psn, syndrome }) => [psn, syndromeKind(syndrome)])).toEqual([
         [psnA(0), AethKind.ACK],
         [psnA(1), AethKind.NAK],
@@ -266,7 +267,7 @@ describe('packets that should not come', () => {
     a.ring();
     await bench.run(40);
     const { RC_ACKNOWLEDGE, RC_ATOMIC_ACKNOWLEDGE, RC_RDMA_READ_RESPONSE_ONLY } = Opcode;
-    // Five receives are promised beyond the messages so far (4: the next code is 6), of which the SENDs take one each.
+    // Five receives are granted beyond the messages so far (4: the next code is 6); the SENDs consume one each.
     expect(
       bench.a.port.packets.map(({ opcode, msn, syndrome }) => [
         opcode,
@@ -374,7 +375,7 @@ describe('packets that should not come', () => {
   it('IBTA 9.7.5.1: sends no NAK of a request that came again and was answered before the NAK left', async () => {
     const given = await scene();
     const request = { opcode: Opcode.RC_RDMA_READ_REQUEST, payload: undefined, dmaBytes: 12 * 1024 };
-    // While the first READ is answered its successor is missed, and then comes.
+    // While the first READ is answered its successor is missed, and then arrives.
     await inject(given, ...[0, 13, 12].map((index) => only(given, psnA(index), request)));
     expect(given.bench.a.port.packets.map(({ psn }) => psn)).toEqual(
       Array.from({ length: 24 }, (_, index) => psnA(index)),

@@ -4,11 +4,11 @@
  *   checks ─> receive WQE ─> rights ─> payload to memory ─> key invalidated ─> completion, PSN, ACK
  *     └── request-checks.ts ──┘
  *
- * A packet is worked on until it is finished; when something is not on chip (translation, receive WQE, DMA room) the
- * function returns WAIT and is entered again later, at the same step.
+ * A packet is processed until it is finished; if something is not on chip (translation, receive WQE, DMA room) the
+ * function returns WAIT and later resumes at the same step.
  *
- * An unreliable connection takes SENDs and WRITEs only and is never answered: a message of which a packet is missing or
- * breaks a rule is abandoned in silence, and the next one to begin takes its receive WQE (9.8.2).
+ * An unreliable connection accepts SENDs and WRITEs only and is never answered: a message with a missing or illegal
+ * packet is silently abandoned, and the next message uses its receive WQE (9.8.2).
  */
 
 import { CqeSyndrome, EventType, ReceiveOpcode } from '../../../../abi/index.ts';
@@ -168,7 +168,7 @@ export class Responder {
     return { step: this.#step };
   }
 
-  /** The packet is done with, refused, or waits at `step` and goes on there. */
+  /** Ends the work on the packet: it is finished, refused, or waits at `step` and resumes there. */
   #stop(answer: typeof WAIT | typeof REFUSED, step: number): 0 | typeof WAIT {
     this.#step = answer === WAIT ? step : STEP_CHECK;
     return answer === WAIT ? WAIT : 0;
@@ -186,7 +186,7 @@ export class Responder {
     return checked === EXECUTE;
   }
 
-  /** A duplicate (9.7.5.1.4): answered again, never executed again but for READ. */
+  /** Handles a duplicate (9.7.5.1.4): answers it again; only a READ is executed again. */
   #repeat(cycle: Cycles): void {
     const { qp, state, opcode, kind, psn } = this.#request;
     this.#transport.count('duplicateRequest');
@@ -196,7 +196,7 @@ export class Responder {
     } else if (kind === MESSAGE_NONE) {
       this.#responses.replayAtomic(qp, psn, cycle);
     } else {
-      // An ACK that names a later READ or atomic would say that their answers are lost, which are on their way.
+      // An ACK up to a later READ or atomic would signal that its response is lost, though it is on its way.
       const isBeforeAnswered = state.answeredPsn !== NO_PSN && psnDistance(state.answeredPsn, psn) > 0;
       const acknowledged = isBeforeAnswered ? psn : (state.expectedPsn - 1) & PSN_MASK;
       this.#responses.acknowledgeAgain(qp, acknowledged, cycle);
@@ -207,7 +207,7 @@ export class Responder {
   #takeReceiveWqe(cycle: Cycles): StepAnswer {
     const { qp, pair, packet } = this.#request;
     if (pair.hasReceiveWqe === 1) {
-      // Left by a message of an unreliable connection that was abandoned.
+      // The receive WQE was left by an abandoned message of an unreliable connection.
       this.#scatter.rewind(qp);
       this.#takeInline();
       return DONE;
@@ -232,7 +232,10 @@ export class Responder {
     if (kind === MESSAGE_SEND && (traits & ENDS_MESSAGE) !== 0) this.#scatter.takeInline(pair, payloadBytes);
   }
 
-  /** Writes the packet's payload to memory, piece by piece. DONE: all of it, or the receive has failed. */
+  /**
+   * Writes the packet's payload to memory, piece by piece. Returns DONE if all of it is written, or the receive has
+   * failed.
+   */
   #place(cycle: Cycles): StepAnswer {
     const request = this.#request;
     const bytes = request.payloadBytes;
@@ -274,7 +277,10 @@ export class Responder {
     return this.#translation.translate(key, pd, address, top, left, RIGHT_REMOTE_WRITE, pair);
   }
 
-  /** What the packet has written so far is written again when it comes again. */
+  /**
+   * Refuses the WRITE. After a page fault, bytes that the packet has already placed are written again when it is
+   * retransmitted.
+   */
   #refuseWrite(found: number, cycle: Cycles): void {
     const { pair, placed } = this.#request;
     const { writeKey: key, writeAddress: address, writeAddressTop: addressTop } = pair;
@@ -288,7 +294,10 @@ export class Responder {
     this.#request.refuseForGood(NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
   }
 
-  /** Into the segments of the receive WQE; what does not fit or may not be written fails the message at its end. */
+  /**
+   * Places payload in the segments of the receive WQE; payload that does not fit or may not be written fails the
+   * message at its end.
+   */
   #placeSend(left: number, from: number, cycle: Cycles): StepAnswer {
     const request = this.#request;
     const { qp } = request;
@@ -340,7 +349,7 @@ export class Responder {
     state.hasNakSent = 0;
     if (isEnd) state.msn = (state.msn + 1) & PSN_MASK;
     state.expectedPsn = (request.psn + 1) & PSN_MASK;
-    // No duplicate of a request before it can come any more.
+    // No duplicate of an earlier request can arrive any more.
     if (
       state.answeredPsn !== NO_PSN &&
       ((state.expectedPsn - state.answeredPsn) & PSN_MASK) > PSNS_OUTSTANDING_MAX
@@ -374,8 +383,8 @@ export class Responder {
   }
 
   /**
-   * The receive WQE completes in error, the sender learns of it, and the QP fails (9.9.3, class B and C). Of a key that could not be
-   * invalidated the sender learns nothing (class J).
+   * Completes the receive WQE in error, notifies the sender, and fails the QP (9.9.3, class B and C). The sender is not
+   * notified of a key that could not be invalidated (class J).
    */
   #failReceive(cycle: Cycles): void {
     const { qp, pair, state, receiveSyndrome: syndrome } = this.#request;
@@ -397,7 +406,7 @@ export class Responder {
     const request = this.#request;
     const { pair, state, psn } = request;
     state.answeredPsn = psn;
-    // The last answer may be so long ago that its PSN looks later than this one.
+    // The last response may be so old that its PSN seems later than this one.
     if (psnDistance(psn, state.unansweredPsn) < 0) state.unansweredPsn = psn;
     if (request.opcode !== Opcode.RC_RDMA_READ_REQUEST) return this.#responses.addAtomic(request, cycle);
     const packets = Math.max(1, Math.ceil(request.dmaBytes / pair.mtuBytes));

@@ -110,7 +110,7 @@ describe('the response engine', () => {
     a.post({ ...part, opcode: WqeOpcode.ATOMIC_FA, swapOrAdd: 1n });
     a.ring();
     await bench.run(40);
-    // 8 packets of the READ, in which the WRITE at 8 and the atomic at 9 come.
+    // During the 8 packets of the READ, the WRITE at 8 and the atomic at 9 arrive.
     const answered = bench.a.port.packets.map(({ psn }) => psn);
     expect(answered).toEqual([...Array.from({ length: 8 }, (_, at) => psnA(at)), psnA(9)]);
     expect(bench.b.dataPath.blocks.responses.coalescedCount).toBe(1);
@@ -143,14 +143,17 @@ describe('the response engine', () => {
     expect(local.read(0, 16_000)).toEqual(remote.read(0, 16_000));
     const psns = bench.a.port.packets.map(({ psn }) => psn);
     const restart = psns.lastIndexOf(psnA(2));
-    // What comes before the restart is the first answer's beginning, what comes from it on the rest of the READ, once.
+    // Packets before the restart begin the first answer; those from it on are the rest of the READ, once.
     expect(psns.slice(0, restart)).toEqual(Array.from({ length: restart }, (_, index) => psnA(index)));
     expect(psns.slice(restart)).toEqual(Array.from({ length: 14 }, (_, index) => psnA(2 + index)));
     expect(restart).toBeGreaterThan(psns.indexOf(psnA(2)));
     expect(restart).toBeLessThan(16);
   });
 
-  /** Who asks for an answer again drops all behind it: what comes after it begins anew, or it would tell of another loss (9.7.5.1). */
+  /**
+   * A requester that requests a response again drops all later ones, so these restart from their beginning; otherwise
+   * they would signal another loss (9.7.5.1).
+   */
   it('IBTA 9.7.5.1.4: answers a READ from its beginning behind an atomic that is repeated while it is answered', async () => {
     const { bench, a, b, aCq, local, remote, target } = await scene({ hca: { responseBufferPackets: 2 } });
     const word = { ...target, address: target.address + 16_000 };
@@ -175,7 +178,7 @@ describe('the response engine', () => {
     expect(psns.slice(again)).toEqual(Array.from({ length: 17 }, (_, index) => psnA(index)));
   });
 
-  /** The same, where the answer that was asked for again is too late to come before that of an atomic (9.7.5.1). */
+  /** The same, if the response requested again is too late to precede that of an atomic (9.7.5.1). */
   it('IBTA 9.7.5.1.4: answers an atomic again behind a READ that is repeated while the atomic is executed', async () => {
     const { bench, a, b, aCq, local, remote, target } = await scene();
     const word = { ...target, address: target.address + 16_000 };
@@ -206,7 +209,10 @@ describe('the response engine', () => {
     expect(psns).toEqual([0, 1, 2, 3, 0, 1, 2, 3].map(psnA));
   });
 
-  /** The answer to what was lost has to come before those behind it, which are dropped while it is missing (IBTA vol 1, 9.7.5.1). */
+  /**
+   * The response to the lost request has to precede the later ones, which are dropped while it is missing (IBTA vol 1,
+   * 9.7.5.1).
+   */
   it.each([1, 3, 5, 8, 20])(
     'IBTA 9.7.5.1: answers repeated requests in the order of their PSNs: response %i of many is lost',
     async (lost) => {
@@ -240,13 +246,16 @@ describe('the response engine', () => {
       remote: { address: wrong.address, key: wrong.key },
     });
     await bench.run(60);
-    // Four packets come from the first page; the fifth is a NAK "remote operational error" for its PSN.
+    // The first page yields four packets; the fifth is a NAK "remote operational error" for its PSN.
     expect(bench.a.port.packets.at(-1)).toMatchObject({ psn: psnA(4), syndrome: 0x63 });
     expect(syndromesOf(aCq.drain())).toEqual([0x14]);
     await checkBystanders();
   });
 
-  /** The NAK stands in place of the response that cannot be, with its PSN; what would have come behind it does not leave. */
+  /**
+   * The NAK takes the place and the PSN of the response that cannot be sent; later packets of the response do not
+   * leave.
+   */
   it('IBTA 9.7.5.2: answers a READ whose memory does not answer with a NAK in place of that response, and fails the QP', async () => {
     const { bench, a, b, aCq, local, target, checkBystanders } = await scene();
     const lost = new Region(bench.b, 12_288);

@@ -5,8 +5,8 @@
  *                                                     ├──> atomic: DMA read, compute, DMA write ──> packet queue
  *                                                     └──> acknowledgement (coalesced) ┘
  *
- * What waits to be answered is bounded (responder-resources.ts), so the responder never waits for the wire. A READ or atomic
- * begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
+ * The number of waiting requests is bounded (responder-resources.ts), so the responder never waits for the wire. A READ
+ * or atomic begins only when the payload written before it has left for memory. Clauses: IBTA vol 1, 9.7.5, 9.4.
  */
 
 import { EventType, QpState } from '../../../../abi/index.ts';
@@ -107,13 +107,15 @@ export class ResponseEngine implements ResponseSide {
   readonly #stage: number;
   readonly #resources: ResponderResources;
   readonly #atomics: AtomicResponses;
-  /** Of the configuration. */
+  /** Values of the configuration. */
   readonly #ackDelayCycles: number;
   readonly #responseCycles: number;
   readonly #readLatencyCycles: number;
   readonly #readCycles: number;
   readonly #readBytesPerCycle: number;
-  /** Within which the next one of a QP's repeated requests comes, if its peer repeats them as fast as this device would. */
+  /**
+   * Time within which a QP's next repeated request arrives, if its peer repeats requests as fast as this device would.
+   */
   readonly #repeatCycles: Cycles;
   /** The QP being served. */
   #active: PendingResponses | undefined;
@@ -178,7 +180,7 @@ export class ResponseEngine implements ResponseSide {
     return this.#resources.rows[qp]!.count;
   }
 
-  /** The same without those that were repeated, whose first answer may have been lost. */
+  /** The same without repeated requests, whose first response may have been lost. */
   newCount(qp: QpSlot): number {
     return this.#resources.rows[qp]!.newCount;
   }
@@ -226,9 +228,9 @@ export class ResponseEngine implements ResponseSide {
   }
 
   /**
-   * Accepts a READ request that was repeated, for the whole of an earlier READ or the rest of it. When the earlier one is
-   * still being answered, the repeated one takes its place: its peer drops what is left of the first answer, or has lost it.
-   * It is dropped when there is no room, as if lost.
+   * Accepts a repeated READ request, for the whole of an earlier READ or the rest of it. If the earlier one is still
+   * being answered, the repeated one replaces it: the peer drops the rest of the first response, or has lost it.
+   * Without room the repeated request is dropped as if lost.
    */
   repeatRead(request: InboundRequest, cycle: Cycles): void {
     const { qp, psn } = request;
@@ -257,8 +259,8 @@ export class ResponseEngine implements ResponseSide {
   }
 
   /**
-   * Acknowledges a duplicate. An ACK of more packets that is about to leave stands, and so does a refusal of what follows: it
-   * acknowledges as much, and is sent once.
+   * Acknowledges a duplicate. A pending ACK of more packets stays, and so does a pending refusal of a later request: it
+   * acknowledges as many packets, and is sent once.
    */
   acknowledgeAgain(qp: QpSlot, psn: number, cycle: Cycles): void {
     const { hasAck, ackPsn } = this.#resources.rows[qp]!;
@@ -266,7 +268,7 @@ export class ResponseEngine implements ResponseSide {
     else this.acknowledge(qp, psn, cycle);
   }
 
-  /** Acknowledges everything up to `psn`, after a short while in which later ones may take its place. */
+  /** Acknowledges everything up to `psn`, after a short delay in which a later ACK may replace this one. */
   acknowledge(qp: QpSlot, psn: number, cycle: Cycles): void {
     const pending = this.#resources.of(qp);
     if (pending.hasAck === 1) this.coalescedCount++;
@@ -287,7 +289,7 @@ export class ResponseEngine implements ResponseSide {
     this.#enter(pending, cycle + 1);
   }
 
-  /** Drops the READs and atomics queued for the QP; an acknowledgement or NAK still goes out. */
+  /** Drops the READs and atomics queued for the QP; a pending acknowledgement or NAK is still sent. */
   dropRequests(qp: QpSlot): void {
     this.#resources.dropRequests(qp);
   }
@@ -298,7 +300,7 @@ export class ResponseEngine implements ResponseSide {
     this.#resources.rows[qp]!.hasAck = 0;
   }
 
-  /** The page that the QP's oldest answer waited for is there, or is refused. */
+  /** The page for which the QP's oldest response waited is present, or refused. */
   pagesAnswered(qp: QpSlot, cycle: Cycles): void {
     const pending = this.#resources.rows[qp]!;
     if (pending.isPaused === 0) return;
@@ -334,7 +336,7 @@ export class ResponseEngine implements ResponseSide {
     return entry;
   }
 
-  /** What its answer says of messages and credits: C9-148. */
+  /** Sets the MSN and the credits that the response of `entry` reports (C9-148). */
   #countMessages(pair: QueuePair, entry: number): void {
     this.#resources.countMessages(
       entry,
@@ -343,7 +345,9 @@ export class ResponseEngine implements ResponseSide {
     );
   }
 
-  /** A repeated request takes its place; what had been begun of a READ's packet behind it is abandoned. */
+  /**
+   * Inserts a repeated request at its place and abandons a READ response packet after it that is under construction.
+   */
   #insert(pending: PendingResponses, kind: number, psn: number, cycle: Cycles): number {
     const isOldestKept = this.#active === pending && this.#atomics.isBusy;
     const { slot } = pending.pair;
@@ -416,7 +420,7 @@ export class ResponseEngine implements ResponseSide {
     return undefined;
   }
 
-  /** The acknowledgement. What was begun for requests that have been dropped since is abandoned first. */
+  /** Sends the acknowledgement. Packets begun for requests that have been dropped since are abandoned first. */
   #serveAck(pending: PendingResponses, cycle: Cycles): number {
     const packets = this.#packets;
     const { pair } = pending;
@@ -454,7 +458,7 @@ export class ResponseEngine implements ResponseSide {
     return this.#endTurn(pending, cycle, this.#responseCycles);
   }
 
-  /** One packet of a READ response. */
+  /** Sends one packet of a READ response. */
   #sendRead(pending: PendingResponses, entry: number, cycle: Cycles): number {
     const qp = pending.pair.slot;
     const sent = this.#reads.send(qp, entry, cycle);
@@ -471,8 +475,8 @@ export class ResponseEngine implements ResponseSide {
   }
 
   /**
-   * The answer just made acknowledges all before it: an ACK of an earlier request would be behind it (9.7.5.1). So would a NAK of the
-   * request just answered, which came again and was accepted before its NAK had left.
+   * Drops a pending acknowledgement that the response just made covers: an ACK of an earlier request would follow it
+   * (9.7.5.1). So would a NAK of the request just answered, which was repeated and accepted before its NAK had left.
    */
   #coalesce(pending: PendingResponses): void {
     const { hasAck, ackSyndrome, ackPsn } = pending;
@@ -482,7 +486,7 @@ export class ResponseEngine implements ResponseSide {
     this.coalescedCount++;
   }
 
-  /** The answer waits in the engine, is resumed when its page is there, or fails. */
+  /** Leaves the response: it waits in the engine, is resumed when its page is present, or fails. */
   #leave(left: number, pending: PendingResponses, entry: number, cycle: Cycles): number {
     if (left === WAIT) return WAIT;
     return left === ABSENT ? this.#pause(pending, cycle) : this.#fail(pending, entry, cycle);
@@ -511,8 +515,8 @@ export class ResponseEngine implements ResponseSide {
   }
 
   /**
-   * The payload of a READ response did not come from memory: a NAK with its PSN takes its place (9.7.5.2.4), and what was
-   * made after it does not leave.
+   * Handles payload of a READ response that memory did not supply: a NAK with its PSN replaces it (9.7.5.2.4), and
+   * packets made after it do not leave.
    */
   payloadFailed({ pair, psn }: IbtaPacket, cycle: Cycles): void {
     this.#transport.count('unreadableResponse');
@@ -521,7 +525,7 @@ export class ResponseEngine implements ResponseSide {
     this.#failAt(pair, psn, cycle);
   }
 
-  /** What is dropped is never complete. */
+  /** Drops the QP's pending responses, which never complete, and refuses the request with a NAK of this PSN. */
   #failAt(pair: QueuePair, psn: number, cycle: Cycles): void {
     const { slot, state } = pair;
     this.#states.rows[slot]!.msn = this.#resources.msnWithoutAtomics(slot);

@@ -1,6 +1,6 @@
 /**
- * Packets of the response engine: at most one is open, the one being made. Sealed, it goes out in its order with the credits
- * that the QP can grant; abandoned, it is dropped when its reads are done.
+ * Packets of the response engine: at most one is open. A sealed packet is sent in order, with the credits that the QP
+ * can grant; an abandoned one is dropped when its reads are done.
  */
 import { type Cycles, counterMask16, distance } from '../../../../base/index.ts';
 import { type BlockAccount, stallReasons } from '../../../../sim/index.ts';
@@ -41,7 +41,7 @@ export class ResponsePackets {
   #ports!: ResponsePacketPorts;
   /** Cycles from sealing a packet until it can be sent. */
   readonly #formationCycles: number;
-  /** True while a packet is open: the one below. */
+  /** True while `packet` is open. */
   isOpen = false;
   packet: IbtaPacket;
 
@@ -59,7 +59,7 @@ export class ResponsePackets {
     this.#ports = ports;
   }
 
-  /** The payload of a packet has come from memory, or has not. */
+  /** The payload of a packet has arrived from memory, or could not be read. */
   payloadRead(slot: number, status: number, cycle: Cycles): void {
     this.#ports.transmitter.payloadArrived(this.queue, this.queue.rows[slot]!, status, cycle);
   }
@@ -109,8 +109,8 @@ export class ResponsePackets {
   }
 
   /**
-   * Syndrome of an ACK: the credits that the QP can grant beyond the messages that the MSN counts, which with it are those that had taken
-   * so many receive WQEs.
+   * Returns the syndrome of an ACK: the credits that the QP can grant beyond the messages counted by the MSN, which
+   * have consumed `takenCounter` receive WQEs.
    */
   creditSyndrome(pair: QueuePair, takenCounter = this.receivesTaken(pair)): number {
     if (pair.creditsInvalid === 1) return ackSyndrome(CREDIT_CODE_INVALID);

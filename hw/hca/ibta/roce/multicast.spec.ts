@@ -1,6 +1,7 @@
 /**
- * Datagrams to multicast groups over ports of Ethernet with RoCE: members at both ends of the cable, several at one port, and who gets none.
- * Groups as Linux' rdma_cm makes them of 224.129.2.3 (cma_iboe_set_mgid): of RoCE v1 ff0e::ffff:e081:0203, of v2 the mapped address.
+ * Datagrams to multicast groups over ports of Ethernet with RoCE: members at both ends of the cable, several at one
+ * port, and nodes that are no members. Groups are those that Linux' rdma_cm makes of 224.129.2.3 (cma_iboe_set_mgid):
+ * for RoCE v1 ff0e::ffff:e081:0203, for v2 the mapped address.
  */
 import { describe, expect, test } from 'vitest';
 import { mcgEntry } from '../../../../abi/mcg.ts';
@@ -175,7 +176,7 @@ describe.each(forms)('a datagram to a group, by RoCE %s', (roce) => {
     const { bench, a1, a2, b1, b2 } = await scene(roce);
     join(bench.a, gid, [{ qpn: a1.qp.qpn }, { qpn: a2.qp.qpn }]);
     const frames = framesOf(bench);
-    // To QP a2 at its own port: by no cable.
+    // A datagram to QP a2 at its own port: it uses no cable.
     const to = datagramTo(a2.qp.qpn, 0, {
       sourceGidIndex: GID_INDEX,
       hopLimit: 1,

@@ -1,16 +1,17 @@
 /**
- * Between the two ends of the data path of packets and the Ethernet port: the packet port of a port of Ethernet with RoCE. Neither of
- * the ends, nor what stands behind them, sees a frame.
+ * The packet port of an Ethernet port with RoCE. It connects the packet transmitter and receiver with the Ethernet
+ * port; neither of them, nor any block beyond them, sees a frame.
  *
  *   transmitter ──record──> frame ──┐                   ┌── RoCE? ──> MAC, ICRC ──record──> receiver
  *                                   ├─> wire port ══════┤
  *   frame transmitter ──────frame───┘                   └── others ─────────frame─────────> frame receiver
  *
  * Promises:
- * - While both transmitters have something, they send in turns.
- * - A received packet keeps the slot that its frame has in the wire port until it is consumed. With all slots taken the wire port drops
- *   what comes, as Ethernet does; a reliable connection sends it again.
- * - What is for another MAC, damaged or no packet is dropped, and counted with the frames that are.
+ * - While both transmitters have something to send, they alternate.
+ * - A received packet keeps the slot that its frame has in the wire port until it is consumed. While all slots are in
+ *   use the wire port drops arriving frames, as Ethernet does; a reliable connection retransmits them.
+ * - Frames for another MAC, damaged packets and malformed packets are dropped and counted with the other dropped
+ *   frames.
  *
  * Sources: IBTA vol 1, annexes A16 and A17; interface sheet 7.5.
  */
@@ -42,23 +43,25 @@ import type { EthernetAttachment, FrameDropReason } from '../../port/index.ts';
 import type { FlowCounters, ViolationCounters } from '../../statistics/index.ts';
 import type { PacketPort, PortAddress } from '../packets/index.ts';
 
-/** Header, the longest payload, and what lies behind it: XRCETH, GRH and route. */
+/** Header, the longest payload, and the XRCETH, GRH and route that follow it. */
 const RECORD_BYTES = 64 + 4096 + 128;
 /** Longest frame of a packet: with that payload and all headers. */
 const FRAME_BYTES_MAX = RECORD_BYTES + 64;
 
 export interface RoceLinkPorts {
   readonly receiver: {
-    /** A packet has come whole: its buffer must be given back ({@link RoceLink.consume}). */
+    /**
+     * A whole packet has arrived: its buffer must be returned ({@link RoceLink.consume}).
+     */
     packetArrived(offset: number, payloadBytes: number): void;
-    /** Number of the QP behind QPN 0 or 1; -1 when there is none. */
+    /** Number of the QP that serves QPN 0 or 1; -1 if the port has none. */
     specialQpn(qpn: number): number;
   };
   readonly frameReceiver: {
     frameArrived(slot: number): void;
   };
   readonly transmitter: {
-    /** It may send again. */
+    /** The port may accept a packet again. */
     spaceFreed(): void;
   };
   readonly frameTransmitter: {
@@ -86,7 +89,9 @@ export class RoceLink implements PacketPort {
   readonly outboundHeaders = { destinationQpn: 0, psn: 0 };
   readonly receivePacketsMax: number;
   readonly holdReasons = ['pause'];
-  /** Packets that went on the cable, first transmissions and retransmissions apart, and that were discarded while it was down. */
+  /**
+   * Packets sent on the cable, first transmissions and retransmissions apart, and packets discarded while it was down.
+   */
   readonly sent = {
     first: new PacketCounters(),
     retransmitted: new PacketCounters(),
@@ -94,18 +99,18 @@ export class RoceLink implements PacketPort {
   };
   /** Packets handed to the receiver. Bytes are those of frames here, from the destination to the FCS. */
   readonly received = new PacketCounters();
-  /** Undefined on ports that carry only packets, or only frames, where nothing comes here. */
+  /** Undefined on ports that carry only packets or only frames, which do not use this block. */
   readonly #ethernet: EthernetAttachment | undefined;
   readonly #address: PortAddress;
   readonly #violations: ViolationCounters;
   readonly #qps: QpTable;
-  /** The packet being sent, and those that have come: one for each slot of the wire port. */
+  /** The packet being sent, and the received packets: one for each slot of the wire port. */
   readonly #out: Records;
   readonly #in: Records;
   readonly #frame: Uint8Array;
-  /** From when on the packet that is being filled in may leave. */
+  /** Instant from which the packet being filled in may leave. */
   #formedPs: Picoseconds = 0;
-  /** A packet was the last to be sent, and a frame has not had its turn. */
+  /** True if a packet was sent last, and no frame since. */
   #wasPacket = false;
   #ports!: RoceLinkPorts;
 
@@ -284,7 +289,9 @@ export class RoceLink implements PacketPort {
     port.consume(slot);
   }
 
-  /** What is for no QP, or for a group, is the sink's. */
+  /**
+   * Counts a received packet for its QP's flow counter; packets for no QP or for a group count for the sink counter.
+   */
   #countFlow(counters: FlowCounters, offset: number, frameBytes: number): void {
     const qpn = this.#in.words[(offset >> 2) + WORD_DESTINATION_QPN]!;
     const number = qpn > generalServicesQpn ? qpn : this.#ports.receiver.specialQpn(qpn);
@@ -293,7 +300,7 @@ export class RoceLink implements PacketPort {
     counters.countReceived(index, frameBytes + ETHERNET_FCS_BYTES);
   }
 
-  /** Makes the record of a frame's packet; or says why not. */
+  /** Makes the record of a frame's packet; returns the reason if the frame is dropped. */
   #take(slot: number, at: number, frameBytes: number): FrameDropReason | undefined {
     const { port, side } = this.#ethernet!;
     if (!this.#address.isActive) return 'portClosed';

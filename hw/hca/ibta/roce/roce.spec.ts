@@ -1,4 +1,7 @@
-/** Connections, datagrams and frames over ports of Ethernet with RoCE: what the InfiniBand data path does, beside rings. */
+/**
+ * Connections, datagrams and frames over ports of Ethernet with RoCE: everything that the InfiniBand data path does,
+ * next to rings.
+ */
 import { describe, expect, it } from 'vitest';
 import { roceUdCqe } from '../../../../abi/cqe.ts';
 import { PathMtu, QpState, ServiceType } from '../../../../abi/qpc.ts';
@@ -120,7 +123,7 @@ describe.each(forms)('RoCE %s', (roce) => {
       expect(received.fifoDrops).toBe(0);
       expect(Math.min(pauseWaitPs, pausedPs, sentFrames, pausedOf(node))).toBeGreaterThan(0);
       expect(node.dataPath.blocks.transmitter.repeatedPacketCount).toBe(0);
-      // The stage asks at an edge of 2.34 ns after the instant at which it may, once for each pause.
+      // The stage tries again at an edge of 2.34 ns after the pause ends, once for each pause.
       const edgesPs = 2342 * flowControl.totals().receivedTransitions;
       expect(Math.abs(pausedOf(node) * 2341.92 - pauseWaitPs)).toBeLessThan(edgesPs);
     }
@@ -191,7 +194,7 @@ describe.each(forms)('RoCE %s', (roce) => {
     await bench.until(() => aCq.takenCount() === 1, 1000);
     expect([fired, transmitted.lostFrames]).toEqual([1, 1]);
     const psns = frames.map((frame) => packetOf(frame).bth.psn);
-    // What was lost is sent again.
+    // The lost packet is retransmitted.
     const [lost] = psns.filter((psn, at) => psns.indexOf(psn) !== at);
     // PSNs are counted from the first packet with that opcode, which is the second.
     expect((lost! - psns[0]!) & 0xff_ffff).toBe(3);
@@ -381,7 +384,7 @@ describe.each(forms)('RoCE %s', (roce) => {
         payload,
       });
       b.qp.receive([to.part(0, 296)]);
-      // Headers, MAD and what the ICRC replaces; the dword of flags has bytes of the destination MAC, too.
+      // Headers, MAD and the bytes that the ICRC replaces; the dword of flags also has bytes of the destination MAC.
       const wqe = encodeWqe({ opcode: WqeOpcode.SEND, inline: wanted }, 0);
       wqe.set(macBytes(macOfNode(2)).subarray(0, 2), 8);
       a.qp.sendBytes(wqe);
@@ -434,7 +437,7 @@ describe.each(forms)('RoCE %s', (roce) => {
       expect(target.read(index * 4096, 4000)).toEqual(from.read(0, 4000));
     }
     expect(frameCompletions(bench.a, a.cq)).toHaveLength(12);
-    // Neither waits for all of the other's.
+    // Neither waits for all of the other's packets.
     const kinds = frames.map((sent) => (decodeEthernet(sent).kind === 'packet' ? 'P' : 'F')).join('');
     expect(kinds.indexOf('F')).toBeLessThan(kinds.length / 2);
     expect(kinds.lastIndexOf('F')).toBeGreaterThan(kinds.length / 2);

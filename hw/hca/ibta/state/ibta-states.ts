@@ -5,7 +5,7 @@ import type { ConnectionNumbers, ConnectionStates } from '../../transport/index.
 import { IbtaState } from './ibta-state.ts';
 
 export class IbtaStates implements ConnectionStates {
-  /** By slot of the QP. */
+  /** States by slot of the QP. */
   readonly rows: IbtaState[] = [];
   /** PSN of the first packet, by record. */
   readonly firstPsn: Int32Array;

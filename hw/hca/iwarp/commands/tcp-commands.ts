@@ -14,7 +14,7 @@ import { viewOf } from '../../../../base/index.ts';
 import { type CommandRequest, demand, type OutImmediate, reject, type Steps } from '../../commands/index.ts';
 import { CardConnection, type Listener, type TcpControl, type TcpOpening } from '../tcp/index.ts';
 
-/** What the commands use of the card. */
+/** Parts of the card that the commands use. */
 interface TcpCommandParts {
   readonly tcp: TcpControl;
   readonly portCount: number;

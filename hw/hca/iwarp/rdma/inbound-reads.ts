@@ -37,7 +37,7 @@ export class InboundReads {
     this.max = max;
   }
 
-  /** The oldest READ of which packets are to be made. */
+  /** The oldest READ whose packets are not all made. */
   get current(): InboundRead | undefined {
     return this.#gatheredCount < this.count ? this.#at(this.#gatheredCount) : undefined;
   }

@@ -16,7 +16,7 @@ import type { RdmaPacket } from './rdma-packet.ts';
 const { BIND_MW, FMR, LOCAL_INVAL, NOP, RDMA_READ, RDMA_WRITE, SEND, SEND_INVAL } = WqeOpcode;
 const { ATOMIC_CS, ATOMIC_FA, MASKED_ATOMIC_CS, MASKED_ATOMIC_FA, RDMA_WRITE_IMM } = WqeOpcode;
 
-/** Messages of RFC 5040, and operations on this side. */
+/** Opcodes of the messages of RFC 5040, and of operations executed on this side. */
 const executable: ReadonlySet<number> = new Set<number>([
   ...[RDMA_WRITE, RDMA_READ, SEND, SEND_INVAL],
   ...[NOP, LOCAL_INVAL, FMR, BIND_MW],
@@ -50,7 +50,7 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
   readonly #connections: RdmaConnections;
   readonly #hasExtensions: boolean;
   readonly #costs: CostAttribution | undefined;
-  /** By record: number of its first segment. */
+  /** Number of the first segment, by record. */
   readonly #firstNumber: Int32Array;
   #ends!: SentMessages;
 

@@ -41,7 +41,7 @@ export class PlacementJob {
   /** Place of the payload, and its length. */
   at = 0;
   lengthBytes = 0;
-  /** With it the message is complete. */
+  /** True if it completes the message. */
   isEnd = false;
   /** Number of the segment among those of requests: see RdmaConnection.requestNumber. */
   number = 0;
@@ -52,7 +52,7 @@ export class PlacementJob {
   /** First word of immediate data, and bytes of the WRITE before it. */
   immediate = 0;
   writtenBytes = 0;
-  /** What TCP calls the memory of the payload; NOT_HELD: it needs none. */
+  /** TCP's handle for the memory of the payload; NOT_HELD if it needs none. */
   held = NOT_HELD;
   /** Bytes of {@link PlacementQueue}'s memory, those skipped at its end among them. */
   copiedBytes = 0;
@@ -86,7 +86,7 @@ export class PlacementQueue implements ReceiveBuffers {
   readonly #reserve: number;
   readonly #rows: PlacementJob[] = [];
   readonly #copier = new BlockCopier();
-  /** Bytes that a burst may add to it, and place of a segment that fills none of what is left at its end. */
+  /** Bytes that a burst may add to it, and room for a segment that does not fit in the rest at its end. */
   readonly #copyReserve: number;
   readonly #copies: Uint8Array;
   #copyAt = 0;

@@ -72,7 +72,7 @@ const STEP_BEGIN = 0;
 const STEP_PAYLOAD = 1;
 const STEP_INVALIDATE = 2;
 const STEP_FINISH = 3;
-/** How often a page of an on-demand region is looked for that software was asked for. */
+/** Interval at which a requested page of an on-demand region is checked. */
 const PAGE_POLL_CYCLES = 256;
 
 export interface PlacementPorts {
@@ -117,7 +117,7 @@ export class Placement implements PacketReceiver {
   #ports!: PlacementPorts;
   #active: PlacementJob | undefined = undefined;
   #step = STEP_BEGIN;
-  /** Of the job at hand: payload bytes under way, and the syndrome with which its receive fails. */
+  /** Payload bytes of the present job that are being written, and the syndrome with which its receive fails. */
   #placed = 0;
   #syndrome = 0;
 

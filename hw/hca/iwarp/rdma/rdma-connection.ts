@@ -52,7 +52,7 @@ const RESULT_BYTES = 8;
 /** STag of a ready-to-receive message, which a receiver does not check. */
 const READY_TAG = 1;
 
-/** What the context of the QP says of its stream: see abi/tcp-connection.ts. */
+/** Fields of the QP's context that describe its stream: see abi/tcp-connection.ts. */
 export interface StreamTraits {
   readonly connection: number;
   readonly isInitiator: boolean;
@@ -71,7 +71,7 @@ export interface StreamEvents {
   firstArrived(connection: RdmaConnection): void;
   /** The stream ends, or has to be closed: see {@link RdmaConnection.failure} and the fields after it. */
   endDue(connection: RdmaConnection): void;
-  /** There is room for segments again. */
+  /** Notes that there is room for segments again. */
   writable(connection: RdmaConnection, cycle: Cycles): void;
 }
 
@@ -87,7 +87,7 @@ export interface ConnectionSetup {
 export class RdmaConnection implements RdmaStream, StreamOwner {
   readonly pair: QueuePair;
   readonly traits: StreamTraits;
-  /** Of the TCP connection. */
+  /** Number of the TCP connection. */
   readonly number: number;
   readonly sender: RdmapSender;
   readonly receiver: RdmapReceiver;
@@ -95,9 +95,9 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   state: StreamState = stateAfter('IDLE', 'established');
   /** Messages of requests may be sent; READs may be answered. */
   maySend = false;
-  /** A ready-to-receive message is to be sent before them. */
+  /** True if a ready-to-receive message must be sent before them. */
   isReadyDue = false;
-  /** A Terminate is to be sent. */
+  /** True if a Terminate must be sent. */
   isTerminateDue = false;
   /** Received segments that are not placed. */
   jobCount = 0;
@@ -111,7 +111,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   peerFailure: number = NO_ERROR;
   hasPeerClosed = false;
   isCloseRequested = false;
-  /** How TCP has ended; 0: it has not. */
+  /** End of TCP; 0 if it has not ended. */
   end: StreamEnd | 0 = 0;
   /** The first byte of the peer has arrived. */
   hasReceived = false;
@@ -300,7 +300,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     return this.fpduBytes(untaggedHeader.sizeBytes + immediateData.sizeBytes);
   }
 
-  /** Whether a segment of so many bytes may be opened; if not, {@link writable} follows. */
+  /** Whether a segment of this many bytes may be opened; if not, {@link writable} follows. */
   hasRoom(segmentBytes: number): boolean {
     const hasRoom = this.#setup.streams.hasRoom(this.number, segmentBytes);
     this.isBlocked = !hasRoom;

@@ -19,7 +19,7 @@ export interface RdmaConnectionPorts {
   readonly streams: TcpStreams;
   readonly scheduler: SendScheduler;
   readonly ends: { endDue(connection: RdmaConnection): void };
-  /** What a stream may send again, or at last. */
+  /** Blocks to notify when a stream may send, for the first time or again. */
   readonly transmitter: { messageDue(connection: RdmaConnection, cycle: Cycles): void };
   readonly responder: { unblocked(connection: RdmaConnection, cycle: Cycles): void };
   readonly errors: { communicationEstablished(qp: QpSlot, cycle: Cycles): void };
@@ -42,7 +42,7 @@ const RELIABLE_CONNECTION = 0;
 const noNumbers = { nextSend: 0, lastAcknowledged: 0, sentMessages: 0, nextReceive: 0, receivedMessages: 0 };
 
 export class RdmaConnections implements ConnectionStates, StreamEvents {
-  /** By slot of the QP. */
+  /** Connections by slot of the QP. */
   readonly rows: (RdmaConnection | undefined)[] = [];
   /** QPs whose INIT2RTR named a connection that cannot be theirs. */
   refusedCount = 0;
@@ -112,8 +112,8 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
   }
 
   /**
-   * The QP begins or ends, or its send queue stops. A stream that has not ended by itself ends with it: of a QP in error by RST, of one that is
-   * reset without a word.
+   * Forgets the stream of a QP that begins, ends, or stops its send queue. A stream that has not ended by itself ends
+   * with the QP: by RST if the QP is in error, silently if it is reset.
    */
   forget(slot: QpSlot): void {
     const connection = this.rows[slot];
@@ -156,7 +156,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
     this.sendingBegins(connection, cycle);
   }
 
-  /** What waited for the stream goes on. */
+  /** Resumes work that waited for the stream. */
   sendingBegins(connection: RdmaConnection, cycle: Cycles): void {
     this.#unpark(connection.pair, PARKED_TRANSPORT_WINDOW, cycle);
     this.#ports.responder.unblocked(connection, cycle);

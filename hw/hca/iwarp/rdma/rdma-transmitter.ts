@@ -111,7 +111,7 @@ export class RdmaTransmitter implements OutboundEnd {
     this.wake(cycle + 1);
   }
 
-  /** Packets that are to leave. */
+  /** Packets that have not left. */
   get heldCount(): number {
     return this.#requests.heldCount + this.#responses.heldCount;
   }
@@ -265,7 +265,7 @@ export class RdmaTransmitter implements OutboundEnd {
     return undefined;
   }
 
-  /** Whether the oldest packet of a queue can be written. Complete ones in front of it that are not to leave are dropped. */
+  /** Whether the oldest packet of a queue can be written. Drops complete packets in front of it that must not leave. */
   #isReady(queue: Queue, cycle: Cycles): boolean {
     for (let packet = queue.oldest; packet.isComplete; packet = queue.oldest) {
       // A frame among requests is the frame transmitter's.
@@ -322,7 +322,7 @@ function beginRequest({ sender, request: message }: RdmaConnection, request: Sen
 /** A slot in use that holds no frame of a ring. */
 const isOurs = ({ slot, pair }: RdmaPacket): boolean => slot >= 0 && pair.opcodeBase !== ETHERNET_OPCODE_BASE;
 
-/** The stream of the packet goes on, and so does its request. */
+/** True if the stream of the packet, and its request, have not ended. */
 function isCurrent(packet: RdmaPacket): boolean {
   const { segment, connection, request, pair, sendGeneration, generation } = packet;
   if (segment === undefined || !connection!.maySend) return false;

@@ -109,7 +109,7 @@ export class ReadResponder implements ResponseSide {
   readonly #paused = new Set<RdmaConnection>();
   #active: RdmaConnection | undefined = undefined;
   #burst = 0;
-  /** The open packet, bytes of it whose reads are under way, and all that it takes. */
+  /** The open packet, its bytes whose reads are in flight, and its payload length. */
   #open: RdmaPacket | undefined = undefined;
   #filled = 0;
   #wanted = 0;
@@ -181,7 +181,7 @@ export class ReadResponder implements ResponseSide {
     this.#enter(connection, cycle + 1);
   }
 
-  /** There is room for segments of the stream, or it may send at last. */
+  /** Notes that there is room for segments of the stream, or that it may send at last. */
   unblocked(connection: RdmaConnection, cycle: Cycles): void {
     if (this.#blocked.delete(connection)) this.#enter(connection, cycle + 1);
   }
@@ -279,7 +279,7 @@ export class ReadResponder implements ResponseSide {
     this.wake(cycle + busyCycles);
   }
 
-  /** The stream at work, or the next one with a READ whose time has come. */
+  /** Returns the stream at work, or the next one with a READ that is due. */
   #choose(cycle: Cycles): RdmaConnection | undefined {
     const active = this.#active;
     if (active?.reads.current !== undefined && this.#ports.connections.isLive(active)) return active;
@@ -416,7 +416,7 @@ export class ReadResponder implements ResponseSide {
     if (connection?.reads.current !== undefined) this.#ring.push(connection);
   }
 
-  /** The READ waits for a page, or fails the stream: RFC 5040, 4.8 has what is left of it quoted. */
+  /** Leaves the READ, which waits for a page, or fails the stream: by RFC 5040, 4.8 its rest is quoted. */
   #leave(left: typeof ABSENT | typeof REFUSED, connection: RdmaConnection, cycle: Cycles): Cycles {
     this.#abandon(cycle);
     const read = connection.reads.current!;
@@ -465,7 +465,7 @@ export class ReadResponder implements ResponseSide {
     this.#ports.transmitter.wake(cycle + 1);
   }
 
-  /** The payload of a response did not come from memory. */
+  /** Handles payload of a response that memory did not supply. */
   payloadFailed({ connection, read, firstByte }: RdmaPacket, cycle: Cycles): void {
     this.#fail(connection!, read!, firstByte, sourceErrorOf(0), cycle);
   }

@@ -4,7 +4,7 @@ import { RdmapOpcode } from '../../../../protocol/iwarp/index.ts';
 const OPCODES = Object.values(RdmapOpcode).length;
 
 class DirectionCounters {
-  /** By opcode. */
+  /** Counters by opcode. */
   readonly segments = new Float64Array(OPCODES);
   readonly payloadBytes = new Float64Array(OPCODES);
 

@@ -19,7 +19,7 @@ import type { RdmaConnection } from './rdma-connection.ts';
 import type { RdmaConnections } from './rdma-connections.ts';
 import { eventTypeOf } from './stream-errors.ts';
 
-/** How often a stream that is to be closed is checked for work. */
+/** Interval at which a stream that must be closed is checked for work. */
 const CLOSE_POLL_CYCLES = 64;
 
 export interface StreamEndPorts {
@@ -70,7 +70,7 @@ export class StreamEnds {
       this.#ports.placement.wake(cycle + CLOSE_POLL_CYCLES);
   }
 
-  /** The stream has an error: a Terminate that names it goes out, and FIN after it. */
+  /** Fails a stream with an error: sends a Terminate that names it, and FIN after it. */
   fail(connection: RdmaConnection, error: number, quoted: QuotedSegment, cycle: Cycles): void {
     connection.failure = error;
     connection.quoted.copyFrom(quoted);

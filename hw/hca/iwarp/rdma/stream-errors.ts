@@ -27,7 +27,7 @@ const sources: ReadonlyMap<number, number> = new Map<number, number>([
 export const taggedErrorOf = (answer: number): number =>
   tagged.get(answer) ?? IwarpError.DDP_LOCAL_CATASTROPHIC;
 
-/** The same of the source of a READ. */
+/** Returns the same error for the source of a READ. */
 export const sourceErrorOf = (answer: number): number =>
   sources.get(answer) ?? IwarpError.OPERATION_CATASTROPHIC_STREAM;
 

@@ -1,6 +1,6 @@
 /**
- * The buffers of bytes that have arrived: slots of the port, and after them places of the reordering memory. A buffer is free when the engine
- * has done with it and nobody holds it.
+ * The buffers of received bytes: slots of the port, and after them places of the reordering memory. A buffer is free
+ * when the engine has finished with it and no block holds it.
  */
 import type { EthernetAttachment } from '../../port/index.ts';
 import type { SegmentMemory } from './segment-memory.ts';
@@ -8,7 +8,7 @@ import type { SegmentMemory } from './segment-memory.ts';
 export class ArrivalBuffers {
   readonly #port: EthernetAttachment['port'];
   readonly #reorderMemory: SegmentMemory;
-  /** By the name of a buffer: the number of holders, and whether the engine still uses it. */
+  /** Number of holders of each buffer, by its name, and whether the engine still uses it. */
   readonly #holds: Int32Array;
   readonly #isOwn: Uint8Array;
 
@@ -36,7 +36,10 @@ export class ArrivalBuffers {
     if (this.#holds[name] === 0) this.#free(name);
   }
 
-  /** Keeps the buffer in which the byte at `at` of `bytes` lies. @returns its name; -1: the bytes are nobody's, and stay as they are */
+  /**
+   * Keeps the buffer in which the byte at `at` of `bytes` lies. @returns its name; -1: the bytes belong to no buffer,
+   * and stay unchanged
+   */
   hold(bytes: Uint8Array, at: number): number {
     const name = this.#nameAt(bytes, at);
     if (name !== -1) this.#holds[name]!++;

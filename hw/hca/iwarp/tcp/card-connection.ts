@@ -189,7 +189,7 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
     this.timerPs -= ps;
   }
 
-  // What the transport asks of its owner.
+  // Queries of the transport to its owner.
 
   nowPs(): number {
     return this.#host.nowPs();

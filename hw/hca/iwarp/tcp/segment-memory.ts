@@ -1,6 +1,6 @@
 /**
- * Memory of the card for segments: equal places, each for the payload of one segment of full size. One such memory holds what is not
- * acknowledged, another one what arrived after a gap.
+ * Memory of the card for segments: equal places, each for the payload of one segment of full size. One such memory
+ * holds unacknowledged segments, another one segments that arrived after a gap.
  */
 import type { SendSegment } from '../streams.ts';
 import type { CardConnection } from './card-connection.ts';
@@ -11,7 +11,7 @@ const ALIGNMENT_BYTES = 64;
 export const placeBytesOf = (segmentBytes: number): number =>
   Math.ceil(segmentBytes / ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
 
-/** Places in a memory of so many bytes: at least one. */
+/** Returns the number of places in a memory of this size: at least one. */
 export const placeCountOf = (memoryBytes: number, segmentBytes: number): number =>
   Math.max(1, Math.floor(memoryBytes / placeBytesOf(segmentBytes)));
 
@@ -24,7 +24,7 @@ export class CardSegment implements SendSegment {
   start: number;
   /** Number of the place; -1 outside of a memory. */
   readonly place: number;
-  /** Of the retransmission memory: the connection that has it, and the bytes that it was charged for. */
+  /** Place of the retransmission memory: the connection that has it, and the bytes charged to that connection. */
   owner: CardConnection | undefined;
   chargedBytes = 0;
 

@@ -18,10 +18,10 @@ import type { TcpTable } from './tcp-table.ts';
 export interface TcpReport {
   event: TcpEvent;
   connection: number;
-  /** Of ACCEPTED: the listener's number. */
+  /** Number of the listener, for ACCEPTED. */
   listener: number;
   cookie: number;
-  /** Of a Terminate: layer, type and code. */
+  /** Layer, type and code of a Terminate. */
   terminate: number;
   qpn: number;
 }

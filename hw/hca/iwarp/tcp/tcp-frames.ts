@@ -31,7 +31,10 @@ const DONT_FRAGMENT = 0x4000;
 /** `::ffff` before an IPv4 address in a field of 16 bytes. */
 const IPV4_PLACE = 12;
 
-/** Where the segments of a connection go, and from where. An IPv4 address is in the last 4 bytes, after `::ffff`. */
+/**
+ * Addresses to which, and from which, the segments of a connection go. An IPv4 address is in the last 4 bytes, after
+ * `::ffff`.
+ */
 export interface SegmentAddresses {
   readonly localMac: Uint8Array;
   readonly remoteMac: Uint8Array;

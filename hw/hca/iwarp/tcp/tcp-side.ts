@@ -1,5 +1,6 @@
 /**
- * The TCP engine as a part of a transport: the device hands it to the transport of iWARP, which knows its blocks by these functions alone.
+ * The TCP engine as a part of a transport: the device passes it to the iWARP transport, which knows its blocks by these
+ * functions only.
  */
 import type { ContextMemory, ContextMisses, SramAllocator } from '../../memory/index.ts';
 import type { EngineBlocks, EngineParts } from '../../transport/index.ts';
@@ -30,7 +31,7 @@ export const tcpSide = (site: TcpSideSite) => ({
   },
   accountsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => [tcpEngine.account, tcpTransmitter.account],
   streamsOf: ({ tcpStreams }: TcpBlocks): TcpStreams => tcpStreams,
-  /** What takes frames from the port, and what waits for room in it. */
+  /** The block that receives frames from the port, and the block that waits for room in it. */
   portEndsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => ({ frameSink: tcpEngine, link: tcpTransmitter }),
   /** The wires of the engine, in addition to those of the RDMA side. */
   wires<Rdma extends object>(

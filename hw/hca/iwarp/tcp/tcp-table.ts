@@ -16,7 +16,7 @@ const NONE = -1;
 const WORD_MAX = 0xffff_ffff;
 
 export class TcpTable extends ContextTable<'TCP'> {
-  /** By slot. */
+  /** Connections and listeners by slot. */
   readonly rows: (CardConnection | Listener | undefined)[] = [];
   /** Entries of the table in host memory; 0 before software has placed it. */
   count = 0;

@@ -89,7 +89,9 @@ export class TcpTransmitter {
     return this.#placeCount - this.#frames.count;
   }
 
-  /** Where in {@link bytes} the next frame is formed. */
+  /**
+   * Offset in {@link bytes} at which the next frame is formed.
+   */
   get nextFrameAt(): number {
     return this.#nextPlace * this.#placeBytes;
   }

@@ -23,7 +23,7 @@ class FakeConnection {
   outbound: Uint8Array[] = [];
   /** Segments that have come and were not delivered. */
   inbound: Uint8Array[] = [];
-  /** Bytes delivered that the peer does not know of. */
+  /** Delivered bytes that the peer has not been notified of. */
   deliveredBytes = 0;
   roomBytes = 128 * 1024;
   isWaiting = false;
@@ -174,7 +174,7 @@ export class FakeStreams implements TcpStreams {
     const at = place * PLACE_BYTES;
     this.#receiveMemory.set(bytes, at);
     stream.reader.take(this.#receiveMemory, at, at + bytes.length);
-    // What is not held may be overwritten at once.
+    // Payload that is not held may be overwritten at once.
     if (this.held[place] === 0) this.#receiveMemory.fill(0xee, at, at + bytes.length);
     return true;
   }

@@ -1,4 +1,4 @@
-/** FPDUs written by hand, from RFC 5044, 5041 and 5040: nothing here is shared with what the card writes and reads. */
+/** FPDUs written by hand, from RFC 5044, 5041 and 5040: shares no code with the card's formats. */
 
 /** CRC32c, bit by bit: polynomial 0x1edc6f41, reflected (RFC 3385). */
 function crcOf(bytes: Uint8Array): number {

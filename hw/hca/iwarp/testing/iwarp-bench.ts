@@ -38,7 +38,7 @@ const fakeCarrier = (iwarp: Partial<IwarpConfig>, hasExtensions: boolean): Carri
     port.connect({ receiver: { packetArrived: () => undefined }, sender: rdmaTransmitter }),
 });
 
-/** What both ends of a pair agreed. */
+/** Parameters on which both ends of a pair agreed. */
 export interface Agreement {
   readonly hasCrc: boolean;
   /** Markers in both directions. */
@@ -71,7 +71,7 @@ export function iwarpPair(
   return { ...pairOn(bench, { a: connection, b: connection }, agreement, options), connection };
 }
 
-/** The same over connections that are established, each with a number at either end. */
+/** Makes pairs over established connections, each with a number at either end. */
 export function pairOn<Parts extends TransportParts, Blocks extends object>(
   bench: DataPathBench<Parts, Blocks>,
   connections: { readonly a: number; readonly b: number },
@@ -109,7 +109,7 @@ const cardOf = (node: IwarpNode) => ({
   act: (action: () => void): void => node.act(action),
 });
 
-/** Runs on for so many microseconds, in each of which bytes cross. */
+/** Runs for this many microseconds, in each of which bytes cross. */
 export async function runJoined(bench: IwarpBench, durationUs: number): Promise<void> {
   for (let us = 0; us < durationUs; us++) {
     joinCards(cardOf(bench.a), cardOf(bench.b));

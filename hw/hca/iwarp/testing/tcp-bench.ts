@@ -48,7 +48,10 @@ const sramBytes = 4 << 20;
 const psPerUs = 1_000_000;
 const connectionsMax = 64;
 
-/** What a cable does to a frame. A late one follows the next frame of its direction; of a damaged one a bit of its last byte is wrong. */
+/**
+ * The cable's treatment of a frame. A late frame follows the next one of its direction; a damaged one has one wrong bit
+ * in its last byte.
+ */
 export type Fate = 'lost' | 'doubled' | 'damaged' | 'late' | 'carried';
 
 export interface TcpBenchOptions {
@@ -132,7 +135,7 @@ export class TcpNode {
     domain.addEdgeKeeper(this);
   }
 
-  /** As the data path does. */
+  /** Begins a new epoch as the data path does. */
   rebase(_ps: number, cycles: number): void {
     for (const account of this.accounts) account.rebase(cycles);
     for (const block of Object.values(this.blocks)) if ('rebase' in block) block.rebase(cycles);
@@ -352,7 +355,7 @@ export class TcpBench {
     return box.slice(8, 8 + lengthBytes);
   }
 
-  /** Receives until so many bytes have arrived. */
+  /** Receives until this many bytes have arrived. */
   async receiveAll(node: TcpNode, connection: number, lengthBytes: number): Promise<Uint8Array> {
     const bytes: number[] = [];
     for (let tries = 0; bytes.length < lengthBytes && tries < 10_000; tries++) {

@@ -24,7 +24,7 @@ export class TestStream implements RdmaStream {
   isBusy = false;
   readonly arrived: Uint8Array[] = [];
   readonly log: string[] = [];
-  /** Names of buffers that the stream keeps, where it keeps any. */
+  /** Names of buffers that the stream keeps. */
   readonly held: number[] = [];
   holds = false;
   sentCount = 0;
