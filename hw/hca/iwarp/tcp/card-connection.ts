@@ -178,10 +178,12 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
     this.#countedTo = sequenceAdd(sequence, 1);
   }
 
-  /** Counts what has arrived in order since the last call. */
-  countReceived(): void {
-    this.bytesReceived += (this.received.next - this.#countedTo) | 0;
+  /** Counts what has arrived in order since the last call. @returns its bytes */
+  countReceived(): number {
+    const bytes = (this.received.next - this.#countedTo) | 0;
+    this.bytesReceived += bytes;
     this.#countedTo = this.received.next;
+    return bytes;
   }
 
   override rebase(ps: number): void {

@@ -14,7 +14,7 @@
  * sequence numbers.
  */
 import { TcpEvent, tcpContext } from '../../../../abi/index.ts';
-import { type Cycles, MAC_BYTES, macBytesOf, NEVER, psPerUs } from '../../../../base/index.ts';
+import { type Cycles, MAC_BYTES, macBytesOf, NEVER, psPerUs, type Wide } from '../../../../base/index.ts';
 import {
   deadlinesDue,
   Flag,
@@ -88,6 +88,13 @@ export interface TcpEngineCounters {
   resetsSent: number;
 }
 
+/** Data that TCP still has to bring to the peer. */
+export interface UnacknowledgedData {
+  readonly segments: number;
+  /** Bytes of the stream, with headers and CRCs of FPDUs. */
+  readonly streamBytes: number;
+}
+
 export interface TcpEnginePorts {
   readonly transmitter: TcpTransmitter;
   readonly events: TcpEvents;
@@ -146,6 +153,8 @@ export class TcpEngine implements ConnectionHost {
   #openedCount = 0;
   /** Frames of connections that have arrived. */
   arrivedCount = 0;
+  /** Bytes that arrived in order on a connection whose QP had given its stream up: no reader takes them. */
+  discardedBytes: Wide = 0;
   /** Counts of connections that are gone, and connections that ended by a reset of either side or without an answer. */
   readonly #retired = noTcpCounts();
   #lostCount = 0;
@@ -448,6 +457,24 @@ export class TcpEngine implements ConnectionHost {
     return { ...totals, lost: this.#lostCount };
   }
 
+  /**
+   * Data segments that connections hold until the peer acknowledges them, and their bytes. A connection counts only if it still sends them:
+   * its retransmission timer runs, or it waits for its turn.
+   */
+  get unacknowledged(): UnacknowledgedData {
+    const { table } = this.#setup;
+    let [segments, streamBytes] = [0, 0];
+    for (const slot of table.liveSlots()) {
+      const row = table.rows[slot];
+      if (!(row instanceof CardConnection)) continue;
+      const isDue = this.#attention.has(slot) || this.#throttled.has(slot);
+      if (!isDue && row.retransmitPs === NEVER) continue;
+      segments += row.sendQueue.length;
+      for (const { length } of row.sendQueue) streamBytes += length;
+    }
+    return { segments, streamBytes };
+  }
+
   // ---- state ----
 
   /** Segments that have arrived and are not done with, and connections with work. */
@@ -596,7 +623,8 @@ export class TcpEngine implements ConnectionHost {
     const payload = this.#payloadFor(connection, this.#reader);
     segmentArrived<ConnectionHost, CardSegment>(this, connection, this.#segment, payload);
     this.#mayKeep = false;
-    connection.countReceived();
+    const bytes = connection.countReceived();
+    if (connection.qpn !== 0 && connection.stream === undefined) this.discardedBytes += bytes;
     this.#receiveContexts.used();
     this.#setTimer(connection);
   }
