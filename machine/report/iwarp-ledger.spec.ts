@@ -8,6 +8,7 @@ const silent: IwarpLedger = {
   terminatesSent: {},
   terminatesReceived: {},
   tcp: {},
+  waitedPs: {},
   unacknowledged: { segments: 0, streamBytes: 0 },
   discardedBytes: 0,
   frames: 0,

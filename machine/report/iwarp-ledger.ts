@@ -18,6 +18,11 @@ export interface IwarpLedger {
   readonly terminatesReceived: Readonly<Record<string, number>>;
   /** Events of all TCP connections; zeros are omitted. */
   readonly tcp: Readonly<Record<string, number>>;
+  /**
+   * Picoseconds that TCP connections have waited with something to send, by cause, summed over all; zeros are omitted.
+   * Linux has them in tcp_info.
+   */
+  readonly waitedPs: Readonly<Record<string, number>>;
   /** Segments that TCP holds because the peer has not acknowledged them, and their bytes of the stream. */
   readonly unacknowledged: { readonly segments: number; readonly streamBytes: number };
   /** Bytes of the stream that arrived after their QP had left it, for which no segment is counted as received. */
@@ -42,6 +47,7 @@ export function iwarpLedgerOf({ iwarp }: Hca): IwarpLedger | undefined {
     terminatesSent: byError(terminatesSent),
     terminatesReceived: byError(terminatesReceived),
     tcp: Object.fromEntries(Object.entries(tcpEngine.totals()).filter(([, count]) => count > 0)),
+    waitedPs: Object.fromEntries(Object.entries(tcpEngine.waitedPs()).filter(([, ps]) => ps > 0)),
     unacknowledged: tcpEngine.unacknowledged,
     discardedBytes: tcpEngine.discardedBytes,
     frames: tcpEngine.arrivedCount,

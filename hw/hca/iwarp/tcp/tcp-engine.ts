@@ -55,6 +55,7 @@ import { ArrivalBuffers } from './arrival-buffers.ts';
 import { CardConnection, type ConnectionHost, noPayload, type TcpOpening } from './card-connection.ts';
 import { ConnectionFifo } from './connection-fifo.ts';
 import type { ConnectionIndex } from './connection-index.ts';
+import { type ConnectionWait, connectionWaits } from './connection-waits.ts';
 import type { Listener } from './listener.ts';
 import { CardSegment, type SegmentMemory } from './segment-memory.ts';
 import type { TcpEvents } from './tcp-events.ts';
@@ -158,6 +159,7 @@ export class TcpEngine implements ConnectionHost {
   /** Counts of connections that are gone, and connections that ended by a reset of either side or without an answer. */
   readonly #retired = noTcpCounts();
   #lostCount = 0;
+  readonly #retiredWaitsPs = new Float64Array(connectionWaits.length);
   /** Connections that have ended in the present turn, and those that have more room. */
   readonly #ended: CardConnection[] = [];
   readonly #roomy: CardConnection[] = [];
@@ -333,6 +335,7 @@ export class TcpEngine implements ConnectionHost {
     if (this.#isRoomFor(connection, lengthBytes)) return true;
     if (this.#setup.sendMemory.isFull) this.#poolWaiters.push(connection.slot, 0);
     connection.wantsRoom = true;
+    connection.waits.note(connection, this.nowPs());
     return false;
   }
 
@@ -475,6 +478,18 @@ export class TcpEngine implements ConnectionHost {
     return { segments, streamBytes };
   }
 
+  /** Picoseconds that connections of QPs have waited with something to send, by cause, summed over all connections. */
+  waitedPs(): Readonly<Record<ConnectionWait, number>> {
+    const { table, lp } = this.#setup;
+    const sumsPs = this.#retiredWaitsPs.slice();
+    for (const slot of table.liveSlots()) {
+      const row = table.rows[slot];
+      if (row instanceof CardConnection) row.waits.addTo(sumsPs, lp.nowPs);
+    }
+    const rows = connectionWaits.map((cause, index) => [cause, sumsPs[index]!]);
+    return Object.fromEntries(rows) as Record<ConnectionWait, number>;
+  }
+
   // ---- state ----
 
   /** Segments that have arrived and are not done with, and connections with work. */
@@ -509,7 +524,7 @@ export class TcpEngine implements ConnectionHost {
     for (const slot of table.liveSlots()) {
       const row = table.rows[slot];
       if (!(row instanceof CardConnection)) continue;
-      addCounts(this.#retired, row.counts);
+      this.#retire(row);
       if (row.timer !== 0) lp.queue.cancel(row.timer);
     }
     this.#buffers.reset(this.#arrived.values);
@@ -626,7 +641,7 @@ export class TcpEngine implements ConnectionHost {
     const bytes = connection.countReceived();
     if (connection.qpn !== 0 && connection.stream === undefined) this.discardedBytes += bytes;
     this.#receiveContexts.used();
-    this.#setTimer(connection);
+    this.#turnEnds(connection);
   }
 
   /** The payload where it lies; after a gap it is copied, so that it can be kept. */
@@ -717,10 +732,15 @@ export class TcpEngine implements ConnectionHost {
     if (connection instanceof CardConnection) {
       this.#work(connection);
       this.#sendContexts.used();
-      this.#setTimer(connection);
+      this.#turnEnds(connection);
     }
     if (this.#busyCycles === 0) this.#busyCycles = 1;
     return DONE;
+  }
+
+  #turnEnds(connection: CardConnection): void {
+    connection.waits.note(connection, this.nowPs());
+    this.#setTimer(connection);
   }
 
   #work(connection: CardConnection): void {
@@ -805,10 +825,16 @@ export class TcpEngine implements ConnectionHost {
     connection.received.clear();
     this.#stopTimer(connection);
     if (table.rows[slot] !== connection) return;
-    addCounts(this.#retired, connection.counts);
+    this.#retire(connection);
     contexts.forget(slot);
     // Its places in the fifos are passed over.
     table.free(slot);
+  }
+
+  /** Keeps the counts of a connection that goes. */
+  #retire({ counts, waits }: CardConnection): void {
+    addCounts(this.#retired, counts);
+    waits.addTo(this.#retiredWaitsPs, this.nowPs());
   }
 
   /** The oldest connection in TIME_WAIT gives its number up. */
@@ -829,6 +855,7 @@ export class TcpEngine implements ConnectionHost {
   #offerRoom(connection: CardConnection, cycle: Cycles): void {
     if (!connection.wantsRoom || !this.#isRoomFor(connection, connection.segmentBytes)) return;
     connection.wantsRoom = false;
+    connection.waits.note(connection, this.nowPs());
     connection.stream?.writable(cycle);
   }
 
