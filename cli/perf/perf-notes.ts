@@ -89,7 +89,12 @@ export function arrivalNotes(machine: MachineOptions, rows: readonly PerfRow[]):
   if (capability.transport !== 'iwarp') return [];
   return rows.flatMap(({ args, result, load }) => {
     const { isLatency, verb, qpCount, iterations, isEchoed } = args;
-    if (isLatency || verb === 'read') return [];
+    if (verb === 'read') return [];
+    if (isLatency)
+      return [
+        `${args.sizeBytes} bytes: over iWARP a message completes when TCP has it: the way to the peer is in the`,
+        '  latency, but not in the stages until the completion.',
+      ];
     if (load !== undefined && isEchoed !== true)
       return [
         `${args.sizeBytes} bytes: over iWARP a message completes when TCP has it, and its time ends there;`,

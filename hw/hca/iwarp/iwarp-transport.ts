@@ -129,7 +129,7 @@ function makeRdmaBlocks(parts: Parts) {
       costs,
     }),
     streamEnds: new StreamEnds({ domain }),
-    iwarpRequests: new IwarpRequests({ connections, recordCount: records.capacity, costs }),
+    iwarpRequests: new IwarpRequests({ domain, connections, recordCount: records.capacity, costs }),
   };
 }
 

@@ -5,6 +5,7 @@
 import { CqeSyndrome, WqeOpcode } from '../../../../abi/index.ts';
 import type { Cycles } from '../../../../base/index.ts';
 import { taggedHeader, untaggedHeader } from '../../../../protocol/iwarp/index.ts';
+import type { ClockDomain } from '../../../../sim/index.ts';
 import type { CostAttribution } from '../../costs/index.ts';
 import type { QpSlot, QueuePair, SendRecord } from '../../objects/index.ts';
 import { isReadOrAtomic, NOT_PARKED, PARKED_READ_LIMIT } from '../../send-queue/index.ts';
@@ -31,6 +32,7 @@ export interface IwarpRequestPorts {
 
 /** Parts of the device that {@link IwarpRequests} uses. */
 export interface IwarpRequestsSetup {
+  readonly domain: ClockDomain;
   readonly connections: RdmaConnections;
   /** Records of requests that may be under way. */
   readonly recordCount: number;
@@ -39,13 +41,15 @@ export interface IwarpRequestsSetup {
 
 export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifecycle {
   readonly windowStall = 'sendBuffer';
+  readonly #domain: ClockDomain;
   readonly #connections: RdmaConnections;
   readonly #costs: CostAttribution | undefined;
   /** By record: number of its first segment. */
   readonly #firstNumber: Int32Array;
   #ends!: SentMessages;
 
-  constructor({ connections, recordCount, costs }: IwarpRequestsSetup) {
+  constructor({ domain, connections, recordCount, costs }: IwarpRequestsSetup) {
+    this.#domain = domain;
     this.#connections = connections;
     this.#costs = costs;
     this.#firstNumber = new Int32Array(recordCount);
@@ -86,13 +90,14 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
     return connection.payloadBytesMax(headerBytesOf(opcode));
   }
 
-  begin({ slot }: QueuePair, { number, packetCount }: SendRecord): boolean {
+  begin({ slot }: QueuePair, { number, packetCount, stream }: SendRecord): boolean {
     const connection = this.#connections.rows[slot];
     if (connection === undefined || !connection.maySend) return false;
     const first = connection.nextRequestNumber;
     this.#firstNumber[number] = first;
     connection.nextRequestNumber = (first + packetCount) & REQUEST_NUMBER_MASK;
     this.#costs?.numbered(connection.pair, first, packetCount);
+    stream.begin();
     return true;
   }
 
@@ -101,13 +106,21 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
     return this.#firstNumber[number] ?? 0;
   }
 
-  hasRoom({ slot }: QueuePair, { opcode }: SendRecord, payloadBytes: number): boolean {
+  hasRoom({ slot }: QueuePair, { opcode, stream }: SendRecord, payloadBytes: number): boolean {
     const connection = this.#connections.rows[slot];
-    return connection?.hasRoom(this.#segmentBytes(slot, opcode, payloadBytes)) === true;
+    const hasRoom = connection?.hasRoom(this.#segmentBytes(slot, opcode, payloadBytes)) === true;
+    if (!hasRoom) stream.blocked(this.#domain.cycle);
+    return hasRoom;
   }
 
-  opened(packet: RdmaPacket, { slot }: QueuePair, { opcode }: SendRecord, payloadBytes: number): void {
+  opened(
+    packet: RdmaPacket,
+    { slot }: QueuePair,
+    { opcode, stream }: SendRecord,
+    payloadBytes: number,
+  ): void {
     packet.read = undefined;
+    stream.opened(this.#domain.cycle);
     this.#connections.rows[slot]!.open(packet, this.#segmentBytes(slot, opcode, payloadBytes));
   }
 

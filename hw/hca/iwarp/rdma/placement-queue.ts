@@ -37,7 +37,8 @@ export class PlacementJob {
   isEnd = false;
   /** Number of the segment among those of requests: see RdmaConnection.requestNumber. */
   number = 0;
-  /** Cycle from which on it can be worked on. */
+  /** Cycle in which TCP handed it over, and from which on it can be worked on. */
+  handedCycle = 0;
   arrivedCycle = 0;
   readonly request = new ReadRequest();
   /** What TCP calls the memory of the payload; NOT_HELD: it needs none. */
@@ -141,6 +142,7 @@ export class PlacementQueue implements ReceiveBuffers {
     job.isEnd = false;
     this.#keep(job, bytes, at);
     const cycle = this.#domain.cycle + this.#latencyCycles + Math.ceil(lengthBytes / this.#bytesPerCycle);
+    job.handedCycle = this.#domain.cycle;
     job.arrivedCycle = cycle;
     this.waiting.push(job.index, cycle);
     this.#placement.wake(cycle);
@@ -182,7 +184,10 @@ export class PlacementQueue implements ReceiveBuffers {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: Cycles): void {
     this.waiting.rebase(cycles);
-    for (const job of this.#rows) job.arrivedCycle -= cycles;
+    for (const job of this.#rows) {
+      job.handedCycle -= cycles;
+      job.arrivedCycle -= cycles;
+    }
   }
 
   #take(): PlacementJob {

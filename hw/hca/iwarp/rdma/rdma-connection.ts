@@ -25,7 +25,7 @@ import {
   stateAfter,
   type TerminateNotice,
 } from '../../../../protocol/iwarp/index.ts';
-import type { QueuePair } from '../../objects/index.ts';
+import { type QueuePair, SegmentTimes } from '../../objects/index.ts';
 import type { RdmaStream, SendSegment, StreamEnd, TcpStreams } from '../streams.ts';
 import { InboundReads } from './inbound-reads.ts';
 import { JobKind, type PlacementJob, type PlacementQueue } from './placement-queue.ts';
@@ -305,6 +305,9 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     read.sourceTag = request.remoteKey;
     read.sourceOffset = request.remoteAddress;
     read.sourceOffsetTop = request.remoteAddressTop;
+    const times = new SegmentTimes();
+    request.stream.times = times;
+    packet.segment!.times = times;
     this.#writeRead(packet.segment!, cycle);
     packet.segment = undefined;
   }

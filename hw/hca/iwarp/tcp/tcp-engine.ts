@@ -773,11 +773,12 @@ export class TcpEngine implements ConnectionHost {
   #send(addresses: SegmentAddresses, fields: SegmentFields, segment: CardSegment): void {
     const { domain, config, iwarp } = this.#setup;
     const { transmitter } = this.#ports;
-    const { bytes, start, length } = segment;
+    const { bytes, start, length, times } = segment;
     const frameBytes = this.#writer.write(transmitter.nextFrameAt, addresses, fields, bytes, start, length);
     this.#busyCycles += iwarp.sendCycles;
     this.counters.sent++;
     const isSentAgain = length > 0 && segment.isSent;
+    times?.note(isSentAgain, domain.cycle + this.#busyCycles);
     transmitter.formed(
       frameBytes,
       isSentAgain,
