@@ -92,7 +92,7 @@ describe('OperationLedger', () => {
     const times = { sentCycle: 240, resentCycle: 880 };
     Object.assign(request.stream, { framedCycle: 205, times, handedCycle: 850 });
     ledger.completed(request, 930, false);
-    expect(row.stagesPs).toMatchObject({ retransmission: 610_000, remote: 0, placement: 50_000 });
+    expect(row.stagesPs).toMatchObject({ retransmission: 0, remote: 610_000, placement: 50_000 });
   });
 
   it('begins with the fetch when the posting time is unknown', () => {

@@ -305,15 +305,16 @@ function streamStagesOf({
   stream,
 }: SendRecord): readonly (readonly [OperationStage, Cycles])[] {
   const { windowCycles, framedCycle, times, handedCycle } = stream;
-  // TCP may send a segment again whose answer is under way.
-  const resentCycle = Math.min(times?.resentCycle ?? NOT_REACHED, handedCycle);
+  // TCP may send a segment again whose answer is there: the request has not waited for that.
+  const resentCycle = times?.resentCycle ?? NOT_REACHED;
+  const isWaited = resentCycle <= handedCycle;
   return [
     ['tcpWindow', startedCycle + windowCycles],
     ['payloadRead', gatheredCycle],
     ['transmit', framedCycle],
     ['framing', transmittedCycle],
     ['tcpSend', times?.sentCycle ?? NOT_REACHED],
-    ['retransmission', resentCycle],
+    ['retransmission', isWaited ? resentCycle : NOT_REACHED],
     ['remote', handedCycle],
     ['placement', handedCycle === NOT_REACHED ? NOT_REACHED : acknowledgedCycle],
   ];
