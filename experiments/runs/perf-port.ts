@@ -1,5 +1,5 @@
 /**
- * Whether a test fits the first port of a machine, before the machine is built: the path MTU, the indexes of its GID
+ * Whether a test fits the first port of a machine, before the machine is built: the path MTU (which iWARP has not), the indexes of its GID
  * table, and the longest datagram. The programs repeat the check once the port is up.
  */
 import { ConfigurationError } from '../../base/index.ts';
@@ -12,7 +12,7 @@ const gidCounts = { none: 1, v1: 2, v2: 4 } as const;
 
 /**
  * @param named names of the fields in their source
- * @throws ConfigurationError for a path MTU, a GID index or a datagram beyond those of the port
+ * @throws ConfigurationError for a path MTU with iWARP, or for a path MTU, a GID index or a datagram beyond those of the port
  */
 export function checkPort(
   args: PerfArgs,
@@ -29,6 +29,10 @@ export function checkPort(
   ): void => {
     if (value > max) throw new ConfigurationError(named(field), value, range);
   };
+  if (config.hca.capability.transport === 'iwarp' && args.mtuBytes > 0) {
+    const range = 'left out with iWARP: segments are as long as ethernet.mtuBytes allows';
+    throw new ConfigurationError(named('mtu'), args.mtuBytes, range);
+  }
   refuseAbove('mtu', args.mtuBytes, mtuBytes, `at most the port's, ${mtuBytes}`);
   const placeMax = gidCounts[config.hca.capability.roce] - 1;
   refuseAbove('gidIndex', route?.gidIndex ?? 0, placeMax, `0 to ${placeMax}, the GIDs of the port`);

@@ -186,10 +186,7 @@ export default async function runPerf(
         }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
-    // With iWARP a message completes when TCP has it: few of them may be done before the cable has carried them.
-    ...(args.isLatency || config.hca.capability.transport === 'iwarp'
-      ? {}
-      : { linkBytesPerSecond: linkBound(config, args) }),
+    ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),
     interrupts: figures.nodes.map(({ interrupts }) =>
       interrupts.reduce((sum, { delivered }) => sum + delivered, 0),
     ),

@@ -30,19 +30,28 @@ import {
 import type { QpSteps, RcEndpoint } from './rc-endpoint.ts';
 import { toInit } from './rc-states.ts';
 
-/** Of the first connection of two programs; each further call of connectRc has the next one. */
+/** Of the first connection of two programs; each further call of connectRc has the next one. Threads of a test have ports of their own. */
 const firstPort = 18_515;
+const portsOfThread = 16;
 const resolveLimitMs = 2000;
 const backlog = 16;
 
 /** Ports of this program's connections, in the order of the calls. */
 const portsUsed = new WeakMap<RcEndpoint, number>();
 
-/** @param readsMax READs in flight, either way */
-export function iwarpSteps(endpoint: RcEndpoint, readsMax: number): Pick<QpSteps, 'init' | 'ready'> {
+/**
+ * @param readsMax READs in flight, either way
+ * @param thread number of this program among those of its host that connect so
+ */
+export function iwarpSteps(
+  endpoint: RcEndpoint,
+  readsMax: number,
+  thread: number,
+): Pick<QpSteps, 'init' | 'ready'> {
   const { program } = endpoint;
-  const sinPort = firstPort + (portsUsed.get(endpoint) ?? 0);
-  portsUsed.set(endpoint, sinPort - firstPort + 1);
+  const used = portsUsed.get(endpoint) ?? 0;
+  portsUsed.set(endpoint, used + 1);
+  const sinPort = firstPort + thread * portsOfThread + used;
   const [link] = program.links;
   if (link === undefined) throw new InvariantError('cables of the host', 0, 'at least 1');
   const isInitiator = program.node < link.peer;

@@ -132,10 +132,17 @@ export async function connectRc<Note = JsonValue>(
   return connectQps(endpoint, qps, label, note, { beforeReady, ...rcSteps(endpoint, pathMtuBytes) });
 }
 
-/** State transitions of an RC QP until it sends and receives. */
-export function rcSteps(endpoint: RcEndpoint, pathMtuBytes: number): Pick<QpSteps, 'init' | 'ready'> {
+/**
+ * State transitions of an RC QP until it sends and receives.
+ * @param thread number of this program among those of its host that connect to programs of the same other host
+ */
+export function rcSteps(
+  endpoint: RcEndpoint,
+  pathMtuBytes: number,
+  thread = 0,
+): Pick<QpSteps, 'init' | 'ready'> {
   if (endpoint.context.device.transportType === IBV_TRANSPORT_IWARP)
-    return iwarpSteps(endpoint, rcDefaults.readAtomicMax);
+    return iwarpSteps(endpoint, rcDefaults.readAtomicMax, thread);
   const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, pathMtuBytes) };
   return {
     init: (qp) => toInit(qp),

@@ -22,4 +22,5 @@ export {
   operationStages,
   type RefusalKind,
   refusalKindOf,
+  streamStages,
 } from './statistics/index.ts';

@@ -150,7 +150,13 @@ function makeRdmaBlocks(parts: Parts) {
       costs,
     }),
     streamEnds: new StreamEnds({ domain }),
-    iwarpRequests: new IwarpRequests({ connections, recordCount: records.capacity, hasExtensions, costs }),
+    iwarpRequests: new IwarpRequests({
+      domain,
+      connections,
+      recordCount: records.capacity,
+      hasExtensions,
+      costs,
+    }),
   };
 }
 

@@ -5,6 +5,7 @@
 import { CqeSyndrome, WqeOpcode } from '../../../../abi/index.ts';
 import type { Cycles } from '../../../../base/index.ts';
 import { taggedHeader, untaggedHeader } from '../../../../protocol/iwarp/index.ts';
+import type { ClockDomain } from '../../../../sim/index.ts';
 import type { CostAttribution } from '../../costs/index.ts';
 import type { QpSlot, QueuePair, SendRecord } from '../../objects/index.ts';
 import { isReadOrAtomic, NOT_PARKED, PARKED_READ_LIMIT } from '../../send-queue/index.ts';
@@ -37,6 +38,7 @@ export interface IwarpRequestPorts {
 
 /** Parts of the device that {@link IwarpRequests} uses. */
 export interface IwarpRequestsSetup {
+  readonly domain: ClockDomain;
   readonly connections: RdmaConnections;
   /** Records of requests that may be under way. */
   readonly recordCount: number;
@@ -47,6 +49,7 @@ export interface IwarpRequestsSetup {
 
 export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifecycle {
   readonly windowStall = 'sendBuffer';
+  readonly #domain: ClockDomain;
   readonly #connections: RdmaConnections;
   readonly #hasExtensions: boolean;
   readonly #costs: CostAttribution | undefined;
@@ -54,7 +57,8 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
   readonly #firstNumber: Int32Array;
   #ends!: SentMessages;
 
-  constructor({ connections, recordCount, hasExtensions, costs }: IwarpRequestsSetup) {
+  constructor({ domain, connections, recordCount, hasExtensions, costs }: IwarpRequestsSetup) {
+    this.#domain = domain;
     this.#connections = connections;
     this.#hasExtensions = hasExtensions;
     this.#costs = costs;
@@ -98,7 +102,7 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
     return opcode === RDMA_WRITE_IMM ? bytes - connection.immediateBytes : bytes;
   }
 
-  begin({ slot }: QueuePair, { number, opcode, packetCount }: SendRecord): boolean {
+  begin({ slot }: QueuePair, { number, opcode, packetCount, stream }: SendRecord): boolean {
     const connection = this.#connections.rows[slot];
     if (connection === undefined || !connection.maySend) return false;
     const first = connection.nextRequestNumber;
@@ -106,6 +110,7 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
     this.#firstNumber[number] = first;
     connection.nextRequestNumber = (first + segmentCount) & REQUEST_NUMBER_MASK;
     this.#costs?.numbered(connection.pair, first, segmentCount);
+    stream.begin();
     return true;
   }
 
@@ -114,13 +119,21 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
     return this.#firstNumber[number] ?? 0;
   }
 
-  hasRoom({ slot }: QueuePair, { opcode }: SendRecord, payloadBytes: number): boolean {
+  hasRoom({ slot }: QueuePair, { opcode, stream }: SendRecord, payloadBytes: number): boolean {
     const connection = this.#connections.rows[slot];
-    return connection?.hasRoom(this.#segmentBytes(slot, opcode, payloadBytes)) === true;
+    const hasRoom = connection?.hasRoom(this.#segmentBytes(slot, opcode, payloadBytes)) === true;
+    if (!hasRoom) stream.blocked(this.#domain.cycle);
+    return hasRoom;
   }
 
-  opened(packet: RdmaPacket, { slot }: QueuePair, { opcode }: SendRecord, payloadBytes: number): void {
+  opened(
+    packet: RdmaPacket,
+    { slot }: QueuePair,
+    { opcode, stream }: SendRecord,
+    payloadBytes: number,
+  ): void {
     packet.read = undefined;
+    stream.opened(this.#domain.cycle);
     this.#connections.rows[slot]!.open(packet, this.#segmentBytes(slot, opcode, payloadBytes));
   }
 

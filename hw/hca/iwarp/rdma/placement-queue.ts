@@ -45,7 +45,8 @@ export class PlacementJob {
   isEnd = false;
   /** Number of the segment among those of requests: see RdmaConnection.requestNumber. */
   number = 0;
-  /** Cycle from which on it can be worked on. */
+  /** Cycle in which TCP handed it over, and from which on it can be worked on. */
+  handedCycle = 0;
   arrivedCycle = 0;
   readonly request = new ReadRequest();
   readonly atomic = new AtomicRequest();
@@ -153,6 +154,7 @@ export class PlacementQueue implements ReceiveBuffers {
     job.isEnd = false;
     this.#keep(job, bytes, at);
     const cycle = this.#domain.cycle + this.#latencyCycles + Math.ceil(lengthBytes / this.#bytesPerCycle);
+    job.handedCycle = this.#domain.cycle;
     job.arrivedCycle = cycle;
     this.waiting.push(job.index, cycle);
     this.#placement.wake(cycle);
@@ -194,7 +196,10 @@ export class PlacementQueue implements ReceiveBuffers {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: Cycles): void {
     this.waiting.rebase(cycles);
-    for (const job of this.#rows) job.arrivedCycle -= cycles;
+    for (const job of this.#rows) {
+      job.handedCycle -= cycles;
+      job.arrivedCycle -= cycles;
+    }
   }
 
   #take(): PlacementJob {

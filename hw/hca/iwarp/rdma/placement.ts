@@ -302,7 +302,7 @@ export class Placement implements PacketReceiver {
       if (moved === WAIT) return WAIT;
       this.#placed += moved;
     }
-    if (!isWrite && job.isEnd) this.#readIsPlaced(connection, cycle);
+    if (!isWrite && job.isEnd) this.#readIsPlaced(connection, job, cycle);
     return DONE;
   }
 
@@ -330,11 +330,12 @@ export class Placement implements PacketReceiver {
   }
 
   /** The oldest READ or atomic is complete: it completes after all that was posted before it (RFC 5040, 5.5). */
-  #readIsPlaced(connection: RdmaConnection, cycle: Cycles): void {
+  #readIsPlaced(connection: RdmaConnection, { handedCycle }: PlacementJob, cycle: Cycles): void {
     const { pair } = connection;
     const read = oldestRead(pair);
     if (read === noRecord) return this.#ports.connections.readyAnswered(connection, cycle);
     read.isDone = 1;
+    read.stream.handedCycle = handedCycle;
     pair.fenceWriteCount = this.#ports.writer.requestedCount;
     this.#ports.ends.completeLocally(pair, cycle);
   }
@@ -365,7 +366,7 @@ export class Placement implements PacketReceiver {
       if (moved === WAIT) return WAIT;
       this.#placed += moved;
     }
-    this.#readIsPlaced(connection, cycle);
+    this.#readIsPlaced(connection, job, cycle);
     return DONE;
   }
 

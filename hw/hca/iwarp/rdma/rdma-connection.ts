@@ -32,7 +32,7 @@ import {
   type TerminateNotice,
   untaggedHeader,
 } from '../../../../protocol/iwarp/index.ts';
-import type { QueuePair } from '../../objects/index.ts';
+import { type QueuePair, SegmentTimes } from '../../objects/index.ts';
 import type { RdmaStream, SendSegment, StreamEnd, TcpStreams } from '../streams.ts';
 import { AtomicWriter } from './atomic-writer.ts';
 import { type InboundRead, InboundReads } from './inbound-reads.ts';
@@ -358,6 +358,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     const segment = packet.segment!;
     const atomic = this.#atomics.requestOf(packet.request);
     this.receiver.outstanding.addAtomic(atomic.requestId);
+    noteTimes(packet);
     const length = this.sender.writeAtomicRequest(segment.bytes, segment.start, atomic);
     this.#send(segment, RdmapOpcode.ATOMIC_REQUEST, 0, length, cycle);
     packet.segment = undefined;
@@ -387,6 +388,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     read.sourceTag = request.remoteKey;
     read.sourceOffset = request.remoteAddress;
     read.sourceOffsetTop = request.remoteAddressTop;
+    noteTimes(packet);
     this.#writeRead(packet.segment!, cycle);
     packet.segment = undefined;
   }
@@ -467,4 +469,11 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     this.hasReceived = true;
     this.#setup.events.firstArrived(this);
   }
+}
+
+/** Has TCP note when it sends the segment of a request that waits for its response. */
+function noteTimes({ request, segment }: RdmaPacket): void {
+  const times = new SegmentTimes();
+  request.stream.times = times;
+  segment!.times = times;
 }

@@ -152,7 +152,9 @@ export class RdmaTransmitter implements OutboundEnd {
     }
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
-    const busyCycles = this.#cyclesOf(queue.oldest);
+    const { oldest } = queue;
+    const busyCycles = this.#cyclesOf(oldest);
+    if (oldest.isLast && oldest.request !== noRecord) oldest.request.stream.framedCycle = cycle;
     this.#writing = queue;
     this.account.serve(cycle, busyCycles);
     this.wake(cycle + busyCycles);
