@@ -1,5 +1,6 @@
 /** Connections of iWARP as the kernel makes them: commands, MPA's bytes, events of rdma_cm. Expected bytes are written from the RFCs. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { CommandStatus } from '../../abi/command-status.ts';
 import { iwarpContext, TcpEvent } from '../../abi/tcp-connection.ts';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
@@ -69,6 +70,22 @@ describe('a listener', () => {
     await bench.notify(TcpEvent.CLOSED);
     const { connection } = bench.sent[0]!;
     expect(bench.closed).toEqual([`${connection} by 0: 0`, `${connection} by 2: 0`]);
+  });
+
+  it('Linux 6.1, iwcm.c (iw_cm_listen): listens when rdma_listen returns, and returns the card’s error', async () => {
+    const { channel } = bench;
+    const { cpu, commands } = bench.opened.machine;
+    const id = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, id, { sinAddr: '0.0.0.0', sinPort: 7 });
+    bench.openStatus = CommandStatus.EXCEED_LIM;
+    await expect(channel.listen(cpu, id, 4)).rejects.toMatchObject({ code: 'ENOMEM' });
+    bench.openStatus = 0;
+    await channel.listen(cpu, id, 4);
+    expect(commands.at(-1)).toMatchObject({ name: 'OPEN_TCP', opcodeModifier: 1 });
+    const other = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, other, { sinAddr: '0.0.0.0', sinPort: 8 });
+    await channel.listen(cpu, other, 4);
+    expect(bench.opening).toMatchObject({ localPort: 8 });
   });
 
   it('rejects with the program’s data, and closes in order', async () => {
@@ -146,7 +163,7 @@ describe('an initiator', () => {
     const { device } = driver;
     const port = ethernetPortOf(device.ports[0])!;
     const setup = { device, port, qps: device.iwarpQps!, listeners: new Map() };
-    const connection = new IwarpConnector(machine.cpu, setup).newConnection(path);
+    const connection = new IwarpConnector(setup).newConnection(path);
     const told: string[] = [];
     connection.owner = {
       replied: () => void told.push('replied'),
