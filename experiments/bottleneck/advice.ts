@@ -27,10 +27,11 @@ const doesSomething: Readonly<
   Record<string, (args: PerfArgs, towards: Turn['towards'], config: MachineConfig) => boolean>
 > = {
   '--inline': (args) => gathers(args) && lengthsOf(args).some(({ bytes }) => isInlinable(args, bytes)),
-  '--mtu': (args, towards) =>
-    towards === 'more'
+  '--mtu': (args, towards, { hca }) =>
+    hca.capability.transport !== 'iwarp' &&
+    (towards === 'more'
       ? args.mtuBytes > 0 && args.mtuBytes < mtuMax && longestOf(args) > args.mtuBytes
-      : mtuBytesOf(args) > mtuMin,
+      : mtuBytesOf(args) > mtuMin),
   // Frames give the path the largest MTU that fits into them.
   'ethernet.mtuBytes': (args, _towards, config) => {
     const { mtuBytes } = cableOf(config);
