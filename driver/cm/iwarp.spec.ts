@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../abi/command-status.ts';
 import { iwarpContext, TcpEvent } from '../../abi/tcp-connection.ts';
 import { fromHex, toHex } from '../../base/bytes.ts';
+import type { Device } from '../device.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
 import { RdmaCmEventType as Event, noParameters, RdmaPortSpace } from '../rdma-cm.ts';
 import { IwarpBench } from '../testing-iwarp.ts';
@@ -157,12 +158,25 @@ describe('an initiator', () => {
   };
   const none = { ...noParameters, privateData: new Uint8Array() };
 
+  /** Kernel timers, of which the last one replaces those before. */
+  const timers: { readonly atPs: number; readonly due: () => void }[] = [];
+  const timeOut = async (): Promise<void> => {
+    const { atPs, due } = timers.pop()!;
+    bench.opened.machine.time = atPs;
+    due();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+
   /** A connection that asks for port 7 with a QP, and the words of its owner. */
   async function asking(qpn: number): Promise<string[]> {
     const { driver, machine } = bench.opened;
     const { device } = driver;
     const port = ethernetPortOf(device.ports[0])!;
-    const setup = { device, port, qps: device.iwarpQps!, listeners: new Map() };
+    const startTimer = (delayPs: number, due: () => void): void => {
+      timers.push({ atPs: machine.time + delayPs, due });
+    };
+    const timed: Device = Object.create(device, { platform: { value: { ...device.platform, startTimer } } });
+    const setup = { device: timed, port, qps: device.iwarpQps!, listeners: new Map() };
     const connection = new IwarpConnector(setup).newConnection(path);
     const told: string[] = [];
     connection.owner = {
@@ -230,6 +244,28 @@ describe('an initiator', () => {
     await bench.deliver(fromHex(bytes));
     expect(told).toEqual([words]);
     expect(bench.closed.at(-1)).toMatch(new RegExp(` by ${form}: 0$`));
+  });
+
+  it('sends its request again later when the card has no memory for it, and fails with ENOMEM after a second', async () => {
+    const told = await asking((await bench.qp()).qpn);
+    bench.sendStatuses = [CommandStatus.EXCEED_LIM, CommandStatus.EXCEED_LIM];
+    await bench.notify(TcpEvent.ESTABLISHED);
+    await timeOut();
+    expect(bench.sent).toEqual([]);
+    await timeOut();
+    expect(bench.sent.map(({ bytes }) => toHex(bytes))).toEqual([frame('Req', '50', 'c001c001')]);
+    await bench.deliver(fromHex(frame('Rep', '50', '80018001')));
+    expect(told).toEqual(['established 1 1']);
+
+    const failing = await asking((await bench.qp()).qpn);
+    const startPs = bench.opened.machine.time;
+    bench.sendStatuses = Array.from({ length: 2000 }, () => CommandStatus.EXCEED_LIM);
+    await bench.notify(TcpEvent.ESTABLISHED);
+    while (failing.length === 0) await timeOut();
+    // ENOMEM is 12 (errno-base.h).
+    expect(failing).toEqual(['failed 12']);
+    expect(bench.opened.machine.time - startPs).toBe(1e12);
+    expect(bench.closed.at(-1)).toMatch(/ by 1: 0$/);
   });
 
   it('RFC 6581, 8: sends a Terminate with code 7 when no ready-to-receive message is common', async () => {

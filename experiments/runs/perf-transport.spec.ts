@@ -115,6 +115,12 @@ describe('threads over iWARP', () => {
   });
 });
 
+it('connects more QPs than the card has places for unacknowledged segments: each MPA request waits for one', async () => {
+  const set = { ...machine.set, 'hca.iwarp.retransmissionBytes': 4096 };
+  const args = perfArgsOf(parsedWorkload('read-bw,size=64,qps=8,iters=4'));
+  expect(await runPerf({ machine: { set }, args })).toMatchObject({ isBalanced: true });
+});
+
 it('a test over RoCE has the tests and fields that iWARP lacks', () => {
   const roce = configuredOf({ set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } });
   const texts = [...Object.keys(refusedTests), ...refusedFields.map(([text]) => text)];

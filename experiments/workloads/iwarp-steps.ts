@@ -28,6 +28,7 @@ import {
   rdmaResolveAddr,
   rdmaResolveRoute,
 } from '../../userlib/index.ts';
+import { WorkFailedError } from './completion-poller.ts';
 import type { QpSteps, RcEndpoint } from './rc-endpoint.ts';
 import { toInit } from './rc-states.ts';
 
@@ -94,11 +95,23 @@ async function accept(channel: RdmaEventChannel, qp: IbvQp, reads: Partial<RdmaC
   await expected(channel, RDMA_CM_EVENT_ESTABLISHED);
 }
 
+/** @throws WorkFailedError for another event, with its status */
 async function expected(channel: RdmaEventChannel, kind: RdmaCmEventType): Promise<RdmaCmEvent> {
   const event = await rdmaGetCmEvent(channel);
   if (event === undefined) throw new InvariantError('event of rdma_cm', 'none', rdmaEventStr(kind));
-  if (event.event !== kind)
-    throw new InvariantError('event of rdma_cm', rdmaEventStr(event.event), rdmaEventStr(kind));
+  const { event: found, status } = event;
+  if (found !== kind)
+    throw new WorkFailedError(
+      `the connection ended with ${rdmaEventStr(found)}, status ${statusText(status)}, before ${rdmaEventStr(kind)}`,
+    );
   rdmaAckCmEvent(event);
   return event;
 }
+
+const enomem = -12;
+
+/** A status, and for want of memory in the card the parameter that has it. */
+const statusText = (status: number): string =>
+  status === enomem
+    ? `${status} (ENOMEM: hca.iwarp.retransmissionBytes has no place for a segment of each connection)`
+    : String(status);
