@@ -237,9 +237,13 @@ export class IwConnection implements IdConnection, TcpSink {
     await then(cpu);
   }
 
-  /** Bytes of the peer's request or reply. After it, what arrives is the QP's. */
+  /**
+   * Bytes of the peer's request or reply. After the reply, bytes are the QP's: an initiator's first FPDU may arrive before the stream is.
+   * Before the reply an initiator sends none (RFC 5044, 7.1.2); Linux ignores them (6.1, cxgb4's cm.c: rx_data).
+   */
   async #read(cpu: Cpu): Promise<void> {
-    if (this.state !== 'Asking' && this.state !== 'Awaiting') return this.#core.count('unexpected');
+    if (this.state === 'Asked') this.#core.count('unexpected');
+    if (this.state !== 'Asking' && this.state !== 'Awaiting') return;
     const bytes = await this.#core.tcp.receive(cpu, this.connection);
     this.#received = Uint8Array.from([...this.#received, ...bytes]);
     const parsed = parseMpaFrame(this.#received, this.side === 'active');

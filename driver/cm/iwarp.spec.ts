@@ -49,6 +49,9 @@ describe('a listener', () => {
     await channel.accept(cpu, request.id, { ...own, qpNum: qpn, responderResources: 2, initiatorDepth: 9 });
     const established = await bench.expectEvent(Event.RDMA_CM_EVENT_ESTABLISHED);
     expect(established.id).toBe(request.id);
+    // The initiator's first FPDU may arrive while the stream is becoming the QP's.
+    await bench.notify(TcpEvent.READABLE);
+    expect(bench.opened.driver.connectionCounts()?.dropped.unexpected).toBe(0);
     // RFC 6581, 9: the responder's ORD is at most the initiator's IRD; the kind of the message is the common one.
     expect(bench.sent.map(({ bytes }) => toHex(bytes))).toEqual([frame('Rep', '50', '80028004')]);
     const context = iwarpContext.decode(bench.opened.machine.last('RTR2RTS_QP').input, iwarpAt);
@@ -87,6 +90,22 @@ describe('a listener', () => {
     await channel.bindAddr(cpu, other, { sinAddr: '0.0.0.0', sinPort: 8 });
     await channel.listen(cpu, other, 4);
     expect(bench.opening).toMatchObject({ localPort: 8 });
+  });
+
+  it('RFC 5044, 7.1.2: counts what an initiator sends before it has the reply, and leaves it to the QP', async () => {
+    const { channel } = bench;
+    const { cpu } = bench.opened.machine;
+    const id = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, id, { sinAddr: '0.0.0.0', sinPort: 7 });
+    await channel.listen(cpu, id, 4);
+    await bench.accept();
+    await bench.deliver(fromHex(frame('Req', '50', '80048003')));
+    const receives = (): number =>
+      bench.opened.machine.names().filter((name) => name === 'RECEIVE_TCP').length;
+    const before = receives();
+    await bench.deliver(Uint8Array.of(1, 2, 3));
+    expect(bench.opened.driver.connectionCounts()?.dropped.unexpected).toBe(1);
+    expect(receives()).toBe(before);
   });
 
   it('rejects with the program’s data, and closes in order', async () => {
