@@ -14,7 +14,12 @@ it.each([
   ['perf write-lat -x 0', '--gid-index is 0, expected left out with iWARP'],
   ['perf write-lat --traffic-class 8', '--traffic-class is 8, expected left out with iWARP'],
   ['explain atomic-lat', 'test is "atomic-lat", expected a test of write, read or send over iWARP'],
-  ['why write-lat -m 1024', '--mtu is 1024, expected left out with iWARP'],
+  ['explain write-lat -m 1024', '--mtu is 1024, expected left out with iWARP'],
+  [
+    'why write-lat',
+    'hca.capability.transport is "iwarp", expected ibta for hca why: it explains packets of IBTA',
+  ],
+  ['why examples/rdma-cm-echo.ts', 'hca.capability.transport is "iwarp", expected ibta for hca why'],
   ['move', 'hca.capability.transport is "iwarp", expected ibta for hca move: it counts by atomics'],
   ['cutoff', 'hca.capability.transport is "iwarp", expected ibta for hca cutoff'],
   ['serve --socket iwarp.socket', 'hca.capability.transport is "iwarp", expected ibta for guests'],
