@@ -25,6 +25,7 @@ import {
   type MachineChoice,
   machineHashOf,
   machineOptionsOf,
+  refuseIwarp,
   type TopologyChoice,
 } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
@@ -78,6 +79,7 @@ function sizeRange(text: string): SizeRange {
 
 async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
   const machine: MachineOptions = { ...machineOptionsOf(options), partition: 'single' };
+  refuseIwarp(machine, 'hca cutoff', 'its formula is that of IBTA');
   const { config } = configuredOf(machine);
   checkWritable(options.json);
   checkWritable(options.html);

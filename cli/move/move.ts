@@ -24,6 +24,7 @@ import {
   type FaultChoice,
   hcaMachineOptionsOf,
   type MachineChoice,
+  refuseIwarp,
   type TopologyChoice,
 } from '../options.ts';
 import { codeOf, exitFailed, jsonText, Screen, writeJson } from '../output.ts';
@@ -63,6 +64,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
   const machineOptions = hcaMachineOptionsOf(options);
+  refuseIwarp(machineOptions, 'hca move', 'it counts by atomics, which iWARP lacks');
   const far = receiverOf(machineOptions, fileBytes === 0 || options.traditional === 0 ? [] : comparedPaths);
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);

@@ -78,7 +78,7 @@ export class IwarpConnector implements Connector {
     noListener: 0,
   };
 
-  constructor(cpu: Cpu, setup: IwarpConnectorSetup) {
+  constructor(setup: IwarpConnectorSetup) {
     const { device, qps } = setup;
     this.#setup = setup;
     this.limits = {
@@ -105,7 +105,7 @@ export class IwarpConnector implements Connector {
       requested: (thread, request) => this.#requested(thread, request),
       forget: (connection) => void this.#connections.delete(connection),
     };
-    for (const serviceId of setup.listeners.keys()) this.listenerChanged(cpu, serviceId);
+    for (const serviceId of setup.listeners.keys()) this.#work.run((cpu) => this.#listen(cpu, serviceId));
   }
 
   /** Requests and replies are no datagrams: nothing of a message is counted but what had no effect. */
@@ -123,12 +123,15 @@ export class IwarpConnector implements Connector {
     return connection;
   }
 
-  listenerChanged(_cpu: Cpu, serviceId: bigint): void {
+  /** Linux 6.1, iwcm.c (iw_cm_listen): the driver's iw_create_listen returns when the card listens, and with the card's error. */
+  listen(cpu: Cpu, serviceId: bigint): Promise<void> {
+    return this.#work.runToEnd(cpu, (thread) => this.#listen(thread, serviceId));
+  }
+
+  stopListening(serviceId: bigint): void {
     this.#work.run(async (cpu) => {
       const listening = this.#listening.get(serviceId);
-      const isWanted = this.#setup.listeners.has(serviceId);
-      if (isWanted && listening === undefined) await this.#listen(cpu, serviceId);
-      if (isWanted || listening === undefined) return;
+      if (listening === undefined || this.#setup.listeners.has(serviceId)) return;
       this.#listening.delete(serviceId);
       await this.#tcp.stopListening(cpu, listening.number, listening);
     });
@@ -143,6 +146,7 @@ export class IwarpConnector implements Connector {
   }
 
   async #listen(cpu: Cpu, serviceId: bigint): Promise<void> {
+    if (this.#listening.has(serviceId)) return;
     const localPort = portOfService(serviceId);
     const listener: TcpListener = {
       accepted: (number) => {

@@ -264,8 +264,8 @@ async function createQps(
   return qps;
 }
 
-function stepsOf(endpoint: RcEndpoint, connection: PlainConnection, { mtuBytes, thread }: PerfArgs) {
-  if (connection === 'RC') return rcSteps(endpoint, mtuBytes, thread);
+function stepsOf(endpoint: RcEndpoint, connection: PlainConnection, { mtuBytes }: PerfArgs) {
+  if (connection === 'RC') return rcSteps(endpoint, mtuBytes);
   if (connection === 'UD')
     return { init: initUd, ready: (qp: IbvQp, _: unknown, firstPsn: number) => connectUd(qp, firstPsn) };
   return ucSteps(endpoint, mtuBytes);

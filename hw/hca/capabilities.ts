@@ -14,7 +14,7 @@ export const capabilityParameters = {
     'infiniband',
     ['infiniband', 'ethernet'],
     'interface sheet 3.13: single-type ports are the simplest',
-    'What all ports are. Ethernet is for guests: simulated hosts have no driver for it.',
+    'What all ports are. On Ethernet simulated hosts use RoCE (roce) or iWARP (transport); other frames are for guests.',
   ),
   roce: choice(
     'none',
