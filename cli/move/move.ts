@@ -63,7 +63,10 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
   const machineOptions = hcaMachineOptionsOf(options);
-  const far = receiverOf(machineOptions, fileBytes === 0 || options.traditional === 0 ? [] : comparedPaths);
+  const far = receiverOf(
+    machineOptions,
+    fileBytes === 0 || options.traditional === 0 ? [] : comparedPaths.map((path) => ({ path })),
+  );
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);
   checkWritable(options.report);
