@@ -20,8 +20,6 @@ it.each([
     'hca.capability.transport is "iwarp", expected ibta for hca why: it explains packets of IBTA',
   ],
   ['why examples/rdma-cm-echo.ts', 'hca.capability.transport is "iwarp", expected ibta for hca why'],
-  ['move', 'hca.capability.transport is "iwarp", expected ibta for hca move: it counts by atomics'],
-  ['cutoff', 'hca.capability.transport is "iwarp", expected ibta for hca cutoff'],
   ['serve --socket iwarp.socket', 'hca.capability.transport is "iwarp", expected ibta for guests'],
 ])('hca %s is refused with a sentence', async (words, sentence) => {
   const { code, out, err } = await hca(...words.split(' '), ...iwarp);

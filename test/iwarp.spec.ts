@@ -2,10 +2,11 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CaptureReading, readCapture } from '../analyser/capture/index.ts';
 import { client, server } from '../examples/rdma-cm-echo.ts';
+import runCompare from '../experiments/runs/compare-run.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
-import { bytesOf, programsOf, runPrograms, smallMachine } from './machines.ts';
+import { bytesOf, programsOf, runPrograms, smallMachine, smallMemory } from './machines.ts';
 import type { IwarpFound } from './programs/iwarp.ts';
 import type { ExtensionsFound } from './programs/iwarp-extensions.ts';
 
@@ -73,6 +74,19 @@ describe('two hosts over iWARP', () => {
       expect(bytesOf(again.report)).toBe(bytesOf(report));
     },
   );
+});
+
+describe('a stream of READs', () => {
+  it('RFC 6581, 6: has as many in flight as the ends agreed on, here 16', async () => {
+    const args = { path: 'read', sizeBytes: 64, totalBytes: 64 * 64, latencyRounds: 2, file: null } as const;
+    const { isEqual, durationPs, latencyPs } = await runCompare({
+      machine: iwarp({ set: smallMemory }),
+      args,
+    });
+    expect(isEqual).toBe(true);
+    // One after another would take the latency of each.
+    expect(durationPs).toBeLessThan((64 * latencyPs) / 8);
+  });
 });
 
 describe('rdma_cm over iWARP', () => {

@@ -65,7 +65,7 @@ export class IwarpQps {
       ...standingFields(geometry),
       pathMtu: PathMtu.MTU_4096,
       logMaxMessage: geometry.logMaxMessageBytes,
-      // The card's stream has the number of READs itself, which need not be a power of two.
+      // The requester counts READs by this power of two, the stream by ORD: the smaller one binds.
       logMaxRequesterReads: logReads(agreement.outboundReads),
       remoteReadEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_READ),
       remoteWriteEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_WRITE),
