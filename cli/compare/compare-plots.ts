@@ -91,7 +91,7 @@ function hcaText(network: CompareNetwork | 'several'): string {
 
 /** The bytes that a row's hosts put on the cable. */
 export const cableSentence =
-  'Bytes on the cable are all that both ports sent from the start of the stream until it was quiet, with framing, ' +
+  'Bytes on the cable are all that both ports sent from the start of the stream until it was idle, with framing, ' +
   'acknowledgements, credits and retransmissions. Networks differ in their rates: the column "cable" has each.';
 
 /** The end of an RDMA WRITE over iWARP. */

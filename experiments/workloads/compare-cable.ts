@@ -1,11 +1,11 @@
 /**
  * How a comparison counts the bytes of its stream on the cable: the counters of the ports are read from outside at two
- * instants that the programs announce, with a quiet cable at both.
+ * instants that the programs announce, with an idle cable at both.
  *
- *     latency ─ quiet ─ start … all messages … end ─ quiet ─ close
+ *     latency ─ idle ─ start … all messages … end ─ idle ─ close
  *                     └──────────── counted ───────────┘
  *
- * The cable is quiet when the acknowledgements that TCP delays have left: those of the kernel for sockets, those of the card
+ * The cable is idle when the acknowledgements that TCP delays have left: those of the kernel for sockets, those of the card
  * for iWARP. Other paths delay none.
  */
 import { usToPs } from '../../base/index.ts';
@@ -15,7 +15,7 @@ import { announceEnd } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
 
 /** Waits until nothing of the transfers before is under way. Runs on both sides. */
-export async function untilCableIsQuiet({
+export async function untilCableIsIdle({
   args,
   cpu,
   configuration,
@@ -28,7 +28,7 @@ export async function untilCableIsQuiet({
 
 /** Waits until the stream's bytes have been counted: neither side may close its connection earlier. */
 export async function untilCableIsCounted(program: ProgramContext<CompareArgs>): Promise<void> {
-  await untilCableIsQuiet(program);
+  await untilCableIsIdle(program);
   await announceEnd(program);
   await barrier(program, 'cable counted');
 }

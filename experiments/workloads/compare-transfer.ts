@@ -11,7 +11,7 @@
 import { InvariantError } from '../../base/index.ts';
 import type { CoreThread } from '../../host/index.ts';
 import { endLabel, type ProgramContext } from '../../machine/index.ts';
-import { untilCableIsCounted, untilCableIsQuiet } from './compare-cable.ts';
+import { untilCableIsCounted, untilCableIsIdle } from './compare-cable.ts';
 import {
   type CompareArgs,
   type CompareSide,
@@ -74,7 +74,7 @@ export async function comparedSide(
   for (let round = 0; round < args.latencyRounds; round++)
     latencies.push(await transfer(program, side, messages.slice(0, 1), `latency ${round}`));
   const { countsCable = false } = args;
-  if (countsCable) await untilCableIsQuiet(program);
+  if (countsCable) await untilCableIsIdle(program);
   const stream = await transfer(program, side, messages, 'stream', countsCable);
   if (countsCable) await untilCableIsCounted(program);
   await side.close();
