@@ -89,7 +89,8 @@ export function arrivalNotes(machine: MachineOptions, rows: readonly PerfRow[]):
   if (capability.transport !== 'iwarp') return [];
   return rows.flatMap(({ args, result, load }) => {
     const { isLatency, verb, qpCount, iterations, isEchoed } = args;
-    if (verb === 'read') return [];
+    // A READ or an atomic completes with its response.
+    if (verb === 'read' || verb === 'atomic') return [];
     if (isLatency)
       return [
         `${args.sizeBytes} bytes: over iWARP a message completes when TCP has it: the way to the peer is in the`,

@@ -17,11 +17,12 @@ const { config } = configuredOf(machine);
 
 const check = (text: string): void => checkPort(perfArgsOf(parsedWorkload(text)), config);
 
-/** RFC 5040 defines SEND, WRITE and READ over one reliable stream; RFC 7306 (atomics) is not modelled. */
+/** RFC 5040 defines SEND, WRITE and READ over one reliable stream; atomics are those of RFC 7306. */
 const refusedTests = {
   'atomic-lat':
-    'test is "atomic-lat", expected a test of write, read or send over iWARP, which has no atomics',
-  'atomic-bw': 'test is "atomic-bw", expected a test of write, read or send over iWARP, which has no atomics',
+    'test is "atomic-lat", expected a test of write, read or send over iWARP, which has atomics with',
+  'atomic-bw':
+    'test is "atomic-bw", expected a test of write, read or send over iWARP, which has atomics with',
   'kv-rpc':
     'test is "kv-rpc", expected kv-get or kv-put over iWARP, which lacks the UC and UD of kv-rpc and herd',
   herd: 'test is "kv-rpc", expected kv-get or kv-put over iWARP, which lacks the UC and UD of kv-rpc and herd',
@@ -63,6 +64,15 @@ const fieldsOf = (text: string): string[] =>
     .map((part) => part.split('=')[0]!);
 
 describe('a test over iWARP', () => {
+  it.each(['atomic-lat', 'atomic-bw,qps=2'])(
+    'runs, and its report balances, with the messages of RFC 7306: %s',
+    async (test) => {
+      const set = { ...machine.set, 'hca.capability.iwarpExtensions': true };
+      const args = perfArgsOf(parsedWorkload(`${test},iters=16`));
+      expect(await runPerf({ machine: { set }, args })).toMatchObject({ isBalanced: true });
+    },
+  );
+
   it.each(Object.entries(refusedTests))('is refused by name: %s', (test, words) => {
     expect(() => check(test)).toThrow(ConfigurationError);
     expect(() => check(test)).toThrow(words);

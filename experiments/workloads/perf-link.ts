@@ -95,7 +95,9 @@ export async function openPerfLink(program: ProgramContext<PerfArgs>, isClient: 
     args,
     sends,
     receives,
-    completesEarly: args.verb !== 'read' && endpoint.context.device.transportType === IBV_TRANSPORT_IWARP,
+    completesEarly:
+      (args.verb === 'write' || args.verb === 'send') &&
+      endpoint.context.device.transportType === IBV_TRANSPORT_IWARP,
     sendAddress: buffer.sendAddress,
     receiveAddress: buffer.receiveAddress,
     streams: ends.senders.map(({ qp, receivesAt, to }) => {
