@@ -294,7 +294,7 @@ export class Flusher {
     return false;
   }
 
-  /** The receive WQE of a message half received or refused, then a poll of how many are posted. */
+  /** Begins with the receive WQE of a message half received or refused, then polls the number of posted WQEs. */
   #beginReceive(qp: QpSlot, cycle: Cycles): boolean {
     const pair = this.#qps.rows[qp]!;
     pair.messageKind = 0;

@@ -302,7 +302,7 @@ export class Placement implements PacketReceiver {
     return WAIT;
   }
 
-  /** The sink of a READ that this side has named wrongly fails the READ, too. */
+  /** Refuses a tagged segment. If this side has named a wrong sink for its READ, the READ fails, too. */
   #refuseTagged(job: PlacementJob, answer: number, cycle: Cycles): typeof REFUSED | typeof WAIT {
     const { pair } = job.connection!;
     const head = pair.recordHead;
