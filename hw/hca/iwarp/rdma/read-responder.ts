@@ -163,7 +163,7 @@ export class ReadResponder implements ResponseSide {
     if (this.#blocked.delete(connection)) this.#enter(connection, cycle + 1);
   }
 
-  /** Accepts a READ of a peer. RdmapReceiver has compared their number with IRD. */
+  /** Takes a READ of a peer. RdmapReceiver has compared their number with IRD. */
   readArrived(connection: RdmaConnection, job: PlacementJob, cycle: Cycles): void {
     const read = connection.reads.push();
     Object.assign(read.request, job.request);
@@ -272,7 +272,7 @@ export class ReadResponder implements ResponseSide {
     return undefined;
   }
 
-  /** Whether a packet of the READ may be opened. A stream without room yields to others. */
+  /** Whether a packet of the READ may be opened. A stream without room lets others go on. */
   #mayOpen(connection: RdmaConnection, read: InboundRead, cycle: Cycles): boolean {
     if (this.#queue.isFull) {
       this.account.stall(cycle, STALL_RESPONSE_BUFFER);
