@@ -151,7 +151,7 @@ export class Placement implements PacketReceiver {
     return this.#queue.waiting.count;
   }
 
-  /** Releases the memory of all segments. */
+  /** Gives the memory of all segments back. */
   reset(): void {
     this.#active = undefined;
     this.#step = STEP_BEGIN;
@@ -185,14 +185,14 @@ export class Placement implements PacketReceiver {
     this.wake(cycle + busyCycles);
   }
 
-  /** The frame receiver is active: requests the next turn. */
+  /** The receiver of frames has its turn. */
   #await(turns: ReceiveTurns, cycle: Cycles): void {
     const { waiting } = this.#queue;
     if (waiting.headCycle <= cycle) turns.awaitNext(this);
     else if (!waiting.isEmpty) this.wake(waiting.headCycle);
   }
 
-  /** Ends a finished or dropped job: its memory is released when its payload has left. */
+  /** The job is worked off, or dropped: its memory is given back when its payload has left. */
   #end(job: PlacementJob): void {
     if (this.#active !== undefined) this.#contexts.used();
     this.#costs?.rests(PORT_RECEIVER);
@@ -240,7 +240,7 @@ export class Placement implements PacketReceiver {
     }
   }
 
-  /** True if the stream has not ended, and its QP accepts segments. */
+  /** The stream has not ended, and its QP takes segments. */
   #isWanted(connection: RdmaConnection): boolean {
     const { state } = connection.pair;
     const isOpen = connection.state === 'RTS' || connection.state === 'CLOSING';
@@ -302,7 +302,7 @@ export class Placement implements PacketReceiver {
     return WAIT;
   }
 
-  /** Refuses a tagged segment. If this side has named a wrong sink for its READ, the READ fails, too. */
+  /** The sink of a READ that this side has named wrongly fails the READ, too. */
   #refuseTagged(job: PlacementJob, answer: number, cycle: Cycles): typeof REFUSED | typeof WAIT {
     const { pair } = job.connection!;
     const head = pair.recordHead;
@@ -353,7 +353,7 @@ export class Placement implements PacketReceiver {
     return DONE;
   }
 
-  /** Takes a receive for the first segment of a message. */
+  /** The first segment of a message takes a receive. */
   #takeReceive(job: PlacementJob, pair: QueuePair, cycle: Cycles): StepAnswer {
     if (pair.hasReceiveWqe === 1) return DONE;
     const { scatter } = this.#ports;
