@@ -2,13 +2,18 @@
 import '../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../base/index.ts';
-import { comparePaths, perfTestNames, readyWorkloadNames } from '../experiments/workloads/index.ts';
+import {
+  compareNetworks,
+  comparePaths,
+  perfTestNames,
+  readyWorkloadNames,
+} from '../experiments/workloads/index.ts';
 import { packageNameAndVersion } from '../runtime/package-folder.ts';
 import { RunError } from '../sim/index.ts';
 import { addAnalysisOptions } from './analysis-options.ts';
 import { addAskCommand } from './ask/ask.ts';
 import { compare } from './compare/compare.ts';
-import { parsedPaths, parsedSizes } from './compare/compare-options.ts';
+import { parsedNetworks, parsedPaths, parsedSizes } from './compare/compare-options.ts';
 import { addCutoffCommand } from './cutoff/cutoff.ts';
 import { devinfo } from './devinfo/devinfo.ts';
 import { addDiffCommand } from './diff/diff.ts';
@@ -137,6 +142,11 @@ function programOf(): Command {
       ...parsedSizes('64..64K'),
     ])
     .option('--paths <list>', `some of ${comparePaths.join(',')}`, parsedPaths, [...comparePaths])
+    .option(
+      '--networks <list>',
+      `carry the RDMA paths by some of ${compareNetworks.join(',')}, and count the bytes on the cable`,
+      parsedNetworks,
+    )
     .option('--count <n>', 'messages of a stream (default: enough for the steady state)', integer(1, 1e6))
     .option(...htmlOption)
     .option(...jsonOption)

@@ -9,7 +9,7 @@ import {
   srqNextSegment,
 } from '../abi/index.ts';
 import { log2Exact } from '../base/index.ts';
-import type { DeviceLimits } from './capabilities.ts';
+import { type DeviceLimits, hasIwarp } from './capabilities.ts';
 import type { Device } from './device.ts';
 import { mcgEntryBytes, responderResourcesOf } from './icm-profile.ts';
 import type { NodeInfo } from './port.ts';
@@ -62,7 +62,7 @@ function capFlagsOf(limits: DeviceLimits): number {
     CHANGE_PHY_PORT |
     PORT_ACTIVE_EVENT |
     SYS_IMAGE_GUID |
-    RC_RNR_NAK_GEN |
+    (hasIwarp(limits) ? 0 : RC_RNR_NAK_GEN) |
     RAW_IP_CSUM
   );
 }
@@ -133,5 +133,16 @@ export function deviceAttributes(device: Device, node: NodeInfo): DeviceAttr {
     maxCqModerationCount: cqc.fields.moderationCount.mask,
     maxCqModerationPeriodUs: cqc.fields.moderationPeriodUs.mask,
     physPortCnt: ports.length,
+    ...(hasIwarp(limits) ? ofIwarp : {}),
   };
 }
+
+/** iWARP has neither multicast, address handles, partitions nor acknowledgements (Linux, cxgb4's provider.c: c4iw_query_device). */
+const ofIwarp: Partial<DeviceAttr> = {
+  maxMcastGrp: 0,
+  maxMcastQpAttach: 0,
+  maxTotalMcastQpAttach: 0,
+  maxAh: 0,
+  maxPkeys: 0,
+  localCaAckDelay: 0,
+};

@@ -89,7 +89,9 @@ export function icmProfileOf(limits: DeviceLimits, config: DriverConfig, hostPag
   const entryBytes = entryBytesOf(limits);
   const bases = {} as Record<TableName, number>;
   let totalBytes = 0;
-  for (const name of bySize(tableOrder, (table) => tableBytes(counts[table], entryBytes[table]))) {
+  // At initialisation more entries of eqc are mapped than a small table has: no other table follows it.
+  const sized = bySize(tableOrder, (table) => tableBytes(counts[table], entryBytes[table]));
+  for (const name of [...sized.filter((table) => table !== 'eqc'), 'eqc'] as const) {
     bases[name] = totalBytes;
     totalBytes += tableBytes(counts[name], entryBytes[name]);
   }

@@ -182,7 +182,7 @@ interface Selected<T> {
 }
 
 /** log2 of a number of outstanding reads, rounded up; 0 reads and 1 read have the same code. */
-const logReads = (reads: number): number => (reads <= 1 ? 0 : log2Ceil(reads));
+export const logReads = (reads: number): number => (reads <= 1 ? 0 : log2Ceil(reads));
 
 function requesterFields(attr: QpAttr, mask: number): Selected<Context> {
   const has = (attribute: number): boolean => (mask & attribute) !== 0;

@@ -1,5 +1,6 @@
 /** The specs' device with iWARP: its TCP connections are what a spec says, and its events are raised by the spec. */
 import { ExtendedFlag } from '../abi/capability-flags.ts';
+import { CommandStatus } from '../abi/command-status.ts';
 import { EventType } from '../abi/eqe.ts';
 import { PortType, queryPort } from '../abi/ports.ts';
 import { queryDevCap } from '../abi/query-dev-cap.ts';
@@ -32,6 +33,8 @@ export class IwarpBench {
   readonly closed: string[] = [];
   /** Answer of the next OPEN_TCP, for a spec that wants it refused. */
   openStatus = 0;
+  /** Answers of the next SEND_TCPs, for a spec that wants them refused. */
+  sendStatuses: number[] = [];
   opened!: TestContext;
   channel!: KernelEventChannel;
   #lastConnection = 0x10;
@@ -127,6 +130,8 @@ export class IwarpBench {
         this.#cookies.set(++this.#lastConnection, tcpContext.decode(command.input).cookie);
         return { immediate: BigInt(this.#lastConnection) };
       case 'SEND_TCP': {
+        const status = this.sendStatuses.shift() ?? CommandStatus.OK;
+        if (status !== CommandStatus.OK) return { status };
         const lengthBytes = streamMailbox.fields.lengthBytes.get(viewOf(command.input), 0);
         this.sent.push({ connection: command.inputModifier, bytes: command.input.slice(8, 8 + lengthBytes) });
         return {};

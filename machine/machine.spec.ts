@@ -189,6 +189,10 @@ describe('rejects runs that are impossible', () => {
         'ethernet.mtuBytes is 351, expected at least 352',
       ],
       [
+        () => Machine.create({ set: { 'hca.capability.linkLayer': 'ethernet' } }),
+        'hca.capability.roce is "none", expected v1 or v2, or hca.capability.transport=iwarp: simulated hosts',
+      ],
+      [
         () => Machine.create({ set: { 'hca.capability.roce': 'v2' } }),
         'hca.capability.roce is "v2", expected none where ports are of InfiniBand',
       ],

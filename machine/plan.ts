@@ -187,7 +187,7 @@ export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void 
     throw new ConfigurationError(
       'hca.capability.roce',
       roce,
-      'v1 or v2: simulated hosts have no driver for other frames, which are for guests (hca serve, hca guest)',
+      'v1 or v2, or hca.capability.transport=iwarp: simulated hosts have no driver for other frames, which are for guests (hca serve, hca guest)',
     );
   if (ethernet.mtuBytes < roceMtuBytesMin)
     throw new ConfigurationError(

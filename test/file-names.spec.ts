@@ -18,7 +18,6 @@ const stillNamedOtherwise: readonly string[] = [
   'hw/hca/connectx3/send-format.ts: connect-x3-send-format.ts',
   'hw/hca/frames/receive-checksums.ts: frame-checksums.ts',
   'hw/hca/objects/replacement.ts: set-associative-directory.ts',
-  'hw/hca/ibta/responder/atomic-arithmetic.ts: atomic-value.ts',
   'hw/hca/ibta/responder/atomic-replay.ts: atomic-results.ts',
 ];
 

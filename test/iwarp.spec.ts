@@ -1,12 +1,14 @@
 /** iWARP between two simulated hosts, from rdma_cm to the bytes on the cable, which an independent reader checks. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { readCapture } from '../analyser/capture/index.ts';
+import { CaptureReading, readCapture } from '../analyser/capture/index.ts';
 import { client, server } from '../examples/rdma-cm-echo.ts';
+import runCompare from '../experiments/runs/compare-run.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
-import { bytesOf, programsOf, runPrograms, smallMachine } from './machines.ts';
+import { bytesOf, programsOf, runPrograms, smallMachine, smallMemory } from './machines.ts';
 import type { IwarpFound } from './programs/iwarp.ts';
+import type { ExtensionsFound } from './programs/iwarp-extensions.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
@@ -74,6 +76,19 @@ describe('two hosts over iWARP', () => {
   );
 });
 
+describe('a stream of READs', () => {
+  it('RFC 6581, 6: has as many in flight as the ends agreed on, here 16', async () => {
+    const args = { path: 'read', sizeBytes: 64, totalBytes: 64 * 64, latencyRounds: 2, file: null } as const;
+    const { isEqual, durationPs, latencyPs } = await runCompare({
+      machine: iwarp({ set: smallMemory }),
+      args,
+    });
+    expect(isEqual).toBe(true);
+    // One after another would take the latency of each.
+    expect(durationPs).toBeLessThan((64 * latencyPs) / 8);
+  });
+});
+
 describe('rdma_cm over iWARP', () => {
   it('runs the example unchanged', async () => {
     await using machine = await smallMachine(iwarp());
@@ -124,6 +139,63 @@ function crc32cOf(bytes: Uint8Array): number {
   }
   return (crc ^ 0xffff_ffff) >>> 0;
 }
+
+describe('RFC 7306, with hca.capability.iwarpExtensions', () => {
+  const args = { adds: 20, writeBytes: 3000 };
+  const run = (more: MachineOptions = {}) =>
+    runPrograms(
+      programsOf('iwarp-extensions', 'extensions', args),
+      iwarp({ ...more, set: { 'hca.capability.iwarpExtensions': true, ...more.set } }),
+    );
+
+  it.each([[[]], [[{ packet: 'lost', chance: '2%' }]]])(
+    'atomics and WRITEs with immediate data do what they do on InfiniBand, with the faults %j',
+    async (faults) => {
+      const { results, report } = await run({ faults });
+      const values = Array.from({ length: args.adds + 1 }, (_, index) => index);
+      (results as readonly ExtensionsFound[]).forEach((found, node) => {
+        expect(found).toEqual({
+          atomicCap: 1,
+          before: values,
+          // The peer has swapped it.
+          counter: 1000 + (1 - node),
+          immediate: 0xabc0 + (1 - node),
+          byteLen: args.writeBytes,
+          isWritten: true,
+        });
+        const { sent, received } = ofNode(report, node);
+        for (const [name, segments] of [
+          ['ATOMIC_REQUEST', args.adds + 1],
+          ['ATOMIC_RESPONSE', args.adds + 1],
+          ['IMMEDIATE', 1],
+        ] as const) {
+          expect(sent[name]!.segments).toBe(segments);
+          expect(received[name]!.segments).toBe(segments);
+        }
+      });
+      expectBalanced(report);
+    },
+  );
+
+  it('a capture tells them, by a reader that shares no format with the card', async () => {
+    const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 21 } };
+    await using machine = await smallMachine(
+      iwarp({ analysis, set: { 'hca.capability.iwarpExtensions': true } }),
+    );
+    for (const program of programsOf('iwarp-extensions', 'extensions', args)) await machine.load(program);
+    await machine.run();
+    const reading = new CaptureReading({ lines: Number.POSITIVE_INFINITY, isTroubleOnly: false });
+    reading.push((await machine.capture())!);
+    reading.end();
+    const [conversation] = reading.conversations();
+    expect(conversation!.counts).toMatchObject({
+      'ATOMIC request': 2 * (args.adds + 1),
+      'ATOMIC response': 2 * (args.adds + 1),
+      IMMEDIATE: 2,
+    });
+    expect(conversation!.utterances.filter(({ isTrouble }) => isTrouble)).toEqual([]);
+  });
+});
 
 describe('a cable that loses frames', () => {
   it('RFC 6675: loses no byte, and the report counts what TCP sent again', async () => {

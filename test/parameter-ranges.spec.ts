@@ -9,6 +9,7 @@ import { Machine } from '../machine/machine.ts';
 import { type ParameterValue, type ParameterValues, parametersByPath } from '../machine/profile/index.ts';
 import { isAll } from './extent.ts';
 import { programOf, programsOf } from './machines.ts';
+import type { IwarpFound } from './programs/iwarp.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -38,6 +39,12 @@ const beside: Readonly<Record<string, ParameterValues>> = {
   'driver.completionEqEntries': { 'host.memory.sizeMib': 512, 'driver.completionVectorsMax': 1 },
   'driver.asyncEqEntries': { 'host.memory.sizeMib': 512 },
   'hca.control.subnetManagerLid=1': { 'hca.control.embeddedSubnetManager': true },
+  'hca.iwarp.retransmitInitialUs=60000000': { 'hca.iwarp.retransmitMaxUs': 60_000_000 },
+  'hca.iwarp.retransmitMaxUs=1000': {
+    'hca.iwarp.retransmitMinUs': 1000,
+    'hca.iwarp.retransmitInitialUs': 1000,
+  },
+  'hca.capability.transport=ibta': { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
   'nic.receiveBufferKib': { 'nic.transmitBufferKib': 16 },
   'nic.transmitBufferKib': { 'nic.receiveBufferKib': 16 },
   'ethernet.mtuBytes=46': { 'net.driver.mtu': 576 },
@@ -59,6 +66,20 @@ const given: Readonly<Record<string, RegExp>> = {
   'hca.control.embeddedSubnetManager=false': /port 1 is not active/,
 };
 
+/** Parameters that only a machine of iWARP reads: it is the one that they are tried on. */
+const ofIwarp = /^(hca\.iwarp\.|driver\.(mpa|tcp)|hca\.capability\.(transport|logMaxTcpConnections)$)/;
+const iwarpMachine = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' };
+/** Around the border of a segment, and several of them. */
+const iwarpSizes = { sizes: [0, 1, 1436, 20_000] };
+
+/** What a program found: of iWARP whether bytes are right, of the others what is wrong. */
+type Found = IwarpFound | readonly string[] | undefined;
+const wrongOf = (found: Found): readonly string[] => {
+  if (found === undefined || !('read' in found)) return found ?? [];
+  const { read, written, received } = found;
+  return [...read, ...written, ...received].every((isRight) => isRight) ? [] : ['wrong bytes'];
+};
+
 const ofNic = /^(nic|net|ethernet|systemDma)\./;
 const settings = [...parametersByPath].flatMap(([path, parameter]) =>
   valuesOf(parameter).map((value) => ({ path, value })),
@@ -70,22 +91,31 @@ async function play(path: string, value: ParameterValue): Promise<readonly strin
   const adapter =
     path === 'machine.adapter' ? value : ofNic.test(path) || path === 'machine.nicDriver' ? 'nic' : 'hca';
   const with_ = { ...beside[path], ...beside[`${path}=${value}`] };
-  const set = { 'host.memory.sizeMib': 64, 'machine.adapter': adapter, ...with_, [path]: value };
+  const isIwarp = ofIwarp.test(path);
+  const transport = isIwarp ? iwarpMachine : {};
+  const set = {
+    'host.memory.sizeMib': 64,
+    'machine.adapter': adapter,
+    ...transport,
+    ...with_,
+    [path]: value,
+  };
   const answer = given[`${path}=${value}`] ?? given[path];
   try {
     await using machine = await Machine.create({ set, stepLimit: 20_000_000 });
     const hasStack = adapter === 'nic' && set['machine.nicDriver' as never] !== 'none';
     const stream = { bytes: 3000, port: 80, callBytes: 3000, from: 0 };
-    const programs =
-      adapter === 'hca'
+    const programs = isIwarp
+      ? programsOf('iwarp', 'everyVerb', iwarpSizes)
+      : adapter === 'hca'
         ? [programOf('short-exchange', 'asker', 0), programOf('short-exchange', 'answerer', 1)]
         : programsOf('traditional', 'stream', stream);
     for (const program of hasStack || adapter === 'hca' ? programs : []) await machine.load(program);
     await machine.run();
-    const results = await machine.results();
+    const results = await machine.results<Found[]>();
     const { checks } = await machine.report();
     if (answer !== undefined) return ['software goes on, which is expected to give up'];
-    const wrong = adapter === 'hca' ? results.flat().map(String) : [];
+    const wrong = adapter === 'hca' ? results.flatMap(wrongOf) : [];
     return checks.balanced ? wrong : [...wrong, JSON.stringify(checks)];
   } catch (error) {
     const { message } = error as Error;
@@ -119,6 +149,11 @@ describe('the declared ranges of parameters', () => {
     [{ 'hca.capability.logMaxQps': 10, 'hca.capability.logReservedQps': 10 }, 'logMaxQps'],
     [{ 'hca.capability.logMaxEqEntries': 5 }, 'logMaxEqEntries'],
     [{ 'pcie.enumeration.highWindowMib': 8 }, 'highWindowMib'],
+    [
+      { ...iwarpMachine, 'hca.iwarp.retransmitMinUs': 2000, 'hca.iwarp.retransmitMaxUs': 1999 },
+      'retransmitMinUs',
+    ],
+    [{ ...iwarpMachine, 'hca.iwarp.retransmitMaxUs': 999_999 }, 'retransmitInitialUs'],
     [{ 'pcie.function.vpdOffset': 64 }, 'vpdOffset'],
     [{ 'machine.adapter': 'nic', 'net.driver.buffersMax': 512 }, 'buffersMax'],
     [{ 'host.memory.sizeMib': 64, 'host.memory.reservedKib': 65_536 }, 'reservedKib'],

@@ -17,6 +17,8 @@ export interface CableFigures {
   readonly latencyPs: number;
   /** Longest payload of a packet. */
   readonly mtuBytes: number;
+  /** The same of an opcode, of transports whose packets have the length that their headers leave. Left out: it is {@link mtuBytes}, or less. */
+  readonly payloadBytesMax?: (opcode: number) => number;
   /** The port accepts another packet if at most this many bytes wait for the link. */
   readonly transmitAheadBytes: number;
   /** Bytes on the link until the last byte of a packet has left, including those before it. */
@@ -68,36 +70,61 @@ export function roceFigures(ethernet: EthernetConfig, version: 'v1' | 'v2'): Cab
   };
 }
 
-/** Headers of a segment on Ethernet over IPv4, without options; MPA's length and CRC (RFC 5044, 4); DDP's headers (RFC 5041, 4). */
+/** Headers of a segment on Ethernet over IPv4, and the option of timestamps, padded (RFC 7323, appendix A). */
 const segmentHeaderBytes = 20 + 20;
+const timestampBytes = 12;
+/** MPA's length and CRC (RFC 5044, 4); DDP's headers (RFC 5041, 4); a READ Request (RFC 5040, 4.4). */
 const framingBytes = 2 + 4;
 const ddpHeaderBytes = { tagged: 14, untagged: 18 } as const;
 const readRequestBytes = 28;
+/** A marker of MPA, and bytes of the stream from one to the next (RFC 5044, 4.3). */
+const markerBytes = 4;
+const markerDistanceBytes = 512;
 
-/** Figures of an Ethernet cable with iWARP: each message's packet is a DDP segment in a TCP segment of its own. Markers are off. */
-export function iwarpFigures(ethernet: EthernetConfig): CableFigures {
-  const segmentBytes = ethernet.mtuBytes - segmentHeaderBytes;
-  const unitBytes = segmentBytes - framingBytes - (segmentBytes % 4);
+/** Parts that segments of a connection of iWARP may have. */
+export interface SegmentForm {
+  readonly hasTimestamps: boolean;
+  readonly hasMarkers: boolean;
+}
+
+/**
+ * Figures of an Ethernet cable with iWARP: each message's packet is a DDP segment in a TCP segment of its own. Markers lie wherever the stream
+ * has them: each byte of an FPDU bears its share.
+ */
+export function iwarpFigures(
+  ethernet: EthernetConfig,
+  { hasTimestamps, hasMarkers }: SegmentForm,
+): CableFigures {
+  const headerBytes = segmentHeaderBytes + (hasTimestamps ? timestampBytes : 0);
+  const segmentBytes = ethernet.mtuBytes - headerBytes;
+  const markersMax = hasMarkers ? Math.ceil(segmentBytes / markerDistanceBytes) : 0;
+  const unitBytes = segmentBytes - framingBytes - markersMax * markerBytes - (segmentBytes % 4);
+  const markedShare = hasMarkers ? markerDistanceBytes / (markerDistanceBytes - markerBytes) : 1;
   const sentBytesOf = (opcode: number, payloadBytes: number): number => {
-    const frameBytes = ETHERNET_HEADER_BYTES + segmentHeaderBytes + fpduBytesOf(opcode, payloadBytes);
+    const streamBytes = markedShare * fpduBytesOf(opcode, payloadBytes);
+    const frameBytes = ETHERNET_HEADER_BYTES + headerBytes + streamBytes;
     return ethernet.preambleBytes + Math.max(frameBytes, ETHERNET_FRAME_MIN_BYTES) + ETHERNET_FCS_BYTES;
   };
   return {
     byteTime: ethernetByteTime(ethernet),
     latencyPs: ethernetLatencyPs(ethernet),
     mtuBytes: unitBytes - ddpHeaderBytes.tagged,
+    payloadBytesMax: (opcode) => unitBytes - ddpHeaderBytesOf(opcode),
     transmitAheadBytes: ethernet.transmitAheadBytes,
     sentBytesOf,
     linkBytesOf: (opcode, payloadBytes) => sentBytesOf(opcode, payloadBytes) + ethernet.interFrameGapBytes,
   };
 }
 
-/** The FPDU that stands for a packet of the IBTA's: none for an acknowledgement, which is TCP's. */
+const nameOf = (opcode: number): string => opcodeRow(opcode)?.name ?? '';
+
+const ddpHeaderBytesOf = (opcode: number): number =>
+  /WRITE|READ_RESPONSE/.test(nameOf(opcode)) ? ddpHeaderBytes.tagged : ddpHeaderBytes.untagged;
+
+/** The FPDU that stands for a packet of the IBTA's, without markers: none for an acknowledgement, which is TCP's. */
 function fpduBytesOf(opcode: number, payloadBytes: number): number {
-  const name = opcodeRow(opcode)?.name ?? '';
+  const name = nameOf(opcode);
   if (name.endsWith('ACKNOWLEDGE')) return 0;
-  const isTagged = /WRITE|READ_RESPONSE/.test(name);
-  const header = isTagged ? ddpHeaderBytes.tagged : ddpHeaderBytes.untagged;
-  const unit = header + (name.includes('READ_REQUEST') ? readRequestBytes : payloadBytes);
+  const unit = ddpHeaderBytesOf(opcode) + (name.includes('READ_REQUEST') ? readRequestBytes : payloadBytes);
   return framingBytes + unit + ((-2 - unit) & 3);
 }

@@ -11,7 +11,7 @@ export interface TerminalChartOptions {
   readonly height: number;
 }
 
-const signs = ['●', '○', '+', 'x', '*', '#'] as const;
+const signs = ['●', '○', '+', 'x', '*', '#', '▲', '△', '■', '□', '◆', '◇', '%', '@', '&'] as const;
 
 type Point = [x: number, y: number];
 

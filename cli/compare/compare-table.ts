@@ -1,7 +1,7 @@
 /** Rows of a comparison as tables: the costs of a path on both hosts, and the causes of their cycles. */
 
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
-import { pathTitles } from '../../experiments/workloads/index.ts';
+import { rowTitleOf } from '../../experiments/workloads/index.ts';
 import { bytesText, countText, timeText } from '../../explain/text/format.ts';
 import { tableOf } from '../../explain/text/table.ts';
 import type { HostSpent } from '../../machine/index.ts';
@@ -47,17 +47,42 @@ const head = [
   'SHA-256',
 ];
 
-/** Column heads, with or without the message size. */
-export const compareHead = (hasSizes: boolean): string[] =>
-  hasSizes ? ['by', 'message', ...head.slice(1)] : [...head];
+/** Columns of the cable; they follow the rate. */
+const cableHead = ['cable', 'on the cable', 'on it per byte'];
+
+/** Column heads, with or without the message size, and the cable. */
+export function compareHead(hasSizes: boolean, hasCable = false): string[] {
+  const [by, moved, latency, rate, ...costs] = head;
+  const size = hasSizes ? ['message'] : [];
+  return [by!, ...size, moved!, latency!, rate!, ...(hasCable ? cableHead : []), ...costs];
+}
+
+/** Whether the bytes on the cable were counted. */
+export const hasCables = (rows: readonly CompareRow[]): boolean =>
+  rows.some(({ cable }) => cable !== undefined);
+
+/** Bytes that both hosts put on the cable for each byte moved. */
+export const cableBytesPerByteOf = ({ cable, totalBytes }: CompareRow): number =>
+  cable === undefined ? Number.NaN : (cable.sent[0].linkBytes + cable.sent[1].linkBytes) / totalBytes;
+
+function cableCells(row: CompareRow): string[] {
+  if (row.cable === undefined) return [];
+  const { bytesPerSecond, sent } = row.cable;
+  return [
+    `${Number(((bytesPerSecond * 8) / 1e9).toPrecision(4))} Gb/s`,
+    `${countText(sent[0].linkBytes)} / ${countText(sent[1].linkBytes)} B`,
+    cableBytesPerByteOf(row).toFixed(3),
+  ];
+}
 
 /** A row; "a / b" is host 0 (has the bytes) and host 1 (receives them). */
 export const compareCells = (row: CompareRow, hasSizes: boolean): string[] => [
-  pathTitles[row.path],
+  rowTitleOf(row),
   ...(hasSizes ? [bytesText(row.sizeBytes)] : []),
   bytesText(row.totalBytes),
   timeText(row.latencyPs),
   rateText(row.bytesPerSecond),
+  ...cableCells(row),
   both(row, ({ cyclesTotal }) => countText(cyclesTotal)),
   `${perByteText(row, 0)} / ${perByteText(row, 1)}`,
   both(row, ({ interrupts }) => countText(interrupts)),
@@ -74,7 +99,7 @@ export const compareCells = (row: CompareRow, hasSizes: boolean): string[] => [
 export const compareTable = (title: string, rows: readonly CompareRow[]): string =>
   tableOf(
     title,
-    compareHead(false),
+    compareHead(false, hasCables(rows)),
     rows.map((row) => compareCells(row, false)),
   );
 
@@ -85,7 +110,7 @@ export function causeTable(title: string, rows: readonly CompareRow[]): string {
   ] as (keyof HostSpent['cycles'])[];
   const cells = rows.flatMap((row) =>
     row.hosts.map((spent, host) => [
-      `${pathTitles[row.path]}, host ${host}`,
+      `${rowTitleOf(row)}, host ${host}`,
       ...causes.map((cause) => countText(spent.cycles[cause] ?? 0)),
       countText(spent.cyclesTotal),
     ]),

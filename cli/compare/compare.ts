@@ -4,11 +4,11 @@ import type { CompareRow } from '../../experiments/runs/compare-run.ts';
 import { orderOfRow, type TimelineOrder } from '../../experiments/runs/timeline-files.ts';
 import {
   type CompareArgs,
-  type ComparePath,
-  machineOf,
+  machineOfRow,
   messageCountOf,
+  networkOf,
   pathLimitBytes,
-  pathTitles,
+  rowTitleOf,
 } from '../../experiments/workloads/index.ts';
 import { bytesText, countText } from '../../explain/text/format.ts';
 import { faultLinesOf } from '../../explain/text/render.ts';
@@ -27,8 +27,15 @@ import {
 } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import { type TimelineChoice, timelineOrderOf, timelineText } from '../timeline-options.ts';
-import { type CompareChoice, compareArgsOf } from './compare-options.ts';
-import { comparePage, comparePlots, compareSentences, sidesSentence } from './compare-plots.ts';
+import { type CompareChoice, checkNetworks, compareArgsOf } from './compare-options.ts';
+import {
+  cableSentence,
+  comparePage,
+  comparePlots,
+  compareSentences,
+  iwarpWriteSentence,
+  sidesSentence,
+} from './compare-plots.ts';
 import { comparisons } from './compare-pool.ts';
 import { causeTable, compareTable } from './compare-table.ts';
 
@@ -45,8 +52,9 @@ export interface CompareOptions
 export async function compare(options: CompareOptions, command: Command): Promise<void> {
   // The path determines the card in the slot.
   const machine = hcaMachineOptionsOf(options);
+  checkNetworks(options, machine);
   const { runs, leftOut, shortened } = compareArgsOf(options);
-  const far = receiverOf(machine, options.paths);
+  const far = receiverOf(machine, runs);
   checkWritable(options.json);
   checkWritable(options.html);
   const timeline = timelineOrderOf(options);
@@ -64,12 +72,16 @@ export async function compare(options: CompareOptions, command: Command): Promis
   const largest = largestOf(rows);
   screen.print(causeTable('Where the cycles went, at the largest size of each path', largest));
   for (const plot of comparePlots(rows)) screen.print(plot);
-  const named = rows.map(({ path, sizeBytes, faults }) => ({
-    name: `${pathTitles[path]} of ${bytesText(sizeBytes)}`,
-    faults,
+  const named = rows.map((row) => ({
+    name: `${rowTitleOf(row)} of ${bytesText(row.sizeBytes)}`,
+    faults: row.faults,
   }));
   for (const line of faultLinesOf(named)) screen.print(line);
+  const network = options.networks === undefined ? networkOf(configuredOf(machine).config) : 'several';
+  const hasIwarpWrite = runs.some((args) => args.path === 'write' && (args.network ?? network) === 'iwarp');
   const notes = [
+    ...(options.networks === undefined ? [] : [cableSentence]),
+    ...(hasIwarpWrite ? [iwarpWriteSentence] : []),
     ...(leftOut.length === 0 ? [] : [leftOutText(leftOut)]),
     ...(shortened.length === 0 ? [] : [shortenedText(shortened)]),
   ];
@@ -78,7 +90,7 @@ export async function compare(options: CompareOptions, command: Command): Promis
   const ran = {
     title: `The same bytes from host 0 to host ${far} by every path`,
     machine,
-    sentences: [...compareSentences(far), ...notes],
+    sentences: [...compareSentences(far, network), ...notes],
   };
   writePage(options, () => comparePage(headOf(command, ran), rows), screen);
   if (options.json !== undefined) {
@@ -95,21 +107,29 @@ export async function compare(options: CompareOptions, command: Command): Promis
 
 /**
  * The host that gets the bytes: at the other end of host 0's first cable.
- * @throws ConfigurationError for a machine that the adapter of one of these paths cannot be in
+ * @throws ConfigurationError for a machine that the adapter of one of these runs cannot be in
  */
-export function receiverOf(machine: MachineOptions, paths: readonly ComparePath[]): number {
-  for (const path of paths) configuredOf({ ...machine, set: { ...machine.set, ...machineOf(path) } });
+export function receiverOf(
+  machine: MachineOptions,
+  runs: readonly Pick<CompareArgs, 'path' | 'network'>[],
+): number {
+  for (const run of runs) configuredOf({ ...machine, set: { ...machine.set, ...machineOfRow(run) } });
   return hostsBySide(configuredOf(machine).topology)[1]!;
 }
 
 /** Recordings of one run. With several runs, each has its own files, whose names contain path and size. */
 function timelineOf(
   order: TimelineOrder | undefined,
-  { path, sizeBytes }: CompareArgs,
+  { path, network, sizeBytes }: CompareArgs,
   runCount: number,
 ): { readonly timeline?: TimelineOrder } {
   if (order === undefined) return {};
-  return { timeline: runCount === 1 ? order : orderOfRow(order, `${path}-${sizeBytes}`) };
+  return {
+    timeline:
+      runCount === 1
+        ? order
+        : orderOfRow(order, [path, network, sizeBytes].filter((part) => part !== undefined).join('-')),
+  };
 }
 
 /** Runs everything under a progress bar. */
@@ -126,8 +146,9 @@ export async function rowsOf(orders: Parameters<typeof comparisons>[0]): Promise
 
 /** Prints the errors, if any. */
 export function reportFailures(rows: readonly CompareRow[]): void {
-  for (const { path, sizeBytes, isEqual, isBalanced } of rows) {
-    const what = `hca: ${pathTitles[path]} with ${bytesText(sizeBytes)}`;
+  for (const row of rows) {
+    const { sizeBytes, isEqual, isBalanced } = row;
+    const what = `hca: ${rowTitleOf(row)} with ${bytesText(sizeBytes)}`;
     if (!isEqual) process.stderr.write(`${what}: the bytes received differ from those sent\n`);
     if (!isBalanced) process.stderr.write(`${what}: the ledgers of the run do not balance\n`);
     if (!isEqual || !isBalanced) process.exitCode = exitFailed;
@@ -135,14 +156,16 @@ export function reportFailures(rows: readonly CompareRow[]): void {
 }
 
 const largestOf = (rows: readonly CompareRow[]): CompareRow[] => {
-  const byPath = new Map<string, CompareRow>();
-  for (const row of rows)
-    if (row.sizeBytes >= (byPath.get(row.path)?.sizeBytes ?? 0)) byPath.set(row.path, row);
-  return [...byPath.values()];
+  const byTitle = new Map<string, CompareRow>();
+  for (const row of rows) {
+    const title = rowTitleOf(row);
+    if (row.sizeBytes >= (byTitle.get(title)?.sizeBytes ?? 0)) byTitle.set(title, row);
+  }
+  return [...byTitle.values()];
 };
 
 function leftOutText(leftOut: ReturnType<typeof compareArgsOf>['leftOut']): string {
-  const texts = leftOut.map(({ path, sizeBytes }) => `${pathTitles[path]} of ${bytesText(sizeBytes)}`);
+  const texts = leftOut.map((run) => `${rowTitleOf(run)} of ${bytesText(run.sizeBytes)}`);
   return `Left out, as word by word takes too long: ${texts.join(', ')}.`;
 }
 
@@ -150,7 +173,7 @@ function shortenedText(shortened: readonly CompareArgs[]): string {
   const texts = shortened.map((args) => {
     const { path, sizeBytes } = args;
     const most = `${countText(messageCountOf(args))} (${bytesText(pathLimitBytes[path])} at most)`;
-    return `${pathTitles[path]} of ${bytesText(sizeBytes)}: ${most}`;
+    return `${rowTitleOf(args)} of ${bytesText(sizeBytes)}: ${most}`;
   });
   return `Fewer messages than --count: ${texts.join(', ')}.`;
 }

@@ -106,6 +106,10 @@ export const resultSentences = (results: readonly CutoffResult[]): string[] =>
     `Waiting by ${waiting}, a channel goes by a cut-off of ${cutoffBytes} bytes.`,
   ]);
 
+/** Over iWARP the formula is only near the simulation. */
+export const iwarpFormulaSentence =
+  'The formula is of InfiniBand and RoCE. Over iWARP it leaves out the time in the TCP engines: the simulated figures count.';
+
 export const resultPage = (
   head: PageHead,
   sizes: readonly number[],

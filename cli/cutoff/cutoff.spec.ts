@@ -114,6 +114,18 @@ describe('hca cutoff', () => {
     },
   );
 
+  it.each(['read', 'write'])(
+    'RFC 5040, 5.5: finds every byte over iWARP where the payload moves by %s, and says that the formula is of other networks',
+    async (rendezvous) => {
+      const iwarp = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.transport=iwarp'];
+      const words = ['--sizes', '1K..2K', '--waiting', 'poll', '--rendezvous', rendezvous];
+      const { code, out, err } = await hca('cutoff', ...words, ...iwarp);
+      expect([code, err]).toEqual([0, '']);
+      expect(out).toContain('The formula is of InfiniBand and RoCE.');
+      expect((await hca('cutoff', ...words)).out).not.toContain('InfiniBand');
+    },
+  );
+
   it.each([
     [['--sizes', '64'], 'expected two sizes'],
     [['--sizes', '1M..64'], 'the smaller one first'],

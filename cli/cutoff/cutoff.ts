@@ -11,6 +11,7 @@ import {
 } from '../../experiments/model/index.ts';
 import { type CutoffLine, type CutoffOrder, messagingOf } from '../../experiments/runs/cutoff-run.ts';
 import { type TaskRunner, taskRunner } from '../../experiments/runs/task-pool.ts';
+import { networkOf } from '../../experiments/workloads/index.ts';
 import { costParameters } from '../../host/index.ts';
 import { configuredOf, type MachineOptions } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -32,6 +33,7 @@ import { type Measure, type Sample, simulatedCrossing } from './cutoff-crossing.
 import {
   type Crossing,
   type CutoffResult,
+  iwarpFormulaSentence,
   resultPage,
   resultSentences,
   resultText,
@@ -97,7 +99,10 @@ async function cutoff(options: CutoffOptions, command: Command): Promise<void> {
     results.push(result);
     screen.print(resultText(sizes, result));
   }
-  const ran = { title: 'When to copy and when to register', machine, sentences: resultSentences(results) };
+  const notes = networkOf(config) === 'iwarp' ? [iwarpFormulaSentence] : [];
+  for (const note of notes) screen.print(note);
+  const sentences = [...resultSentences(results), ...notes];
+  const ran = { title: 'When to copy and when to register', machine, sentences };
   writePage(options, () => resultPage(headOf(command, ran), sizes, results), screen);
   const configHash = machineHashOf(machine);
   const { rendezvousBy } = messaging;

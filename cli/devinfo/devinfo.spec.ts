@@ -150,3 +150,39 @@ it('prints the GIDs of an Ethernet port as ibv_devinfo does: those of version 2 
     'GID[  3]:\t\t::ffff:10.0.0.1, RoCE v2',
   ]);
 });
+
+/**
+ * rdma-core 44, libibverbs/examples/devinfo.c: transport_str, vl_str, and the kind of a GID of a port of Ethernet; Linux, cxgb4's provider.c:
+ * c4iw_query_device and c4iw_query_port zero what they do not set.
+ */
+const ofIwarp = [
+  '→transport:→→→iWARP (1)',
+  '→atomic_cap:→→→ATOMIC_NONE (0)',
+  '→max_mcast_grp:→→→0',
+  '→max_mcast_qp_attach:→→0',
+  '→max_total_mcast_qp_attach:→0',
+  '→max_ah:→→→→0',
+  '→max_pkeys:→→→0',
+  '→local_ca_ack_delay:→→0',
+  '→→→port_lid:→→0',
+  '→→→link_layer:→→Ethernet',
+  '→→→max_msg_sz:→→0xffffffff',
+  '→→→port_cap_flags:→→0x00af0000',
+  '→→→max_vl_num:→→invalid value (0)',
+  '→→→gid_tbl_len:→→1',
+  '→→→GID[  0]:→→0002:c900:0001:0000:0000:0000:0000:0000, RoCE v1',
+];
+
+it('prints an RNIC as ibv_devinfo does: transport iWARP, and zero for what only IBTA has', async () => {
+  await using machine = await Machine.create({
+    set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' },
+  });
+  const run = { url: programUrl('device-query'), exportName: 'queryFirstDevice' };
+  await machine.load({ node: 0, name: 'devinfo', run });
+  await machine.run();
+  const [query] = await machine.results<[DeviceQuery]>();
+  const lines = devinfoText(query).replaceAll('\t', '→').split('\n');
+  expect(lines.filter((line) => ofIwarp.includes(line))).toEqual(ofIwarp);
+  expect(lines).not.toContain('→→→→→RC_RNR_NAK_GEN');
+  expect(lines).not.toContain('→→→→→XRC');
+});

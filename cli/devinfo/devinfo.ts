@@ -149,10 +149,10 @@ const hex = (value: number | string | undefined, digits = 0): string =>
     .padStart(digits, '0')}`;
 
 /** The text that ibv_devinfo -v prints (rdma-core 44, libibverbs/examples/devinfo.c). */
-export function devinfoText({ name, device, numCompVectors, ports }: DeviceQuery): string {
+export function devinfoText({ name, transport, device, numCompVectors, ports }: DeviceQuery): string {
   const lines = [
     `hca_id:\t${name}`,
-    '\ttransport:\t\t\tInfiniBand (0)',
+    `\ttransport:\t\t\t${transport === 'iWARP' ? 'iWARP (1)' : 'InfiniBand (0)'}`,
     `\tfw_ver:\t\t\t\t${device.fwVer}`,
     `\tnode_guid:\t\t\t${device.nodeGuid}`,
     `\tsys_image_guid:\t\t\t${device.sysImageGuid}`,
@@ -195,7 +195,7 @@ function portLines({ number, port, gid0, gids }: DeviceQuery['ports'][number]): 
     `\t\t\tmax_msg_sz:\t\t0x${port.maxMsgSz.toString(16)}`,
     `\t\t\tport_cap_flags:\t\t0x${port.portCapFlags.toString(16).padStart(8, '0')}`,
     '\t\t\tport_cap_flags2:\t0x0000',
-    `\t\t\tmax_vl_num:\t\t${2 ** (port.maxVlNum - 1)} (${port.maxVlNum})`,
+    `\t\t\tmax_vl_num:\t\t${port.maxVlNum === 0 ? 'invalid value' : 2 ** (port.maxVlNum - 1)} (${port.maxVlNum})`,
     `\t\t\tbad_pkey_cntr:\t\t0x${port.badPkeyCntr.toString(16)}`,
     `\t\t\tqkey_viol_cntr:\t\t0x${port.qkeyViolCntr.toString(16)}`,
     `\t\t\tsm_sl:\t\t\t${port.smSl}`,

@@ -6,9 +6,15 @@
  */
 import { InvalidArgumentError } from 'commander';
 import type { CompareOrder, CompareRow } from '../../experiments/runs/compare-run.ts';
-import { type ComparePath, pathLimitBytes, pathTitles } from '../../experiments/workloads/index.ts';
+import {
+  type CompareNetwork,
+  type ComparePath,
+  pathLimitBytes,
+  pathTitles,
+} from '../../experiments/workloads/index.ts';
 import { bytesText } from '../../explain/text/format.ts';
 import type { MachineOptions } from '../../machine/index.ts';
+import { iwarpWriteSentence } from '../compare/compare-plots.ts';
 import { causeTable, compareTable } from '../compare/compare-table.ts';
 import { integer } from '../options.ts';
 
@@ -53,7 +59,12 @@ export function comparisonOf(
 }
 
 /** The table, and the notes needed to read it. @param far the host that gets the file */
-export function comparisonText(rows: readonly CompareRow[], fileBytes: number, far: number): string {
+export function comparisonText(
+  rows: readonly CompareRow[],
+  fileBytes: number,
+  far: number,
+  network: CompareNetwork,
+): string {
   const shortened = rows.filter(({ totalBytes }) => totalBytes < fileBytes);
   const lengths = [...new Set(shortened.map(({ totalBytes }) => totalBytes))];
   const notes = lengths.map((bytes) => {
@@ -75,6 +86,7 @@ export function comparisonText(rows: readonly CompareRow[], fileBytes: number, f
       : [
           `Not the whole file, which would take long (--traditional all), but its beginning: ${notes.join('; ')}.`,
         ]),
+    ...(network === 'iwarp' ? [iwarpWriteSentence] : []),
     passiveLine(rows, [0, far]),
     causeTable('Where the cycles of both hosts went', rows),
   ].join('\n');

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
+import type { CompareNetwork } from '../../experiments/workloads/compare-networks.ts';
 import type { ComparePath } from '../../experiments/workloads/compare-plan.ts';
 import type { HostSpent } from '../../machine/node/transfer-meter.ts';
 import { takeaways, takeawayText } from './move-takeaways.ts';
@@ -55,7 +56,7 @@ const rows: readonly CompareRow[] = [
 ];
 
 it('states the results of the rows in five sentences, each figure computed from them', () => {
-  expect(takeawayText(rows).split('\n')).toEqual([
+  expect(takeawayText(rows, 'infiniband').split('\n')).toEqual([
     '1. Zero copy: by sockets the processors copy each byte 2 times between programs and kernels, by RDMA WRITE 0 times; 6.5 bytes cross the memory buses for each byte moved, against 2.1.',
     '2. Kernel bypass: the same bytes take 3 system calls and 5 interrupts by sockets, 0 and 0 by RDMA WRITE: the program rings the doorbell itself.',
     '3. One side works: a byte costs 34 processor cycles of both hosts by sockets, 7 by RDMA WRITE, and the other side of WRITE and READ none.',
@@ -68,27 +69,40 @@ it('shows the cost of the passive side, if any', () => {
   const busy = rows.map((each) =>
     each.path === 'write' ? { ...each, hosts: [each.hosts[0], spent({ cyclesTotal: 1234 })] as const } : each,
   );
-  expect(takeaways(busy)[2]).toContain('the other side of WRITE and READ 1,234.');
+  expect(takeaways(busy, 'infiniband')[2]).toContain('the other side of WRITE and READ 1,234.');
 });
 
 it('omits paths that did not run', () => {
-  expect(takeaways([])).toEqual([]);
-  expect(takeaways(rows.filter(({ path }) => path !== 'pio'))).toHaveLength(4);
-  expect(takeaways(rows.filter(({ path }) => path !== 'sockets')).map((text) => text.slice(0, 11))).toEqual([
-    'Without DMA',
-  ]);
+  expect(takeaways([], 'infiniband')).toEqual([]);
+  expect(
+    takeaways(
+      rows.filter(({ path }) => path !== 'pio'),
+      'infiniband',
+    ),
+  ).toHaveLength(4);
+  expect(
+    takeaways(
+      rows.filter(({ path }) => path !== 'sockets'),
+      'infiniband',
+    ).map((text) => text.slice(0, 11)),
+  ).toEqual(['Without DMA']);
 });
 
 it('explains why READ is ahead of WRITE if it is, and omits the sentence otherwise', () => {
   const hosts: CompareRow['hosts'] = [spent({}), spent({})];
-  const rows = (writePs: number, readPs: number): string =>
-    takeaways([
-      row('sockets', 9e6, 1, hosts),
-      row('send', 3e6, 1, hosts),
-      row('write', writePs, 1, hosts),
-      row('read', readPs, 1, hosts),
-    ]).join(' ');
+  const rows = (writePs: number, readPs: number, network: CompareNetwork = 'infiniband'): string =>
+    takeaways(
+      [
+        row('sockets', 9e6, 1, hosts),
+        row('send', 3e6, 1, hosts),
+        row('write', writePs, 1, hosts),
+        row('read', readPs, 1, hosts),
+      ],
+      network,
+    ).join(' ');
   expect(rows(2.92e6, 2.6e6)).toContain('not inline in the request');
   expect(rows(2.92e6, 2.6e6)).toContain('it waits for the ACK');
+  expect(rows(2.92e6, 2.6e6, 'iwarp')).toContain('until a READ of no bytes after it is answered');
+  expect(rows(2.92e6, 2.6e6, 'iwarp')).not.toContain('ACK');
   for (const readPs of [2.92e6, 3e6]) expect(rows(2.92e6, readPs)).not.toContain('inline');
 });

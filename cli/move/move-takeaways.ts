@@ -4,7 +4,7 @@
  */
 
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
-import type { ComparePath } from '../../experiments/workloads/index.ts';
+import type { CompareNetwork, ComparePath } from '../../experiments/workloads/index.ts';
 import { countText, timeText } from '../../explain/text/format.ts';
 import type { HostSpent } from '../../machine/index.ts';
 import { rateText } from '../compare/compare-table.ts';
@@ -23,8 +23,11 @@ const perByte = (row: CompareRow, pick: (spent: HostSpent) => number): number =>
 const times = (count: number, what: string): string =>
   `${figure(count)} ${what}${figure(count) === '1' ? '' : 's'}`;
 
-/** @returns sentences without leading numbers */
-export function takeaways(rows: readonly CompareRow[]): string[] {
+/**
+ * @param network that of the machine's HCAs
+ * @returns sentences without leading numbers
+ */
+export function takeaways(rows: readonly CompareRow[], network: CompareNetwork): string[] {
   const rowOf = (path: ComparePath): CompareRow | undefined => rows.find((row) => row.path === path);
   const [pio, sockets, send] = [rowOf('pio'), rowOf('sockets'), rowOf('send')];
   const [write, read] = [rowOf('write'), rowOf('read')];
@@ -32,7 +35,8 @@ export function takeaways(rows: readonly CompareRow[]): string[] {
   if (sockets !== undefined && write !== undefined) {
     sentences.push(zeroCopy(sockets, write), kernelBypass(sockets, write));
     if (read !== undefined) sentences.push(oneSided(sockets, write, read));
-    if (send !== undefined && read !== undefined) sentences.push(latency(sockets, send, write, read));
+    if (send !== undefined && read !== undefined)
+      sentences.push(latency(sockets, send, write, read, network));
   }
   if (pio !== undefined && write !== undefined) sentences.push(byProcessor(pio, write));
   return sentences;
@@ -65,14 +69,23 @@ function oneSided(sockets: CompareRow, write: CompareRow, read: CompareRow): str
   );
 }
 
-/** Both are timed until the completion at the requesting host. */
+/** Both are timed until the completion at the requesting host; over iWARP, WRITE until that of a READ after it. */
+const readIsFasterOverIwarp =
+  ' WRITE is behind READ because a completed WRITE may still be on its way over iWARP: it is timed until a READ of no bytes after it is answered.';
 const readIsFaster =
   " WRITE is behind READ because both are timed until their completion: WRITE's bytes are not inline in the request, so the card reads them from memory before it sends them, and it waits for the ACK.";
 
-function latency(sockets: CompareRow, send: CompareRow, write: CompareRow, read: CompareRow): string {
+function latency(
+  sockets: CompareRow,
+  send: CompareRow,
+  write: CompareRow,
+  read: CompareRow,
+  network: CompareNetwork,
+): string {
+  const why = network === 'iwarp' ? readIsFasterOverIwarp : readIsFaster;
   return (
     `Latency of one message: ${timeText(sockets.latencyPs)} by sockets, ${timeText(send.latencyPs)} by SEND, ` +
-    `${timeText(write.latencyPs)} by RDMA WRITE, ${timeText(read.latencyPs)} by RDMA READ.${read.latencyPs < write.latencyPs ? readIsFaster : ''}`
+    `${timeText(write.latencyPs)} by RDMA WRITE, ${timeText(read.latencyPs)} by RDMA READ.${read.latencyPs < write.latencyPs ? why : ''}`
   );
 }
 
@@ -84,7 +97,7 @@ function byProcessor(pio: CompareRow, write: CompareRow): string {
 }
 
 /** The sentences, numbered, for the terminal. */
-export const takeawayText = (rows: readonly CompareRow[]): string =>
-  takeaways(rows)
+export const takeawayText = (rows: readonly CompareRow[], network: CompareNetwork): string =>
+  takeaways(rows, network)
     .map((sentence, at) => `${at + 1}. ${sentence}`)
     .join('\n');

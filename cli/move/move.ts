@@ -7,11 +7,16 @@ import { keepingCapture, writeCapture } from '../../experiments/runs/capture-out
 import { programUrl } from '../../experiments/runs/program-url.ts';
 import { runMachine } from '../../experiments/runs/run.ts';
 import { writeTimeline } from '../../experiments/runs/timeline-files.ts';
-import type { MoveArgs, MoveReceiverResult, MoveSenderResult } from '../../experiments/workloads/index.ts';
+import {
+  type MoveArgs,
+  type MoveReceiverResult,
+  type MoveSenderResult,
+  networkOf,
+} from '../../experiments/workloads/index.ts';
 import { timeText } from '../../explain/text/format.ts';
 import { renderReport } from '../../explain/text/render.ts';
 import { tableOf } from '../../explain/text/table.ts';
-import { Machine, type Partition, type Report } from '../../machine/index.ts';
+import { configuredOf, Machine, type Partition, type Report } from '../../machine/index.ts';
 import { checkWritable, writeFileAtomically } from '../../runtime/output-files.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
@@ -63,7 +68,11 @@ export async function move(file: string | undefined, options: MoveOptions, comma
   const path = resolve(file ?? defaultFile());
   const fileBytes = sizeOfFile(path);
   const machineOptions = hcaMachineOptionsOf(options);
-  const far = receiverOf(machineOptions, fileBytes === 0 || options.traditional === 0 ? [] : comparedPaths);
+  const network = networkOf(configuredOf(machineOptions).config);
+  const far = receiverOf(
+    machineOptions,
+    fileBytes === 0 || options.traditional === 0 ? [] : comparedPaths.map((path) => ({ path })),
+  );
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
   const timeline = timelineOrderOf(options);
   checkWritable(options.report);
@@ -80,7 +89,8 @@ export async function move(file: string | undefined, options: MoveOptions, comma
     fileBytes,
     chunkBytes: options.chunk,
     window: options.window,
-    atomicCount: Math.max(1, Math.min(chunks, atomicCountMax)),
+    // RDMAP has no atomics (RFC 5040); those of RFC 7306 are not modelled.
+    atomicCount: network === 'iwarp' ? 0 : Math.max(1, Math.min(chunks, atomicCountMax)),
   };
   const startedMs = performance.now();
   const comparison = await rowsOf(
@@ -92,7 +102,9 @@ export async function move(file: string | undefined, options: MoveOptions, comma
       ? ''
       : `, after ${(comparedMs / 1000).toFixed(2)} s for the ${comparison.length} simulations of the comparison`;
   if (comparison.length > 0)
-    screen.print(`${takeawayText(comparison)}\n\n${comparisonText(comparison, fileBytes, far)}`);
+    screen.print(
+      `${takeawayText(comparison, network)}\n\n${comparisonText(comparison, fileBytes, far, network)}`,
+    );
   const bar = new CountBar(3 * fileBytes);
   await using machine = await Machine.create({
     ...machineOptions,
@@ -138,7 +150,7 @@ export async function move(file: string | undefined, options: MoveOptions, comma
     machine: machineOptions,
     input: path,
     elapsedPs: report.elapsedPs,
-    sentences: takeaways(comparison),
+    sentences: takeaways(comparison, network),
   };
   if (options.html !== undefined)
     writeFileAtomically(options.html, movePage(headOf(command, ran), args, outcome, comparison, report, far));
@@ -185,7 +197,10 @@ function outcomeOf(
 
 function movedText(args: MoveArgs, outcome: MoveOutcome, far: number): string {
   const { fetchAddTotal, compareSwapTotal, atomicCount } = outcome;
-  const counts = `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each were requested.`;
+  const counts =
+    atomicCount === 0
+      ? 'Not counted by atomics, which iWARP does not have (RFC 5040).'
+      : `Counted by FETCH_ADD to ${fetchAddTotal}, by CMP_SWAP to ${compareSwapTotal}: ${atomicCount} each were requested.`;
   const { title, head, rows } = movedTable(args, outcome, far);
   return `${tableOf(title, head, rows)}\n${counts}`;
 }

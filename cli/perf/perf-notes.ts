@@ -1,6 +1,7 @@
 /** Notes on parameters that were set but cannot have had an effect. */
 
-import type { PerfRow } from '../../experiments/runs/perf-run.ts';
+import { psPerSecond } from '../../base/index.ts';
+import type { BandwidthRates, PerfRow } from '../../experiments/runs/perf-run.ts';
 import { bytesText, countText } from '../../explain/text/format.ts';
 import type { MachineOptions } from '../../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValue } from '../../machine/profile/index.ts';
@@ -17,7 +18,7 @@ const cacheOf: Readonly<Record<string, string>> = {
 
 /** Parameters of parts that the machine of a test may lack, by path prefix, and the name of the part. */
 function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefined {
-  const { linkLayer } = hca.capability;
+  const { linkLayer, transport } = hca.capability;
   const absent: readonly (readonly [RegExp, boolean, string])[] = [
     [/^ethernet\./, linkLayer === 'infiniband', 'the cable is of InfiniBand (hca.capability.linkLayer)'],
     // The packet format is not a property of the cable.
@@ -25,6 +26,11 @@ function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefi
       /^wire\.(?!packetForm$)/,
       linkLayer === 'ethernet',
       'the cable is of Ethernet (hca.capability.linkLayer)',
+    ],
+    [
+      /^(hca\.iwarp\.|driver\.(mpa|tcp)[A-Z])/,
+      transport !== 'iwarp',
+      'the transport is not iWARP (hca.capability.transport)',
     ],
     [/^messaging\./, true, 'tests speak the verbs; hca cutoff sends messages'],
     [/^(net|nic|systemDma)\./, true, 'tests go by the HCA; hca compare has the traditional path'],
@@ -70,6 +76,43 @@ export const stretchNotes = (rows: readonly PerfRow[]): string[] =>
           '  Every page has its own address and translation; bytes at places that share memory overwrite each other.',
         ],
   );
+
+/** Share of the bytes moved from which on those that TCP may hold are named. */
+const muchHeld = 0.01;
+
+/**
+ * Over iWARP a WRITE or SEND completes when TCP has it. The measured time of a bandwidth test continues until the peer
+ * has all messages; that of one message under an offered load does not, unless it is answered.
+ */
+export function arrivalNotes(machine: MachineOptions, rows: readonly PerfRow[]): string[] {
+  const { capability, iwarp } = configurationOf(machine).hca;
+  if (capability.transport !== 'iwarp') return [];
+  return rows.flatMap(({ args, result, load }) => {
+    const { isLatency, verb, qpCount, iterations, isEchoed } = args;
+    if (verb === 'read') return [];
+    if (isLatency)
+      return [
+        `${args.sizeBytes} bytes: over iWARP a message completes when TCP has it: the way to the peer is in the`,
+        '  latency, but not in the stages until the completion.',
+      ];
+    if (load !== undefined && isEchoed !== true)
+      return [
+        `${args.sizeBytes} bytes: over iWARP a message completes when TCP has it, and its time ends there;`,
+        '  with --workload …,echo=true it ends when the answer has arrived.',
+      ];
+    const { averageBytesPerSecond, durationPs } = result as BandwidthRates;
+    const ways = args.isBidirectional === true ? 2 : 1;
+    const movedBytes = (averageBytesPerSecond * durationPs) / psPerSecond / ways;
+    const heldBytes = Math.min(iwarp.retransmissionBytes, iwarp.connectionBytes * qpCount);
+    if (isEchoed === true || heldBytes < muchHeld * movedBytes) return [];
+    const enough = Math.floor(((heldBytes / muchHeld) * iterations) / movedBytes) + 1;
+    return [
+      `${args.sizeBytes} bytes: over iWARP a message completes when TCP has it, and TCP may hold`,
+      `  ${countText(Math.min(heldBytes, movedBytes))} of the ${countText(movedBytes)} bytes sent. The time ends when the peer has all of them;`,
+      `  perftest ends it with the last completion. From -n ${enough} on it is less than 1 %.`,
+    ];
+  });
+}
 
 function valueAt(config: MachineConfig, path: string): ParameterValue | undefined {
   let node: unknown = config;

@@ -44,7 +44,7 @@ import {
   timelineText,
   withoutTimelineFile,
 } from '../timeline-options.ts';
-import { parameterNotes, stretchNotes } from './perf-notes.ts';
+import { arrivalNotes, parameterNotes, stretchNotes } from './perf-notes.ts';
 import { optionOf, type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
 
@@ -108,6 +108,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
     ...withoutEffect(test, options),
     ...parameterNotes(machine, results),
     ...stretchNotes(results),
+    ...arrivalNotes(machine, results),
     ...lossNotes(results),
   ];
   for (const { args, load, result } of results)

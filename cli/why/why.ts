@@ -42,6 +42,7 @@ import {
   hcaMachineOptionsOf,
   type MachineChoice,
   machineHashOf,
+  refuseIwarp,
   type TopologyChoice,
 } from '../options.ts';
 import { Screen, writeJson } from '../output.ts';
@@ -89,8 +90,12 @@ export function addWhyCommand(program: Command): void {
   addFaultOptions(addTopologyOption(addMachineOptions(addPerfOptions(command))));
 }
 
+const withoutCauses =
+  'it explains packets of IBTA; over iWARP, --pcap of hca perf and nodes[].hca.iwarp of a report show Terminates, resets and retransmissions';
+
 async function why(name: string, options: WhyOptions, command: Command): Promise<void> {
   const machine = hcaMachineOptionsOf(options);
+  refuseIwarp(machine, 'hca why', withoutCauses);
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);

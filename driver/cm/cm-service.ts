@@ -19,6 +19,7 @@ import { IbtaConnector } from './ibta-connector.ts';
 import { isIpv4Address } from './internet-address.ts';
 import { IwarpConnector } from './iwarp-connector.ts';
 import type { Routes } from './routes.ts';
+import { portOfService } from './service-id.ts';
 import { SubnetRoutes } from './subnet-routes.ts';
 
 /** First port that is given to an ID without a port of its own: net.ipv4.ip_local_port_range of Linux. */
@@ -93,17 +94,25 @@ export class CmService {
     }
   }
 
-  /** Takes requests for a service ID, on each device that is or will be there. @returns false when the service ID has a listener */
-  listen(cpu: Cpu, serviceId: bigint, listener: CmListener): boolean {
-    if (this.#listeners.has(serviceId)) return false;
+  /**
+   * Takes requests for a service ID, on each device that is or will be there; returns when a device that is there does.
+   * @throws KernelError EADDRINUSE when the service ID has a listener, and the device's when it cannot listen
+   */
+  async listen(cpu: Cpu, serviceId: bigint, listener: CmListener): Promise<void> {
+    if (this.#listeners.has(serviceId))
+      throw new KernelError('EADDRINUSE', `port ${portOfService(serviceId)} has a listener`);
     this.#listeners.set(serviceId, listener);
-    this.#running?.connector.listenerChanged(cpu, serviceId);
-    return true;
+    try {
+      await this.#running?.connector.listen(cpu, serviceId);
+    } catch (error) {
+      this.#listeners.delete(serviceId);
+      throw error;
+    }
   }
 
-  stopListening(cpu: Cpu, serviceId: bigint): void {
+  stopListening(serviceId: bigint): void {
     this.#listeners.delete(serviceId);
-    this.#running?.connector.listenerChanged(cpu, serviceId);
+    this.#running?.connector.stopListening(serviceId);
   }
 
   /** Reserves a port; 0 reserves any free one. @throws KernelError EADDRINUSE */
@@ -151,7 +160,7 @@ export class CmService {
       const ethernet = ethernetPortOf(port)!;
       const setup = { device, port: ethernet, qps: device.iwarpQps, listeners: this.#listeners };
       return {
-        connector: new IwarpConnector(cpu, setup),
+        connector: new IwarpConnector(setup),
         routes: await EthernetRoutes.open(cpu, ethernet, own),
       };
     }

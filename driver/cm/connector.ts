@@ -128,8 +128,10 @@ export interface Connector {
   readonly initAttributes: QpAttributes;
   readonly counts: ConnectorCounts;
   newConnection(path: Path): IdConnection;
-  /** A listener takes requests at a service ID from now on, or no longer. */
-  listenerChanged(cpu: Cpu, serviceId: bigint): void;
+  /** Has the device take requests for a service ID's listener; returns when it does. @throws KernelError when it cannot */
+  listen(cpu: Cpu, serviceId: bigint): Promise<void>;
+  /** The service ID has no listener any longer. */
+  stopListening(serviceId: bigint): void;
   /** The device is gone: nothing is sent, no timer runs, no connection is left. @param notify called then, before what it held is given back */
   close(cpu: Cpu, notify: () => void): Promise<void>;
 }

@@ -113,7 +113,7 @@ export class EventChannel implements KernelEventChannel {
   }
 
   async listen(cpu: Cpu, handle: Handle, backlog: number): Promise<void> {
-    return this.#call(cpu, 'rdma_listen', () => {
+    return this.#call(cpu, 'rdma_listen', async () => {
       const id = this.#ids.get(handle);
       id.expect('Idle', 'Bound');
       require(Number.isInteger(backlog), `backlog is ${String(backlog)}, expected a whole number`);
@@ -121,11 +121,15 @@ export class EventChannel implements KernelEventChannel {
       const serviceId = serviceIdOf(id.src!.sinPort);
       const requested: CmListener['requested'] = (_cpu, request, connection) =>
         this.#requested(id, request, connection);
-      if (!this.#service.listen(cpu, serviceId, { requested }))
-        throw new KernelError('EADDRINUSE', `port ${id.src!.sinPort} has a listener`);
-      id.serviceId = serviceId;
       id.backlog = backlog <= 0 || backlog > backlogMax ? backlogMax : backlog;
+      id.serviceId = serviceId;
       id.state = 'Listening';
+      try {
+        await this.#service.listen(cpu, serviceId, { requested });
+      } catch (error) {
+        if (id.state === 'Listening') id.state = 'Bound';
+        throw error;
+      }
     });
   }
 
@@ -196,7 +200,7 @@ export class EventChannel implements KernelEventChannel {
     for (const id of this.#ids.values()) if (id.state === 'Listening') this.#dropRequests(cpu, id.handle);
     for (const id of this.#ids.values()) {
       if (!isBound(id)) continue;
-      if (id.state === 'Listening') this.#service.stopListening(cpu, id.serviceId);
+      if (id.state === 'Listening') this.#service.stopListening(id.serviceId);
       id.deviceRemoved();
     }
   }
@@ -248,7 +252,7 @@ export class EventChannel implements KernelEventChannel {
   /** Ends an ID and everything it holds: its connection, its port, its waiting requests and its events. */
   #end(cpu: Cpu, id: RdmaId): void {
     if (id.state === 'Listening') {
-      this.#service.stopListening(cpu, id.serviceId);
+      this.#service.stopListening(id.serviceId);
       this.#dropRequests(cpu, id.handle);
     }
     if (id.ownPort >= 0) this.#service.givePort(id.ownPort);
@@ -270,14 +274,14 @@ export class EventChannel implements KernelEventChannel {
   }
 
   /** Makes a system call: enters and charges it, then runs it while no other call of this channel runs. */
-  async #call<T>(cpu: Cpu, name: string, body: () => T): Promise<T> {
+  async #call<T>(cpu: Cpu, name: string, body: () => T | Promise<T>): Promise<T> {
     this.#enter(cpu, name);
     const platform = this.#platform;
     platform.kernelEntered?.(cpu);
     try {
       return await this.#lock.run(cpu, async () => {
         cpu.charge('driver', platform.costs.eventDispatch);
-        const result = body();
+        const result = await body();
         await cpu.settle();
         return result;
       });

@@ -81,7 +81,9 @@ export class IbtaConnector implements Connector {
   }
 
   /** The CM looks for a listener when a request arrives. */
-  listenerChanged(): void {}
+  async listen(): Promise<void> {}
+
+  stopListening(): void {}
 
   async close(cpu: Cpu, notify: () => void): Promise<void> {
     this.#manager.close();

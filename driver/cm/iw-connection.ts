@@ -8,6 +8,7 @@
  * that it is connected when its QP may send. Sources: RFC 5044, 7.1; RFC 6581; Linux 6.1, iwcm.c, cma.c (cma_iw_handler), cxgb4's cm.c.
  */
 import { CloseTcp, TcpEvent } from '../../abi/index.ts';
+import { psPerMs } from '../../base/index.ts';
 import {
   agreementOfReply,
   checkRequest,
@@ -56,6 +57,7 @@ export interface IwCore {
   readonly timers: ProtocolTimers;
   /** Policy of this host; the IRD and ORD of a connection replace those in it. */
   readonly policy: MpaParameters;
+  readonly initAttributes: QpAttributes;
   /** From the SYN to MPA's end. */
   readonly timeLimitPs: number;
   count(reason: CmDrop): void;
@@ -81,16 +83,26 @@ export interface StreamOfQp {
   readonly agreement: MpaAgreement;
 }
 
-/** INIT with the rights of Linux's iwcm_init_qp_init_attr. An ID without a connection has them too; rdma_init_qp_attr gives it none. */
-export const iwInitAttributes: QpAttributes = {
-  attr: {
-    qpState: QpStateVerb.IBV_QPS_INIT,
-    qpAccessFlags: AccessFlag.IBV_ACCESS_REMOTE_WRITE | AccessFlag.IBV_ACCESS_REMOTE_READ,
-  },
-  mask: QpAttrMask.IBV_QP_STATE | QpAttrMask.IBV_QP_ACCESS_FLAGS,
-};
+/**
+ * INIT with the rights of Linux's iwcm_init_qp_init_attr, and that of atomics on a card that has them: Linux knows no such card. An ID without
+ * a connection has them too; rdma_init_qp_attr gives it none.
+ */
+export function iwInitAttributes(hasAtomics: boolean): QpAttributes {
+  const { IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } = AccessFlag;
+  const atomics = hasAtomics ? IBV_ACCESS_REMOTE_ATOMIC : 0;
+  return {
+    attr: {
+      qpState: QpStateVerb.IBV_QPS_INIT,
+      qpAccessFlags: IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | atomics,
+    },
+    mask: QpAttrMask.IBV_QP_STATE | QpAttrMask.IBV_QP_ACCESS_FLAGS,
+  };
+}
 
 const noConnection = -1;
+/** Of a frame that finds no memory: for a second, in which a peer acknowledges what it delays (RFC 1122, 4.2.3.2: 500 ms at most). */
+const sendRetryPs = psPerMs;
+const sendTries = 1000;
 const noBytes = new Uint8Array(0);
 
 export class IwConnection implements IdConnection, TcpSink {
@@ -150,10 +162,9 @@ export class IwConnection implements IdConnection, TcpSink {
   readyToUse(): void {}
 
   reject(_cpu: Cpu, privateData: Uint8Array): void {
-    this.#core.work.run(async (cpu) => {
-      if (this.state === 'Asked') await this.#answer(cpu, 'reject', privateData);
-      await this.#close(cpu, CloseTcp.ORDERLY);
-    });
+    this.#core.work.run((cpu) =>
+      this.state === 'Asked' ? this.#decline(cpu, privateData) : this.#close(cpu, CloseTcp.ORDERLY),
+    );
   }
 
   disconnect(): boolean {
@@ -172,7 +183,9 @@ export class IwConnection implements IdConnection, TcpSink {
 
   /** The kernel itself takes the QP further than INIT. */
   qpAttributes(state: QpStateVerb): QpAttributes {
-    return state === QpStateVerb.IBV_QPS_INIT ? iwInitAttributes : { attr: { qpState: state }, mask: 0 };
+    return state === QpStateVerb.IBV_QPS_INIT
+      ? this.#core.initAttributes
+      : { attr: { qpState: state }, mask: 0 };
   }
 
   /** See {@link TcpSink}: the kernel's thread does what has to be done. */
@@ -201,12 +214,46 @@ export class IwConnection implements IdConnection, TcpSink {
     if (this.state !== 'Opening') return this.#close(cpu, CloseTcp.ABORT);
     this.state = 'Asking';
     this.#request = requestOf(this.#parameters, this.#own.privateData);
-    await this.#core.tcp.send(cpu, this.connection, encodeMpaFrame(this.#request));
+    await this.#send(cpu, this.#request, async () => {});
   }
 
-  /** Bytes of the peer's request or reply. After it, what arrives is the QP's. */
+  /**
+   * Sends a frame of MPA, then does what follows. If the card's memory is full of segments that await their acknowledgement, it tries
+   * again later; cxgb4's frame waits in the card's queue. When that lasts, the connection fails with ENOMEM.
+   */
+  async #send(
+    cpu: Cpu,
+    frame: MpaFrame,
+    then: (cpu: Cpu) => Promise<void>,
+    triesLeft = sendTries,
+  ): Promise<void> {
+    const { tcp, timers, work } = this.#core;
+    const { state } = this;
+    try {
+      await tcp.send(cpu, this.connection, encodeMpaFrame(frame));
+    } catch (error) {
+      if (!(error instanceof KernelError) || error.code !== 'ENOMEM') throw error;
+      if (triesLeft === 0) {
+        this.#failed(cpu, error);
+        return this.#close(cpu, CloseTcp.ABORT);
+      }
+      timers.after(sendRetryPs, () =>
+        work.run(async (thread) => {
+          if (this.state === state) await this.#send(thread, frame, then, triesLeft - 1);
+        }),
+      );
+      return;
+    }
+    await then(cpu);
+  }
+
+  /**
+   * Bytes of the peer's request or reply. After the reply, bytes are the QP's: an initiator's first FPDU may arrive before the stream is.
+   * Before the reply an initiator sends none (RFC 5044, 7.1.2); Linux ignores them (6.1, cxgb4's cm.c: rx_data).
+   */
   async #read(cpu: Cpu): Promise<void> {
-    if (this.state !== 'Asking' && this.state !== 'Awaiting') return this.#core.count('unexpected');
+    if (this.state === 'Asked') this.#core.count('unexpected');
+    if (this.state !== 'Asking' && this.state !== 'Awaiting') return;
     const bytes = await this.#core.tcp.receive(cpu, this.connection);
     this.#received = Uint8Array.from([...this.#received, ...bytes]);
     const parsed = parseMpaFrame(this.#received, this.side === 'active');
@@ -244,21 +291,20 @@ export class IwConnection implements IdConnection, TcpSink {
         : await this.#core.requested(cpu, { conn: parametersOfRequest(request), connection: this });
     if (answer === 'taken') return;
     if (answer === 'full' && check !== 'reject') this.#core.count('backlogFull');
-    await this.#answer(cpu, 'reject', noBytes);
-    await this.#close(cpu, CloseTcp.ORDERLY);
+    await this.#decline(cpu, noBytes);
   }
 
   /** The passive program accepts: the reply goes ahead of the QP's first FPDU. */
   async #accept(cpu: Cpu): Promise<void> {
     if (this.state !== 'Asked') return;
-    const reply = await this.#answer(cpu, 'accept', this.#own.privateData);
-    await this.#establish(cpu, agreementOfReply(this.#parameters, this.#request!, reply));
+    const reply = replyOf(this.#parameters, this.#request!, 'accept', this.#own.privateData);
+    const agreement = agreementOfReply(this.#parameters, this.#request!, reply);
+    await this.#send(cpu, reply, (thread) => this.#establish(thread, agreement));
   }
 
-  async #answer(cpu: Cpu, decision: 'accept' | 'reject', privateData: Uint8Array): Promise<MpaFrame> {
-    const reply = replyOf(this.#parameters, this.#request!, decision, privateData);
-    await this.#core.tcp.send(cpu, this.connection, encodeMpaFrame(reply));
-    return reply;
+  async #decline(cpu: Cpu, privateData: Uint8Array): Promise<void> {
+    const reply = replyOf(this.#parameters, this.#request!, 'reject', privateData);
+    await this.#send(cpu, reply, (thread) => this.#close(thread, CloseTcp.ORDERLY));
   }
 
   /** The stream becomes the QP's. @param terminate why it ends at once; 0: it does not */

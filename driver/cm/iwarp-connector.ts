@@ -3,7 +3,7 @@
  *
  *     IDs of rdma_cm ─► IwConnection ─► SerialWork ─► TcpConnections ─► commands        card ─► event ─► IwConnection
  */
-import { CloseTcp, TcpCongestion } from '../../abi/index.ts';
+import { CapabilityFlag, CloseTcp, hasCapability, TcpCongestion } from '../../abi/index.ts';
 import { msToPs } from '../../base/index.ts';
 import { type MpaParameters, ReadyMessage } from '../../protocol/iwarp/index.ts';
 import { textOfGid } from '../address-text.ts';
@@ -25,6 +25,7 @@ import type {
   ConnectorCounts,
   IdConnection,
   ParameterLimits,
+  QpAttributes,
 } from './connector.ts';
 import { gidOfAddress, isIpv4Address } from './internet-address.ts';
 import { IwConnection, type IwCore, type IwRequest, iwInitAttributes } from './iw-connection.ts';
@@ -59,7 +60,7 @@ export class IwarpConnector implements Connector {
   readonly transport = TransportVerb.IBV_TRANSPORT_IWARP;
   /** Those of the card, as cxgb4 has it (Linux 6.1, cm.c: c4iw_connect, c4iw_accept_cr). */
   readonly limits: ParameterLimits;
-  readonly initAttributes = iwInitAttributes;
+  readonly initAttributes: QpAttributes;
   readonly #setup: IwarpConnectorSetup;
   readonly #tcp: TcpConnections;
   readonly #work: SerialWork;
@@ -77,7 +78,7 @@ export class IwarpConnector implements Connector {
     noListener: 0,
   };
 
-  constructor(cpu: Cpu, setup: IwarpConnectorSetup) {
+  constructor(setup: IwarpConnectorSetup) {
     const { device, qps } = setup;
     this.#setup = setup;
     this.limits = {
@@ -85,6 +86,9 @@ export class IwarpConnector implements Connector {
       responderResources: responderResourcesOf(device.profile),
       initiatorDepth: 2 ** device.limits.logMaxRequesterReads,
     };
+    this.initAttributes = iwInitAttributes(
+      hasCapability(device.limits.capabilityFlags, CapabilityFlag.ATOMIC),
+    );
     this.#work = new SerialWork(device.platform, 'iw_cm');
     this.#timers = new ProtocolTimers(device.platform, 'iw_cm');
     this.#tcp = new TcpConnections(device, (connection) => this.#abort(connection));
@@ -93,6 +97,7 @@ export class IwarpConnector implements Connector {
       work: this.#work,
       timers: this.#timers,
       policy: policyOf(device),
+      initAttributes: this.initAttributes,
       timeLimitPs: msToPs(device.config.mpaLimitMs),
       count: (reason) => void this.#dropped[reason]++,
       openingOf: (path, addresses) => this.#openingOf(path, addresses),
@@ -100,7 +105,7 @@ export class IwarpConnector implements Connector {
       requested: (thread, request) => this.#requested(thread, request),
       forget: (connection) => void this.#connections.delete(connection),
     };
-    for (const serviceId of setup.listeners.keys()) this.listenerChanged(cpu, serviceId);
+    for (const serviceId of setup.listeners.keys()) this.#work.run((cpu) => this.#listen(cpu, serviceId));
   }
 
   /** Requests and replies are no datagrams: nothing of a message is counted but what had no effect. */
@@ -118,12 +123,15 @@ export class IwarpConnector implements Connector {
     return connection;
   }
 
-  listenerChanged(_cpu: Cpu, serviceId: bigint): void {
+  /** Linux 6.1, iwcm.c (iw_cm_listen): the driver's iw_create_listen returns when the card listens, and with the card's error. */
+  listen(cpu: Cpu, serviceId: bigint): Promise<void> {
+    return this.#work.runToEnd(cpu, (thread) => this.#listen(thread, serviceId));
+  }
+
+  stopListening(serviceId: bigint): void {
     this.#work.run(async (cpu) => {
       const listening = this.#listening.get(serviceId);
-      const isWanted = this.#setup.listeners.has(serviceId);
-      if (isWanted && listening === undefined) await this.#listen(cpu, serviceId);
-      if (isWanted || listening === undefined) return;
+      if (listening === undefined || this.#setup.listeners.has(serviceId)) return;
       this.#listening.delete(serviceId);
       await this.#tcp.stopListening(cpu, listening.number, listening);
     });
@@ -138,6 +146,7 @@ export class IwarpConnector implements Connector {
   }
 
   async #listen(cpu: Cpu, serviceId: bigint): Promise<void> {
+    if (this.#listening.has(serviceId)) return;
     const localPort = portOfService(serviceId);
     const listener: TcpListener = {
       accepted: (number) => {

@@ -1,7 +1,9 @@
 /** Connections of iWARP as the kernel makes them: commands, MPA's bytes, events of rdma_cm. Expected bytes are written from the RFCs. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import { CommandStatus } from '../../abi/command-status.ts';
 import { iwarpContext, TcpEvent } from '../../abi/tcp-connection.ts';
 import { fromHex, toHex } from '../../base/bytes.ts';
+import type { Device } from '../device.ts';
 import { ethernetPortOf } from '../ethernet-port.ts';
 import { RdmaCmEventType as Event, noParameters, RdmaPortSpace } from '../rdma-cm.ts';
 import { IwarpBench } from '../testing-iwarp.ts';
@@ -47,6 +49,9 @@ describe('a listener', () => {
     await channel.accept(cpu, request.id, { ...own, qpNum: qpn, responderResources: 2, initiatorDepth: 9 });
     const established = await bench.expectEvent(Event.RDMA_CM_EVENT_ESTABLISHED);
     expect(established.id).toBe(request.id);
+    // The initiator's first FPDU may arrive while the stream is becoming the QP's.
+    await bench.notify(TcpEvent.READABLE);
+    expect(bench.opened.driver.connectionCounts()?.dropped.unexpected).toBe(0);
     // RFC 6581, 9: the responder's ORD is at most the initiator's IRD; the kind of the message is the common one.
     expect(bench.sent.map(({ bytes }) => toHex(bytes))).toEqual([frame('Rep', '50', '80028004')]);
     const context = iwarpContext.decode(bench.opened.machine.last('RTR2RTS_QP').input, iwarpAt);
@@ -69,6 +74,38 @@ describe('a listener', () => {
     await bench.notify(TcpEvent.CLOSED);
     const { connection } = bench.sent[0]!;
     expect(bench.closed).toEqual([`${connection} by 0: 0`, `${connection} by 2: 0`]);
+  });
+
+  it('Linux 6.1, iwcm.c (iw_cm_listen): listens when rdma_listen returns, and returns the card’s error', async () => {
+    const { channel } = bench;
+    const { cpu, commands } = bench.opened.machine;
+    const id = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, id, { sinAddr: '0.0.0.0', sinPort: 7 });
+    bench.openStatus = CommandStatus.EXCEED_LIM;
+    await expect(channel.listen(cpu, id, 4)).rejects.toMatchObject({ code: 'ENOMEM' });
+    bench.openStatus = 0;
+    await channel.listen(cpu, id, 4);
+    expect(commands.at(-1)).toMatchObject({ name: 'OPEN_TCP', opcodeModifier: 1 });
+    const other = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, other, { sinAddr: '0.0.0.0', sinPort: 8 });
+    await channel.listen(cpu, other, 4);
+    expect(bench.opening).toMatchObject({ localPort: 8 });
+  });
+
+  it('RFC 5044, 7.1.2: counts what an initiator sends before it has the reply, and leaves it to the QP', async () => {
+    const { channel } = bench;
+    const { cpu } = bench.opened.machine;
+    const id = await channel.createId(cpu, RdmaPortSpace.RDMA_PS_TCP);
+    await channel.bindAddr(cpu, id, { sinAddr: '0.0.0.0', sinPort: 7 });
+    await channel.listen(cpu, id, 4);
+    await bench.accept();
+    await bench.deliver(fromHex(frame('Req', '50', '80048003')));
+    const receives = (): number =>
+      bench.opened.machine.names().filter((name) => name === 'RECEIVE_TCP').length;
+    const before = receives();
+    await bench.deliver(Uint8Array.of(1, 2, 3));
+    expect(bench.opened.driver.connectionCounts()?.dropped.unexpected).toBe(1);
+    expect(receives()).toBe(before);
   });
 
   it('rejects with the program’s data, and closes in order', async () => {
@@ -140,13 +177,26 @@ describe('an initiator', () => {
   };
   const none = { ...noParameters, privateData: new Uint8Array() };
 
+  /** Kernel timers, of which the last one replaces those before. */
+  const timers: { readonly atPs: number; readonly due: () => void }[] = [];
+  const timeOut = async (): Promise<void> => {
+    const { atPs, due } = timers.pop()!;
+    bench.opened.machine.time = atPs;
+    due();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+
   /** A connection that asks for port 7 with a QP, and the words of its owner. */
   async function asking(qpn: number): Promise<string[]> {
     const { driver, machine } = bench.opened;
     const { device } = driver;
     const port = ethernetPortOf(device.ports[0])!;
-    const setup = { device, port, qps: device.iwarpQps!, listeners: new Map() };
-    const connection = new IwarpConnector(machine.cpu, setup).newConnection(path);
+    const startTimer = (delayPs: number, due: () => void): void => {
+      timers.push({ atPs: machine.time + delayPs, due });
+    };
+    const timed: Device = Object.create(device, { platform: { value: { ...device.platform, startTimer } } });
+    const setup = { device: timed, port, qps: device.iwarpQps!, listeners: new Map() };
+    const connection = new IwarpConnector(setup).newConnection(path);
     const told: string[] = [];
     connection.owner = {
       replied: () => void told.push('replied'),
@@ -213,6 +263,28 @@ describe('an initiator', () => {
     await bench.deliver(fromHex(bytes));
     expect(told).toEqual([words]);
     expect(bench.closed.at(-1)).toMatch(new RegExp(` by ${form}: 0$`));
+  });
+
+  it('sends its request again later when the card has no memory for it, and fails with ENOMEM after a second', async () => {
+    const told = await asking((await bench.qp()).qpn);
+    bench.sendStatuses = [CommandStatus.EXCEED_LIM, CommandStatus.EXCEED_LIM];
+    await bench.notify(TcpEvent.ESTABLISHED);
+    await timeOut();
+    expect(bench.sent).toEqual([]);
+    await timeOut();
+    expect(bench.sent.map(({ bytes }) => toHex(bytes))).toEqual([frame('Req', '50', 'c001c001')]);
+    await bench.deliver(fromHex(frame('Rep', '50', '80018001')));
+    expect(told).toEqual(['established 1 1']);
+
+    const failing = await asking((await bench.qp()).qpn);
+    const startPs = bench.opened.machine.time;
+    bench.sendStatuses = Array.from({ length: 2000 }, () => CommandStatus.EXCEED_LIM);
+    await bench.notify(TcpEvent.ESTABLISHED);
+    while (failing.length === 0) await timeOut();
+    // ENOMEM is 12 (errno-base.h).
+    expect(failing).toEqual(['failed 12']);
+    expect(bench.opened.machine.time - startPs).toBe(1e12);
+    expect(bench.closed.at(-1)).toMatch(/ by 1: 0$/);
   });
 
   it('RFC 6581, 8: sends a Terminate with code 7 when no ready-to-receive message is common', async () => {

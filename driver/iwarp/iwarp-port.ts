@@ -18,7 +18,7 @@ export class IwarpPort extends EthernetPort {
   }
 
   override async query(cpu: Cpu): Promise<PortAttr> {
-    return { ...(await super.query(cpu)), portCapFlags, maxMsgSz: maxMessageBytes };
+    return { ...(await super.query(cpu)), portCapFlags, maxMsgSz: maxMessageBytes, maxVlNum: 0 };
   }
 
   override async gid(_cpu: Cpu, index: number): Promise<Uint8Array> {

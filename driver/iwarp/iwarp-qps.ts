@@ -16,7 +16,7 @@ import type { CommandInterface } from '../command-interface.ts';
 import { KernelError, require } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import type { QueuePair } from '../qp.ts';
-import { standingFields } from '../qp-context.ts';
+import { logReads, standingFields } from '../qp-context.ts';
 import { AccessFlag, QpStateVerb, QpTypeVerb } from '../uapi.ts';
 
 /** The rights are set by bits of their own. */
@@ -65,6 +65,8 @@ export class IwarpQps {
       ...standingFields(geometry),
       pathMtu: PathMtu.MTU_4096,
       logMaxMessage: geometry.logMaxMessageBytes,
+      // The requester counts READs by this power of two, the stream by ORD: the smaller one binds.
+      logMaxRequesterReads: logReads(agreement.outboundReads),
       remoteReadEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_READ),
       remoteWriteEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_WRITE),
       remoteAtomicEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_ATOMIC),

@@ -1,19 +1,22 @@
 /** Work of the kernel that may wait for commands: one piece at a time, in the order of the requests (alloc_ordered_workqueue). */
 import { KernelError } from '../kernel-error.ts';
-import type { Cpu, DriverPlatform } from '../platform.ts';
+import type { Cpu, DriverPlatform, Signal } from '../platform.ts';
 
 type Work = (cpu: Cpu) => Promise<void>;
+type Platform = Pick<DriverPlatform, 'spawn' | 'log' | 'newSignal'>;
 
 export class SerialWork {
-  readonly #platform: Pick<DriverPlatform, 'spawn' | 'log'>;
+  readonly #platform: Platform;
   readonly #name: string;
   /** At most one piece for each event of a connection that has no answer yet: the device sends none before. */
   readonly #waiting: Work[] = [];
+  /** Of threads that wait for the end of a piece. */
+  readonly #awaited = new Set<Signal>();
   #isRunning = false;
   #isClosed = false;
 
   /** @param name of the kernel thread */
-  constructor(platform: Pick<DriverPlatform, 'spawn' | 'log'>, name: string) {
+  constructor(platform: Platform, name: string) {
     this.#platform = platform;
     this.#name = name;
   }
@@ -27,10 +30,32 @@ export class SerialWork {
     this.#platform.spawn(this.#name, (cpu) => this.#runAll(cpu));
   }
 
+  /** Runs `work` likewise, and returns when it has ended or was dropped. @throws KernelError of the work */
+  async runToEnd(cpu: Cpu, work: Work): Promise<void> {
+    if (this.#isClosed) return;
+    const ended = this.#platform.newSignal();
+    let failure: KernelError | undefined;
+    this.#awaited.add(ended);
+    this.run(async (thread) => {
+      try {
+        await work(thread);
+      } catch (error) {
+        if (!(error instanceof KernelError)) throw error;
+        failure = error;
+      } finally {
+        ended.raise();
+      }
+    });
+    await ended.wait(cpu);
+    this.#awaited.delete(ended);
+    if (failure !== undefined) throw failure;
+  }
+
   /** Work that has not begun is dropped. */
   close(): void {
     this.#isClosed = true;
     this.#waiting.length = 0;
+    for (const ended of this.#awaited) ended.raise();
   }
 
   async #runAll(cpu: Cpu): Promise<void> {

@@ -10,6 +10,7 @@ import { inlineMaxOf, type PerfArgs } from '../workloads/index.ts';
 import {
   type Along,
   gathers,
+  isIwarp,
   lengthsOf,
   less,
   type Measured,
@@ -27,14 +28,15 @@ const doesSomething: Readonly<
   Record<string, (args: PerfArgs, towards: Turn['towards'], config: MachineConfig) => boolean>
 > = {
   '--inline': (args) => gathers(args) && lengthsOf(args).some(({ bytes }) => isInlinable(args, bytes)),
-  '--mtu': (args, towards) =>
-    towards === 'more'
+  '--mtu': (args, towards, config) =>
+    !isIwarp(config) &&
+    (towards === 'more'
       ? args.mtuBytes > 0 && args.mtuBytes < mtuMax && longestOf(args) > args.mtuBytes
-      : mtuBytesOf(args) > mtuMin,
-  // Frames give the path the largest MTU that fits into them.
+      : mtuBytesOf(args) > mtuMin),
+  // Frames give the path the largest MTU that fits into them, and iWARP segments of any length.
   'ethernet.mtuBytes': (args, _towards, config) => {
     const { mtuBytes } = cableOf(config);
-    return mtuBytes < mtuMax && longestOf(args) > mtuBytes;
+    return (isIwarp(config) || mtuBytes < mtuMax) && longestOf(args) > mtuBytes;
   },
   '--region': ({ region }) => region !== undefined,
   '--page-size': ({ region, pageBytes = 0 }) => region !== undefined && pageBytes < largePageBytes,

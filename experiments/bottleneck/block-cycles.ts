@@ -1,5 +1,5 @@
 /** Cycles of a message in a block, by the parameter that causes them. An advice names the parameter with the most cycles first. */
-import { isRequest, lengthsOf, type Measured, mtuBytesOf, type Turn } from './measured.ts';
+import { isRequest, isTarget, lengthsOf, type Measured, overPackets, type Turn } from './measured.ts';
 
 type Cycles = Readonly<Record<string, number>>;
 
@@ -8,23 +8,12 @@ const lineBytes = 64;
 const headBytes = 32;
 const segmentBytes = 16;
 
-/** Sum over the packets of all lengths, weighted by their share: `of` is called with the payload of a packet. */
-function overPackets(measured: Measured, of: (payloadBytes: number) => number): number {
-  const mtu = mtuBytesOf(measured.args);
-  return lengthsOf(measured.args).reduce((sum, { bytes, share }) => {
-    const rest = bytes % mtu;
-    const last = rest === 0 && bytes > 0 ? 0 : of(rest);
-    return sum + share * (Math.floor(bytes / mtu) * of(mtu) + last);
-  }, 0);
-}
-
 /** A packet passes the data path while the receiver processes its headers: the longer of both counts. */
 function ofReceiver(measured: Measured, node: number): Cycles {
   const { config, args } = measured;
   const { receivePacketCycles, receiveHeadCycles, receiveBytesPerCycle } = config.hca;
-  const isTarget =
-    node === (isRequest(args) ? 1 : 0) || args.isBidirectional === true || args.kv !== undefined;
-  if (args.verb === 'atomic' || !isTarget) return { 'hca.receivePacketCycles': receivePacketCycles };
+  if (args.verb === 'atomic' || !isTarget(measured, node))
+    return { 'hca.receivePacketCycles': receivePacketCycles };
   const moves = overPackets(measured, (bytes) => Math.ceil(bytes / receiveBytesPerCycle));
   const packets = overPackets(measured, () => 1);
   const passes = moves + packets * receiveHeadCycles;

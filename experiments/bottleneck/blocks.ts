@@ -5,16 +5,18 @@
 import type { BlockRow, NodeReport } from '../../machine/index.ts';
 import { requesterContexts } from './advice.ts';
 import { byCycles } from './block-cycles.ts';
+import { iwarpTurns } from './iwarp.ts';
 import {
   gathers,
   hcaShare,
   hostText,
+  isIwarp,
   isRequest,
   lengthsOf,
   less,
   type Measured,
   more,
-  mtuBytesOf,
+  packetPayloadBytes,
   type Resource,
   type Turn,
 } from './measured.ts';
@@ -110,7 +112,13 @@ const blocks: readonly BlockWords[] = [
     own: [],
     turn: [...more('dma.dataPathBytes'), ...less('dma.writeIssueCycles'), ...clock],
   },
+  { block: 'tcpEngine', name: 'TCP engine', own: ['context'], turn: clock },
+  { block: 'tcpTransmitter', name: 'TCP transmitter', own: [], turn: clock },
 ];
+
+/** Blocks of iWARP have costs of their own. */
+const iwarpTurnsOf = (measured: Measured, node: number, block: string): Turn[] | undefined =>
+  isIwarp(measured.config) ? iwarpTurns(measured, node, block) : undefined;
 
 const atomicTurn = [...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs', 'hca.atomicCycles')];
 
@@ -148,7 +156,8 @@ function blockResource(
   const waited = waits.reduce((total, [, cycles]) => total + cycles, 0);
   const share = hcaShare(measured, busy + waited);
   const [longest = ['', 0] as const] = waits.toSorted(([, left], [, right]) => right - left);
-  const ownTurn = byCycles(measured, node, block, turn.filter(canTurn(measured)));
+  const ownTurn =
+    iwarpTurnsOf(measured, node, block) ?? byCycles(measured, node, block, turn.filter(canTurn(measured)));
   if (longest[1] <= busy / 4)
     return { name: `${name} of ${hostText(measured, node)}`, kind: 'server', share, turn: ownTurn };
   const [cause, causeTurn] = causeOf(measured, report, block, longest[0]);
@@ -186,6 +195,8 @@ function causeOf(
   reason: string,
 ): readonly [string, readonly Turn[]] {
   if (reason === 'atomic') return ['memory of atomics', atomicTurn];
+  if (reason === 'context' && block === 'tcpEngine')
+    return ['TCP context misses', tcpContextTurns(measured, hca)];
   if (reason === 'context')
     return ['QPC misses', contextTurns(measured, block, firstUse(hca.caches['qpc'], measured.args.qpCount))];
   if (reason !== 'translation') return [reason, clock];
@@ -237,10 +248,22 @@ function contextTurns(measured: Measured, block: string, first: Turn[] | undefin
   ];
 }
 
+/** Connections take turns at the TCP engine, which waits for the context of each. */
+function tcpContextTurns({ args, config }: Measured, hca: NodeReport['hca']): readonly Turn[] {
+  const { contextEntries } = config.hca.iwarp;
+  const [entries] = more('hca.iwarp.contextEntries');
+  const because = `${args.qpCount} connections take turns, and the contexts of ${contextEntries} are on chip.`;
+  const first = firstUse(hca.caches['auxc'], args.qpCount);
+  const isFirst = first !== undefined || args.qpCount <= contextEntries;
+  return [...(isFirst ? (first ?? more('--warmup')) : [{ ...entries!, because }]), ...less('--qps')];
+}
+
 /** The scheduler switches to another QP within a message: each switch may miss. */
 const burstTurn = ({ config, args }: Measured): readonly string[] =>
-  packetsOf(args) > config.hca.burstPackets ? ['hca.burstPackets'] : [];
+  packetsOf({ config, args }) > config.hca.burstPackets ? ['hca.burstPackets'] : [];
 
 /** Request packets of the longest message. */
-const packetsOf = (args: Measured['args']): number =>
-  isRequest(args) ? Math.max(...lengthsOf(args).map(({ bytes }) => Math.ceil(bytes / mtuBytesOf(args)))) : 1;
+const packetsOf = ({ config, args }: Pick<Measured, 'config' | 'args'>): number =>
+  isRequest(args)
+    ? Math.max(...lengthsOf(args).map(({ bytes }) => Math.ceil(bytes / packetPayloadBytes({ config, args }))))
+    : 1;

@@ -7,19 +7,21 @@ import { cableOf } from '../model/index.ts';
 import { advised, withAlong } from './advice.ts';
 import { blockResources } from './blocks.ts';
 import { coreResources } from './cores.ts';
+import { tcpWindows } from './iwarp.ts';
 import { linkBytesOf } from './link-bound.ts';
 import { linkResources } from './links.ts';
 import {
   gapOf,
   hcaShare,
   intervalOf,
+  isIwarp,
   isRequest,
   lengthsOf,
   less,
   type Measured,
   messagesOf,
   more,
-  mtuBytesOf,
+  packetPayloadBytes,
   type Resource,
   type Turn,
 } from './measured.ts';
@@ -53,9 +55,11 @@ export function bottleneckOf(measured: Measured): Bottleneck {
     ...linkResources(measured),
     ...blockResources(measured),
   ].toSorted(byShare);
-  const windows = [...windowResources(measured), ...cores.stores];
-  const own = [...cores.stores, ...cores.flights];
   const [busiest] = servers;
+  // Segments wait for acknowledgements of whatever is busy.
+  const tcp = busiest!.share >= always ? [] : tcpWindows(measured);
+  const windows = [...windowResources(measured, tcp), ...cores.stores];
+  const own = [...cores.stores, ...cores.flights];
   const waiting = [...windows, ...cores.flights];
   const full = nearestFull(waiting) ?? fullest(waiting, busiest!);
   // A queue that holds all messages of a test is full until the end, and limits nothing.
@@ -156,7 +160,7 @@ const byShare = (left: Resource, right: Resource): number => right.share - left.
 function sameQpInterval(measured: Measured): Resource {
   const { config, args } = measured;
   const parameter = intervalOf(args);
-  const mtu = mtuBytesOf(args);
+  const mtu = packetPayloadBytes(measured);
   const further = isRequest(args)
     ? lengthsOf(args).reduce((sum, { bytes, share }) => sum + share * (Math.ceil(bytes / mtu) - 1), 0)
     : 0;
@@ -193,6 +197,8 @@ function perQpOf(measured: Measured): number {
 function messageGap(measured: Measured): Resource[] {
   const { config, args, durationPs } = measured;
   const parameter = gapOf(args);
+  // The transmitter of iWARP has no gap.
+  if (isIwarp(config)) return [];
   if (parameter === undefined || args.kv !== undefined || config.hca[parameter] === 0) return [];
   const cable = cableOf(config);
   const { numeratorPs, denominator } = cable.byteTime;

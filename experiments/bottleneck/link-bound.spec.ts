@@ -19,6 +19,7 @@ const args = (more: Partial<PerfArgs>): PerfArgs => ({
   mtuBytes: 1024,
   ...more,
 });
+const iwarp = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' };
 const config = configurationOf({ set: { 'wire.speed': 'QDR' } });
 const { framingBytes } = config.wire;
 
@@ -51,6 +52,34 @@ describe('the bound of the link', () => {
   ])('of RoCE %s, %o, includes the frames', (roce, more, payload, linkBytes) => {
     const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': roce };
     expect(linkBound(configurationOf({ set }), args(more))).toBeCloseTo((1.25e9 * payload) / linkBytes, 0);
+  });
+
+  // Segments of IPv4 and TCP without options leave 1500 - 40 bytes; MPA's length and CRC take 6 of them, DDP's header 14
+  // if tagged, else 18; an FPDU is padded to 4 bytes (RFC 5044, 4; RFC 5041, 4). Around it: preamble 8, header 14, FCS 4, gap 12.
+  const around = 8 + 14 + 20 + 20 + 4 + 12;
+  it.each<[string, Partial<PerfArgs>, number, number]>([
+    ['WRITE', { sizeBytes: 1440 }, 1440, 2 + 14 + 1440 + 4 + around],
+    ['WRITE', { sizeBytes: 1441 }, 1441, 2 + 14 + 1440 + 4 + around + (2 + 14 + 1 + 3 + 4) + around],
+    ['SEND', { verb: 'send', sizeBytes: 1436 }, 1436, 2 + 18 + 1436 + 4 + around],
+    ['SEND', { verb: 'send', sizeBytes: 1440 }, 1440, 1460 + around + (2 + 18 + 4 + 4) + around],
+    ['READ', { verb: 'read', sizeBytes: 4320 }, 4320, 3 * (1460 + around)],
+    ['WRITE', { sizeBytes: 65_536 }, 65_536, 45 * (1460 + around) + (2 + 14 + 736 + 4) + around],
+    ['WRITE in both directions', { sizeBytes: 1440, isBidirectional: true }, 2 * 1440, 1460 + around],
+  ])('of iWARP, %s of %o, includes segments and FPDUs', (_, more, payload, linkBytes) => {
+    const bound = linkBound(configurationOf({ set: iwarp }), args({ mtuBytes: 0, ...more }));
+    expect(bound).toBeCloseTo((1.25e9 * payload) / linkBytes, 0);
+  });
+
+  // Markers: 4 bytes in each 512 of the stream; a segment of 1460 bytes has at most 3 of them (RFC 5044, 4.3, 4.5).
+  // Timestamps: 12 bytes of each segment (RFC 7323, appendix A).
+  it.each<[object, number, number]>([
+    [{ 'driver.tcpTimestamps': true }, 1428, 2 + 14 + 1428 + 4 + 12 + around],
+    [{ 'driver.mpaMarkers': true }, 1428, ((2 + 14 + 1428 + 4) * 512) / 508 + around],
+    [{ 'ethernet.mtuBytes': 9000 }, 8940, 2 + 14 + 8940 + 4 + around],
+  ])('of iWARP with %o includes it', (set, payload, linkBytes) => {
+    const config = configurationOf({ set: { ...iwarp, ...set } });
+    const bound = linkBound(config, args({ sizeBytes: payload, mtuBytes: 0 }));
+    expect(bound).toBeCloseTo((1.25e9 * payload) / linkBytes, 0);
   });
 
   it('of drawn lengths is that of the most efficient one: the number of draws is unknown', () => {

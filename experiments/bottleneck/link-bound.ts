@@ -80,10 +80,10 @@ export function linkBytesOf(
   { verb, mtuBytes, connection }: PerfArgs,
   sizeBytes: number,
 ): number {
-  const mtu = mtuBytes === 0 ? cable.mtuBytes : mtuBytes;
-  const packets = Math.ceil(sizeBytes / mtu);
   // UC packets have the headers of RC, XRC requests one more; a datagram is one packet with a DETH.
   const [only, first, middle, last] = connection === 'UD' ? datagramOpcodes : opcodesOf[verb];
+  const mtu = cable.payloadBytesMax?.(middle) ?? (mtuBytes === 0 ? cable.mtuBytes : mtuBytes);
+  const packets = Math.ceil(sizeBytes / mtu);
   const service = connection === 'XRC' ? XRC_SERVICE : 0;
   const bytesOf = (opcode: number, payloadBytes: number): number =>
     cable.linkBytesOf(opcode | service, verb === 'atomic' ? 0 : payloadBytes);

@@ -4,6 +4,7 @@ import { testShareOf } from './blocks.ts';
 import {
   hostText,
   isEthernet,
+  isIwarp,
   lengthsOf,
   less,
   type Measured,
@@ -16,6 +17,8 @@ import {
 const pcieTurn = more('pcie.link.generation', 'pcie.link.lanes');
 const wireTurn = more('wire.speed', 'wire.lanes', '--mtu');
 const ethernetTurn = more('ethernet.gigabitsPerSecond', 'ethernet.mtuBytes', '--mtu');
+/** Segments have no path MTU, and headers that a port's MTU does not change. */
+const iwarpTurn = more('ethernet.gigabitsPerSecond', 'ethernet.mtuBytes');
 
 export function linkResources(measured: Measured): Resource[] {
   const { config, figures, hosts, durationPs } = measured;
@@ -24,7 +27,7 @@ export function linkResources(measured: Measured): Resource[] {
       name: `cable from ${hostText(measured, from)} to ${hosts[to]}${fromPort === undefined ? '' : `, port ${fromPort}`}`,
       kind: 'server',
       share: busyPs / durationPs,
-      turn: isEthernet(config) ? ethernetTurn : wireTurn,
+      turn: isIwarp(config) ? iwarpTurn : isEthernet(config) ? ethernetTurn : wireTurn,
     }),
   );
   const slots = figures.nodes.flatMap((report, node) =>

@@ -2,6 +2,8 @@
 
 import type { ReportFigures } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
+import { Opcode } from '../../wire/index.ts';
+import { cableOf } from '../model/index.ts';
 import { isReliable, type PerfArgs } from '../workloads/index.ts';
 
 /** The core of one program during its measurement: cycles by cause, without idle ones. */
@@ -87,6 +89,36 @@ export function lengthsOf({
 
 /** Path MTU: by default the largest possible. */
 export const mtuBytesOf = ({ mtuBytes }: PerfArgs): number => (mtuBytes === 0 ? 4096 : mtuBytes);
+
+export const isIwarp = ({ hca }: Measured['config']): boolean => hca.capability.transport === 'iwarp';
+
+const middlePackets = {
+  write: Opcode.RC_RDMA_WRITE_MIDDLE,
+  send: Opcode.RC_SEND_MIDDLE,
+  read: Opcode.RC_RDMA_READ_RESPONSE_MIDDLE,
+  atomic: Opcode.RC_FETCH_ADD,
+} as const;
+
+/** Longest payload of a packet: the path MTU, or what a segment of iWARP carries. */
+export function packetPayloadBytes({ config, args }: Pick<Measured, 'config' | 'args'>): number {
+  if (!isIwarp(config)) return mtuBytesOf(args);
+  const { payloadBytesMax, mtuBytes } = cableOf(config);
+  return payloadBytesMax?.(middlePackets[args.verb]) ?? mtuBytes;
+}
+
+/** Sum over the packets of all lengths, weighted by their share: `of` is called with the payload of a packet. */
+export function overPackets(measured: Measured, of: (payloadBytes: number) => number): number {
+  const most = packetPayloadBytes(measured);
+  return lengthsOf(measured.args).reduce((sum, { bytes, share }) => {
+    const rest = bytes % most;
+    const last = rest === 0 && bytes > 0 ? 0 : of(rest);
+    return sum + share * (Math.floor(bytes / most) * of(most) + last);
+  }, 0);
+}
+
+/** Whether payload arrives at a side. */
+export const isTarget = ({ args }: Pick<Measured, 'args'>, node: number): boolean =>
+  node === (isRequest(args) ? 1 : 0) || args.isBidirectional === true || args.kv !== undefined;
 
 /** Whether a message is a request with payload, not a READ or an atomic. */
 export const isRequest = ({ verb }: PerfArgs): boolean => verb === 'write' || verb === 'send';

@@ -6,7 +6,7 @@ import type { OperationReport } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { PerfArgs } from '../workloads/index.ts';
 import { advised } from './advice.ts';
-import { intervalOf, less, more, type Turn } from './measured.ts';
+import { intervalOf, isIwarp, less, more, type Turn } from './measured.ts';
 
 export interface StageShare {
   /** Its name in the report. */
@@ -23,6 +23,25 @@ const cableTurns = {
   },
   ethernet: { rate: 'ethernet.gigabitsPerSecond', way: ['ethernet.portLatencyNs', 'ethernet.cableMetres'] },
 } as const;
+
+/** Changes of the card's stream, by stage: iWARP alone has these. */
+const streamTurns = ({ hca }: MachineConfig): Readonly<Record<string, readonly Turn[]>> => ({
+  tcpWindow: [
+    ...more('hca.iwarp.connectionBytes', 'hca.iwarp.retransmissionBytes'),
+    ...less('ethernet.cableMetres', 'ethernet.portLatencyNs'),
+  ],
+  framing: [
+    ...more(
+      hca.iwarp.crcBytesPerCycle < hca.transmitBytesPerCycle
+        ? 'hca.iwarp.crcBytesPerCycle'
+        : 'hca.transmitBytesPerCycle',
+    ),
+    ...less('hca.iwarp.markerCycles', 'hca.transmitPacketCycles'),
+  ],
+  tcpSend: [...less('hca.iwarp.sendCycles', 'hca.iwarp.receiveCycles'), ...more('hca.coreClockMHz')],
+  retransmission: less('hca.iwarp.retransmitMinUs', 'hca.iwarp.retransmitInitialUs'),
+  placement: [...less('hca.receiveLatencyCycles'), ...more('hca.receiveBytesPerCycle', 'hca.coreClockMHz')],
+});
 
 const turnsOf = (
   { capability: { linkLayer }, ...hca }: MachineConfig['hca'],
@@ -46,7 +65,7 @@ export function stagesOf(
   config: MachineConfig,
   args: PerfArgs,
 ): StageShare[] {
-  const turns = turnsOf(config.hca, args);
+  const turns = { ...turnsOf(config.hca, args), ...(isIwarp(config) ? streamTurns(config) : {}) };
   const sums = new Map<string, number>();
   for (const { milestonesPs } of Object.values(operations))
     for (const [name, ps] of Object.entries(milestonesPs))

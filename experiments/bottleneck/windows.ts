@@ -12,6 +12,7 @@ import {
   hcaShare,
   hostText,
   isEthernet,
+  isIwarp,
   isRequest,
   lengthsOf,
   less,
@@ -22,12 +23,14 @@ import {
   type Resource,
 } from './measured.ts';
 
-export function windowResources(measured: Measured): Resource[] {
+/** @param tcp windows of TCP: see iwarp.ts */
+export function windowResources(measured: Measured, tcp: readonly Resource[]): Resource[] {
   const { figures } = measured;
   const nodes = figures.nodes.map((report, node) => ({ report, node }));
   return [
     ...nodes.flatMap(({ report, node }) => creditWindows(measured, report, node)),
     ...nodes.map(({ report, node }) => tagWindow(measured, report, node)),
+    ...tcp,
     ...nodes.flatMap(({ report, node }) => payloadWindows(measured, report, node)),
     ...nodes.map(({ report, node }) => receiveWindow(measured, report, node)),
     ...nodes.flatMap(({ report, node }) => pageWindow(measured, report, node)),
@@ -254,8 +257,9 @@ function readWindows(measured: Measured): Resource[] {
 function sendWindows(measured: Measured): Resource[] {
   const { args, config, durationPs } = measured;
   const { outstandingWqesPerQp, ackDelayCycles, coreClockMHz } = config.hca;
-  if (args.kv !== undefined || !isReliable(args.connection) || args.txDepth <= outstandingWqesPerQp)
-    return [];
+  // Over iWARP a WRITE or SEND ends when it is sent.
+  if (args.kv !== undefined || (isIwarp(config) && isRequest(args))) return [];
+  if (!isReliable(args.connection) || args.txDepth <= outstandingWqesPerQp) return [];
   const readPs = isRequest(args) && !gathers(args) ? 0 : readLatencyPs(measured);
   const tripPs = cableTripPs(measured) + readPs + (ackDelayCycles * 1e6) / coreClockMHz;
   const ways = args.isBidirectional === true ? 2 : 1;

@@ -8,9 +8,13 @@ export function cableOf({
   hca,
   wire,
   ethernet,
-}: Pick<MachineConfig, 'hca' | 'wire' | 'ethernet'>): CableFigures {
+  driver,
+}: Pick<MachineConfig, 'hca' | 'wire' | 'ethernet' | 'driver'>): CableFigures {
   const { linkLayer, roce, transport } = hca.capability;
-  if (transport === 'iwarp') return iwarpFigures(ethernet);
+  if (transport === 'iwarp') {
+    const { tcpTimestamps: hasTimestamps, mpaMarkers: hasMarkers } = driver;
+    return iwarpFigures(ethernet, { hasTimestamps, hasMarkers });
+  }
   if (linkLayer === 'infiniband') return infinibandFigures(wire);
   if (roce === 'none') throw new ConfigurationError('hca.capability.roce', roce, 'v1 or v2 on Ethernet');
   return roceFigures(ethernet, roce);

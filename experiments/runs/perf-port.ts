@@ -1,24 +1,26 @@
 /**
- * Whether a test fits the first port of a machine, before the machine is built: the path MTU, the indexes of its GID
+ * Whether a test fits the first port of a machine, before the machine is built: its transport, the path MTU, the indexes of its GID
  * table, and the longest datagram. The programs repeat the check once the port is up.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import { cableOf } from '../model/index.ts';
 import type { FieldNaming, PerfArgs } from '../workloads/index.ts';
+import { checkTransport } from './perf-transport.ts';
 
 /** The driver's GIDs on Ethernet: one for the link-local and one for the IPv4 address per version of RoCE (IBTA A17.4). */
 const gidCounts = { none: 1, v1: 2, v2: 4 } as const;
 
 /**
  * @param named names of the fields in their source
- * @throws ConfigurationError for a path MTU, a GID index or a datagram beyond those of the port
+ * @throws ConfigurationError for a path MTU, a GID index or a datagram beyond those of the port, and as {@link checkTransport} does
  */
 export function checkPort(
   args: PerfArgs,
   config: MachineConfig,
   named: FieldNaming = (field) => field,
 ): void {
+  checkTransport(args, config, named);
   const { connection, sizeBytes, sizes, route, kv } = args;
   const { mtuBytes } = cableOf(config);
   const refuseAbove = (

@@ -1,9 +1,8 @@
 /** One row of `hca perf`: a whole simulation. Also the task of the pool's workers, which receive and return plain data. */
-import { ConfigurationError, nsToPs } from '../../base/index.ts';
+import { ConfigurationError } from '../../base/index.ts';
 import type { Analysis } from '../../machine/analysis/index.ts';
 import {
   type FaultReport,
-  figuresSince,
   freshMachines,
   type Machine,
   type MachineOptions,
@@ -26,8 +25,6 @@ import {
   stagesOf,
 } from '../bottleneck/index.ts';
 import {
-  announcedEnd,
-  announcedStart,
   type BandwidthResult,
   distributionOf,
   type KvResult,
@@ -36,6 +33,7 @@ import {
   type PerfSide,
   perfBufferBytes,
 } from '../workloads/index.ts';
+import { announcedFigures } from './announced-figures.ts';
 import { keepingCapture, writeCapture } from './capture-output.ts';
 import { type LoadedRates, type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
 import { checkPort } from './perf-port.ts';
@@ -146,7 +144,7 @@ export default async function runPerf(
   });
   const { machine } = lease;
   const measuredFigures = await keepingCapture(machine, options.analysis, async () => {
-    const figures = await runMeasured(machine, programsOf(args).length);
+    const figures = await announcedFigures(machine, programsOf(args).length);
     await runMachine(machine);
     return figures;
   });
@@ -186,10 +184,7 @@ export default async function runPerf(
         }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
-    // With iWARP a message completes when TCP has it: few of them may be done before the cable has carried them.
-    ...(args.isLatency || config.hca.capability.transport === 'iwarp'
-      ? {}
-      : { linkBytesPerSecond: linkBound(config, args) }),
+    ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),
     interrupts: figures.nodes.map(({ interrupts }) =>
       interrupts.reduce((sum, { delivered }) => sum + delivered, 0),
     ),
@@ -328,35 +323,6 @@ function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
     ...Array.from({ length: args.threads ?? 1 }, (_, thread) => of(0, 'client', thread)),
     ...Array.from({ length: servers }, (_, thread) => of(1, 'server', thread)),
   ];
-}
-
-/**
- * Runs the test.
- * @returns the counters of its messages: from before the first until after the last
- */
-async function runMeasured(machine: Machine, programCount: number): Promise<ReportFigures | undefined> {
-  const before = await reportAt(machine, announcedStart, 1);
-  const after = await reportAt(machine, announcedEnd, programCount);
-  return before === undefined || after === undefined ? undefined : figuresSince(before, after);
-}
-
-/**
- * Runs to the last of several instants that programs announce.
- * @returns the report there
- */
-async function reportAt(
-  machine: Machine,
-  announced: (text: string) => number | undefined,
-  lineCount: number,
-): Promise<Report | undefined> {
-  // An instant is announced ahead by at least the exchange's latency.
-  const marginPs = nsToPs(machine.config.machine.exchangeLatencyNs) / 2;
-  const isAwaited = (text: string): boolean => announced(text) !== undefined;
-  await runMachine(machine, () => machine.runUntilLogged(isAwaited, marginPs, lineCount));
-  const instants = (await machine.log()).flatMap(({ text }) => announced(text) ?? []);
-  if (instants.length < lineCount) return;
-  await machine.runTo(Math.max(...instants));
-  return machine.report();
 }
 
 /** Measurements of a test's client, or of all sides that send and receive, and the work of their cores. */

@@ -3,6 +3,7 @@
  * paths, measured the same way. One path is one simulation, on a machine of its own.
  */
 import type { HostSpent } from '../../machine/index.ts';
+import type { CompareNetwork } from './compare-networks.ts';
 
 /** From the oldest to the newest. `dma` uses the system DMA controller. */
 export const comparePaths = ['pio', 'dma', 'sockets', 'send', 'write', 'read'] as const;
@@ -44,6 +45,10 @@ export interface CompareArgs {
   readonly latencyRounds: number;
   /** A file whose beginning is moved; otherwise the bytes are drawn from the machine's seed. */
   readonly file: string | null;
+  /** The network that carries an RDMA path; left out: the machine's own. */
+  readonly network?: CompareNetwork;
+  /** Whether the bytes on the cable are counted. */
+  readonly countsCable?: boolean;
 }
 
 /** A message in the memory of either side. */

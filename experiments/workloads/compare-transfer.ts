@@ -11,6 +11,7 @@
 import { InvariantError } from '../../base/index.ts';
 import type { CoreThread } from '../../host/index.ts';
 import { endLabel, type ProgramContext } from '../../machine/index.ts';
+import { untilCableIsCounted, untilCableIsIdle } from './compare-cable.ts';
 import {
   type CompareArgs,
   type CompareSide,
@@ -22,6 +23,7 @@ import {
   strideOf,
 } from './compare-plan.ts';
 import { readSide, sendSide, writeSide } from './compare-verbs.ts';
+import { announceStart } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
 import { dmaSide, programmedSide } from './traditional-card.ts';
 import { socketSide } from './traditional-sockets.ts';
@@ -71,7 +73,10 @@ export async function comparedSide(
   const latencies: SideTransfer[] = [];
   for (let round = 0; round < args.latencyRounds; round++)
     latencies.push(await transfer(program, side, messages.slice(0, 1), `latency ${round}`));
-  const stream = await transfer(program, side, messages, 'stream');
+  const { countsCable = false } = args;
+  if (countsCable) await untilCableIsIdle(program);
+  const stream = await transfer(program, side, messages, 'stream', countsCable);
+  if (countsCable) await untilCableIsCounted(program);
   await side.close();
   const digest = bytes.digest(messages.map((message) => memory.read(message.address, message.lengthBytes)));
   return { latencies, stream, digest };
@@ -97,11 +102,13 @@ async function transfer(
   side: CompareSide,
   messages: readonly Message[],
   label: string,
+  announcesStart = false,
 ): Promise<SideTransfer> {
   const { cpu, exchange, meter } = program;
   await side.prepare(messages);
   await barrier(program, `${label} prepared`);
   const startPs = await agreeOnStart(program, label);
+  if (announcesStart && program.node === 0) announceStart(program, startPs - leadPs);
   meter.beginAt(startPs - leadPs);
   let endPs = startPs;
   if (side.isActive) {

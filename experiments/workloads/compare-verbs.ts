@@ -1,9 +1,16 @@
-/** The three RDMA paths as sides of a comparison: SEND to a posted receive, WRITE by host 0, READ by host 1. */
+/**
+ * The three RDMA paths as sides of a comparison: SEND to a posted receive, WRITE by host 0, READ by host 1.
+ *
+ * Over iWARP the completion of a WRITE means only that TCP has the message. The host that writes therefore posts a READ
+ * of no bytes after its last WRITE: the peer answers it after it has placed everything before it (RFC 5040, 5.5), and the
+ * peer's program still does nothing.
+ */
 
 import type { ProgramContext } from '../../machine/index.ts';
 import {
   createCq,
   IBV_SEND_SIGNALED,
+  IBV_TRANSPORT_IWARP,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   IBV_WR_SEND,
@@ -31,6 +38,8 @@ interface Link {
   readonly buffer: CompareBuffer;
   readonly lkey: number;
   readonly peer: { readonly address: number; readonly rkey: number };
+  /** Whether a WRITE completes before the peer has its bytes. */
+  readonly isIwarp: boolean;
 }
 
 export async function sendSide(program: ProgramContext, buffer: CompareBuffer): Promise<CompareSide> {
@@ -52,7 +61,10 @@ export async function sendSide(program: ProgramContext, buffer: CompareBuffer): 
     },
     run: async (messages) => {
       if (program.node === 0) {
-        await postAll(link, messages, () => ({ opcode: IBV_WR_SEND }));
+        await postAll(
+          link,
+          messages.map((message) => ({ ...localOf(link, message), opcode: IBV_WR_SEND })),
+        );
         return;
       }
       for (let taken = 0; taken < messages.length; ) {
@@ -80,37 +92,40 @@ async function oneSided(
 ): Promise<CompareSide> {
   const link = await connect(program, buffer);
   const { peer } = link;
+  const requestOf = (message: Message): OwnRequest => {
+    const remoteAddr = peer.address + message.address - buffer.address;
+    return { ...localOf(link, message), opcode, wr: { rdma: { remoteAddr, rkey: peer.rkey } } };
+  };
+  const placed = link.isIwarp && opcode === IBV_WR_RDMA_WRITE ? [emptyReadOf(link)] : [];
   return {
     isActive,
     prepare: async () => {},
-    run: (messages) =>
-      postAll(link, messages, ({ address }) => {
-        const remoteAddr = peer.address + address - buffer.address;
-        return { opcode, wr: { rdma: { remoteAddr, rkey: peer.rkey } } };
-      }),
+    run: (messages) => postAll(link, [...messages.map(requestOf), ...placed]),
     close: async () => {},
   };
 }
 
-/** Posts a request for each message and waits for all completions, with at most {@link sendDepth} in flight. */
-async function postAll(
-  link: Link,
-  messages: readonly Message[],
-  requestOf: (message: Message) => Pick<IbvSendWr, 'opcode' | 'wr'>,
-): Promise<void> {
+type OwnRequest = Pick<IbvSendWr, 'opcode' | 'sgList' | 'numSge' | 'wr'>;
+
+const localOf = (link: Link, message: Message) => ({ sgList: segmentsOf(link, message), numSge: 1 });
+
+/** A READ whose completion says that the peer has placed all earlier WRITEs. */
+const emptyReadOf = ({ peer }: Link): OwnRequest => ({
+  opcode: IBV_WR_RDMA_READ,
+  sgList: [],
+  numSge: 0,
+  wr: { rdma: { remoteAddr: peer.address, rkey: peer.rkey } },
+});
+
+/** Posts the requests and waits for all completions, with at most {@link sendDepth} in flight. */
+async function postAll(link: Link, requests: readonly OwnRequest[]): Promise<void> {
   let completed = 0;
-  for (const [index, message] of messages.entries()) {
+  for (const [index, request] of requests.entries()) {
     while (index - completed >= sendDepth) completed += await link.sends.wait();
-    const error = postSend(link.qp, {
-      wrId: index,
-      sgList: segmentsOf(link, message),
-      numSge: 1,
-      sendFlags: IBV_SEND_SIGNALED,
-      ...requestOf(message),
-    });
+    const error = postSend(link.qp, { ...request, wrId: index, sendFlags: IBV_SEND_SIGNALED });
     if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
   }
-  while (completed < messages.length) completed += await link.sends.wait();
+  while (completed < requests.length) completed += await link.sends.wait();
 }
 
 const segmentsOf = ({ lkey }: Link, { address, lengthBytes }: Message) => [
@@ -138,5 +153,6 @@ async function connect(program: ProgramContext, buffer: CompareBuffer): Promise<
     buffer,
     lkey: region.lkey,
     peer,
+    isIwarp: endpoint.context.device.transportType === IBV_TRANSPORT_IWARP,
   };
 }

@@ -9,6 +9,7 @@ import {
   getDeviceName,
   IBV_GID_TYPE_ROCE_V2,
   IBV_LINK_LAYER_ETHERNET,
+  IBV_TRANSPORT_IWARP,
   openDevice,
   type PortAttr,
   queryDevice,
@@ -23,6 +24,8 @@ type WideAttr = 'nodeGuid' | 'sysImageGuid' | 'maxMrSize' | 'completionTimestamp
 /** Attributes by their names in libibverbs; GUIDs and numbers of 64 bits as hexadecimal text. */
 export interface DeviceQuery {
   readonly name: string;
+  /** Left out for InfiniBand and RoCE. */
+  readonly transport?: 'iWARP';
   readonly device: {
     readonly [Name in keyof DeviceAttr]: Name extends WideAttr ? string : DeviceAttr[Name];
   };
@@ -60,6 +63,7 @@ export async function queryFirstDevice({ verbs }: ProgramContext): Promise<Devic
   };
   const query: DeviceQuery = {
     name: getDeviceName(device),
+    ...(device.transportType === IBV_TRANSPORT_IWARP ? { transport: 'iWARP' } : {}),
     device: plain,
     numCompVectors: context.numCompVectors,
     ports,

@@ -1,8 +1,17 @@
 export {
+  type CompareNetwork,
+  compareNetworks,
+  isOnNetwork,
+  machineOfRow,
+  networkOf,
+  networkParameters,
+  networkTitleOf,
+  rowTitleOf,
+} from './compare-networks.ts';
+export {
   type CompareArgs,
   type ComparePath,
   comparePaths,
-  machineOf,
   messageCountOf,
   pathLimitBytes,
   pathTitles,

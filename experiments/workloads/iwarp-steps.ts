@@ -1,6 +1,6 @@
 /**
- * Connections of QPs over iWARP, which only rdma_cm makes (perftest's option -R): the host with the lower number opens them, one after
- * another in the order of the QPs, and the other one accepts each with its own QP.
+ * Connections of QPs over iWARP, which only rdma_cm makes (perftest's option -R): the host with the higher number listens at a free port
+ * and announces it with its QPs; the other one opens a connection for each QP, in their order.
  */
 import { InvariantError } from '../../base/index.ts';
 import {
@@ -23,37 +23,37 @@ import {
   rdmaCreateId,
   rdmaEventStr,
   rdmaGetCmEvent,
+  rdmaGetLocalAddr,
   rdmaListen,
   rdmaResolveAddr,
   rdmaResolveRoute,
 } from '../../userlib/index.ts';
+import { WorkFailedError } from './completion-poller.ts';
 import type { QpSteps, RcEndpoint } from './rc-endpoint.ts';
 import { toInit } from './rc-states.ts';
 
-/** Of the first connection of two programs; each further call of connectRc has the next one. */
-const firstPort = 18_515;
+const anyFreePort = { sinAddr: '0.0.0.0', sinPort: 0 };
 const resolveLimitMs = 2000;
 const backlog = 16;
 
-/** Ports of this program's connections, in the order of the calls. */
-const portsUsed = new WeakMap<RcEndpoint, number>();
-
 /** @param readsMax READs in flight, either way */
-export function iwarpSteps(endpoint: RcEndpoint, readsMax: number): Pick<QpSteps, 'init' | 'ready'> {
-  const { program } = endpoint;
-  const sinPort = firstPort + (portsUsed.get(endpoint) ?? 0);
-  portsUsed.set(endpoint, sinPort - firstPort + 1);
+export function iwarpSteps(
+  { program }: RcEndpoint,
+  readsMax: number,
+): Pick<QpSteps, 'init' | 'listenPort' | 'ready'> {
   const [link] = program.links;
   if (link === undefined) throw new InvariantError('cables of the host', 0, 'at least 1');
   const isInitiator = program.node < link.peer;
   const reads = { responderResources: readsMax, initiatorDepth: readsMax };
   let channel: RdmaEventChannel | undefined;
+  let listenPort: number | undefined;
   const open = async (): Promise<RdmaEventChannel> => {
     const opened = await rdmaCreateEventChannel(program.verbs);
     if (isInitiator) return opened;
     const listener = await rdmaCreateId(opened, null, RDMA_PS_TCP);
-    await rdmaBindAddr(listener, { sinAddr: '0.0.0.0', sinPort });
+    await rdmaBindAddr(listener, anyFreePort);
     await rdmaListen(listener, backlog);
+    listenPort = (await rdmaGetLocalAddr(listener)).sinPort;
     return opened;
   };
   return {
@@ -61,8 +61,10 @@ export function iwarpSteps(endpoint: RcEndpoint, readsMax: number): Pick<QpSteps
       await toInit(qp);
       channel ??= await open();
     },
-    ready: async (qp) => {
-      if (isInitiator) await connect(channel!, qp, reads, { sinAddr: addressOf(link.peer), sinPort });
+    listenPort: () => listenPort,
+    ready: async (qp, { sinPort }) => {
+      if (isInitiator)
+        await connect(channel!, qp, reads, { sinAddr: addressOf(link.peer), sinPort: sinPort! });
       else await accept(channel!, qp, reads);
     },
   };
@@ -93,11 +95,23 @@ async function accept(channel: RdmaEventChannel, qp: IbvQp, reads: Partial<RdmaC
   await expected(channel, RDMA_CM_EVENT_ESTABLISHED);
 }
 
+/** @throws WorkFailedError for another event, with its status */
 async function expected(channel: RdmaEventChannel, kind: RdmaCmEventType): Promise<RdmaCmEvent> {
   const event = await rdmaGetCmEvent(channel);
   if (event === undefined) throw new InvariantError('event of rdma_cm', 'none', rdmaEventStr(kind));
-  if (event.event !== kind)
-    throw new InvariantError('event of rdma_cm', rdmaEventStr(event.event), rdmaEventStr(kind));
+  const { event: found, status } = event;
+  if (found !== kind)
+    throw new WorkFailedError(
+      `the connection ended with ${rdmaEventStr(found)}, status ${statusText(status)}, before ${rdmaEventStr(kind)}`,
+    );
   rdmaAckCmEvent(event);
   return event;
 }
+
+const enomem = -12;
+
+/** A status, and for want of memory in the card the parameter that has it. */
+const statusText = (status: number): string =>
+  status === enomem
+    ? `${status} (ENOMEM: hca.iwarp.retransmissionBytes has no place for a segment of each connection)`
+    : String(status);

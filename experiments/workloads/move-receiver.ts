@@ -3,8 +3,10 @@
  *
  *     SEND   a receive is posted for each slot, and again when its chunk was processed, as long as chunks follow: one
  *            left over would keep the slot the device's while WRITE and READ fill it
- *     WRITE  the sender writes the slot, then the count of available chunks; the receiver writes back the count of consumed ones
- *     READ   the sender writes the count; the receiver reads the slot from its ring, and writes back the count of consumed ones
+ *     WRITE  the sender writes the slot, then signals that it is available; the receiver signals that it has consumed it
+ *     READ   the sender signals that a slot is available; the receiver reads it, and signals that it has consumed it
+ *
+ * Over iWARP the receiver signals each chunk that it has consumed, also those that arrived by SEND (move-signals.ts).
  */
 import { createHash, type Hash } from 'node:crypto';
 import { copyCyclesOf } from '../../host/index.ts';
@@ -29,7 +31,7 @@ export async function receive(program: ProgramContext<MoveArgs>): Promise<MoveRe
   const ring = await MoveRing.connect(program, args);
   const legs: MoveLeg[] = [];
   for (const method of moveMethods) {
-    ring.clearWords();
+    ring.signals.begin(method === 'SEND' ? 0 : chunkCountOf(args));
     if (method === 'SEND') for (let index = 0; index < args.window; index++) postSlotFor(ring, index);
     await barrier(program, `begin ${method}`);
     legs.push(await takeBy(method, ring));
@@ -58,7 +60,7 @@ async function takeBy(method: MoveMethod, ring: MoveRing): Promise<MoveLeg> {
 }
 
 async function takeSends(ring: MoveRing, hash: Hash): Promise<void> {
-  const { args, receives } = ring;
+  const { args, receives, signals } = ring;
   const chunkCount = chunkCountOf(args);
   for (let index = 0; index < chunkCount; ) {
     const count = await receives.wait();
@@ -68,6 +70,7 @@ async function takeSends(ring: MoveRing, hash: Hash): Promise<void> {
         throw new WorkFailedError(`chunk ${index} has ${byteLen} bytes, not ${chunkLengthOf(args, index)}`);
       takeSlot(ring, index, hash);
       postSlotFor(ring, index + args.window);
+      if (signals.areNotices) await signals.publish('consumed', index + 1);
     }
   }
 }
@@ -75,9 +78,9 @@ async function takeSends(ring: MoveRing, hash: Hash): Promise<void> {
 async function takeWrites(ring: MoveRing, hash: Hash): Promise<void> {
   const chunkCount = chunkCountOf(ring.args);
   for (let index = 0; index < chunkCount; index++) {
-    await ring.until('available', index + 1);
+    await ring.signals.until('available', index + 1);
     takeSlot(ring, index, hash);
-    await ring.publish('consumed', index + 1);
+    await ring.signals.publish('consumed', index + 1);
   }
 }
 
@@ -89,21 +92,15 @@ async function takeReads(ring: MoveRing, hash: Hash): Promise<void> {
   let asked = 0;
   for (let index = 0; index < chunkCount; index++) {
     const wanted = Math.min(chunkCount, index + args.window);
-    while (asked < wanted && (asked === index || (await isAvailable(ring, asked)))) {
-      await ring.until('available', asked + 1);
+    while (asked < wanted && (asked === index || (await ring.signals.has('available', asked + 1)))) {
+      await ring.signals.until('available', asked + 1);
       requestOf[asked % args.window] = ring.nextRequest;
       await readChunk(ring, asked++);
     }
     while (ring.completedCount <= requestOf[index % args.window]!) await ring.takeSends();
     takeSlot(ring, index, hash);
-    await ring.publish('consumed', index + 1);
+    await ring.signals.publish('consumed', index + 1);
   }
-}
-
-/** Whether the sender has already reported this. */
-async function isAvailable({ program, words }: MoveRing, index: number): Promise<boolean> {
-  await program.cpu.settle();
-  return program.memory.readUint64(words.address + wordOffsets.available) > BigInt(index);
 }
 
 async function readChunk(ring: MoveRing, index: number): Promise<void> {

@@ -2,26 +2,23 @@
  * One side of `move`: a ring of chunk slots and a page of words, both registered, and the connection to the peer.
  *
  *     sender's ring ═══ SEND, WRITE, READ ═══► receiver's ring
- *     words: available ◄─ inline WRITE ─ the side that has a new chunk
- *            consumed  ◄─ inline WRITE ─ the side that has consumed a chunk
+ *     signals: available ─► to the receiver, by the side that has a new chunk
+ *              consumed  ─► to the sender, by the side that has consumed a chunk
  */
 
 import type { ProgramContext } from '../../machine/index.ts';
 import {
   createCq,
-  IBV_SEND_INLINE,
-  IBV_SEND_SIGNALED,
-  IBV_WR_RDMA_WRITE,
+  IBV_TRANSPORT_IWARP,
   type IbvQp,
   type IbvSendWr,
   type IbvSge,
   postSend,
 } from '../../userlib/index.ts';
 import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
-import { type MoveArgs, type RingNote, wordOffsets, wordsBytes } from './move-plan.ts';
+import { type MoveArgs, type RingNote, wordsBytes } from './move-plan.ts';
+import { type MoveSignals, NoticeSignals, WordSignals } from './move-signals.ts';
 import { connectRc, createBuffer, createRcQps, openEndpoint, type RcBuffer } from './rc-endpoint.ts';
-
-const wordBytes = 8;
 
 export class MoveRing {
   readonly program: ProgramContext;
@@ -33,6 +30,7 @@ export class MoveRing {
   /** Completions of the send queue: one for each signalled request. */
   readonly sends: CompletionPoller;
   readonly receives: CompletionPoller;
+  readonly signals: MoveSignals;
   /** Signalled requests that have completed, and words written, since the beginning. */
   completedCount = 0;
   #postedCount = 0;
@@ -47,6 +45,7 @@ export class MoveRing {
       readonly peer: RingNote;
       readonly sends: CompletionPoller;
       readonly receives: CompletionPoller;
+      readonly isIwarp: boolean;
     },
   ) {
     this.program = program;
@@ -57,6 +56,9 @@ export class MoveRing {
     this.peer = parts.peer;
     this.sends = parts.sends;
     this.receives = parts.receives;
+    const { isIwarp, ...shared } = parts;
+    const signalled = { program, window: args.window, ...shared, post: (wr: IbvSendWr) => this.post(wr) };
+    this.signals = isIwarp ? new NoticeSignals(signalled) : new WordSignals(signalled);
   }
 
   static async connect(program: ProgramContext, args: MoveArgs): Promise<MoveRing> {
@@ -92,6 +94,7 @@ export class MoveRing {
       peer,
       sends: new CompletionPoller(sendCq),
       receives: new CompletionPoller(receiveCq),
+      isIwarp: endpoint.context.device.transportType === IBV_TRANSPORT_IWARP,
     });
   }
 
@@ -132,38 +135,5 @@ export class MoveRing {
   /** Number of the next request to be posted: it has completed when {@link completedCount} exceeds it. */
   get nextRequest(): number {
     return this.#postedCount;
-  }
-
-  /** Writes a counter into a word of the peer, after all earlier posts. */
-  async publish(word: 'available' | 'consumed', value: number): Promise<void> {
-    const { address } = this.words;
-    this.program.memory.writeUint64(address + wordOffsets.outgoing, BigInt(value));
-    await this.post({
-      wrId: 0,
-      sgList: [{ addr: address + wordOffsets.outgoing, length: wordBytes, lkey: this.words.region.lkey }],
-      numSge: 1,
-      opcode: IBV_WR_RDMA_WRITE,
-      sendFlags: IBV_SEND_SIGNALED | IBV_SEND_INLINE,
-      wr: { rdma: { remoteAddr: this.peer.wordsAddress + wordOffsets[word], rkey: this.peer.wordsKey } },
-    });
-  }
-
-  /** Spins until the peer has written at least `value` into a word of this side. */
-  async until(word: 'available' | 'consumed', value: number): Promise<void> {
-    const { cpu, memory, verbs } = this.program;
-    const physical = memory.process.physicalAddress(this.words.address + wordOffsets[word]);
-    await cpu.settle();
-    await cpu.spin(
-      physical,
-      verbs.costs.pollEmpty,
-      () => memory.process.view.getUint32(physical, true) >= value,
-    );
-  }
-
-  /** Resets both words of this side to 0 between two ways; no peer writes them then. */
-  clearWords(): void {
-    const { memory } = this.program;
-    memory.writeUint64(this.words.address + wordOffsets.available, 0n);
-    memory.writeUint64(this.words.address + wordOffsets.consumed, 0n);
   }
 }

@@ -34,7 +34,7 @@ export async function send(program: ProgramContext<MoveArgs>): Promise<MoveSende
   try {
     const legs: MoveLeg[] = [];
     for (const method of moveMethods) {
-      ring.clearWords();
+      ring.signals.begin(chunkCountOf(args));
       await barrier(program, `begin ${method}`);
       legs.push(await moveBy(method, ring, file, legs.length));
       await barrier(program, `end ${method}`);
@@ -62,10 +62,11 @@ async function moveBy(method: MoveMethod, ring: MoveRing, file: number, leg: num
     freeAt[index % args.window] = ring.nextRequest;
     if (method === 'SEND') await sendChunk(ring, index, length);
     if (method === 'WRITE') await writeChunk(ring, index, length);
-    if (method !== 'SEND') await ring.publish('available', index + 1);
+    if (method !== 'SEND') await ring.signals.publish('available', index + 1);
     program.progress(leg * args.fileBytes + index * args.chunkBytes + length, 3 * args.fileBytes);
   }
-  if (method === 'READ') await ring.until('consumed', chunkCount);
+  const { signals } = ring;
+  if (method === 'READ' || signals.areNotices) await signals.until('consumed', chunkCount);
   await ring.flush();
   await cpu.settle();
   return { method, startPs, endPs: cpu.localPs, sha256: hash.digest('hex') };
@@ -78,9 +79,10 @@ async function untilSlotIsFree(
   index: number,
   freeAt: readonly number[],
 ): Promise<void> {
-  const { window } = ring.args;
+  const { args, signals } = ring;
+  const { window } = args;
   if (index < window) return;
-  if (method !== 'SEND') await ring.until('consumed', index - window + 1);
+  if (method !== 'SEND' || signals.areNotices) await signals.until('consumed', index - window + 1);
   while (ring.completedCount <= freeAt[index % window]!) await ring.takeSends();
 }
 

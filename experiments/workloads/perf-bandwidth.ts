@@ -7,6 +7,7 @@ import type { ProgramContext } from '../../machine/index.ts';
 import type { IbvWc } from '../../userlib/index.ts';
 import { countCycles } from './core-cycles.ts';
 import { awaitPeerEnd, hostWorkOf } from './host-work.ts';
+import { confirmArrival } from './perf-arrival.ts';
 import { openPerfLink, type PerfLink } from './perf-link.ts';
 import { offerAll } from './perf-load.ts';
 import { type BandwidthResult, isReliable, type PerfArgs, type PerfSide } from './perf-plan.ts';
@@ -82,7 +83,14 @@ async function sendAll(link: PerfLink, iterations: number): Promise<BandwidthRes
     messages.completed(sends.checked(await sends.arrival()), sends.taken);
     program.progress(messages.doneCount, messages.total);
   }
-  return messages.result();
+  return arrivedResult(link, messages);
+}
+
+/** The result, when the peer has all messages. */
+async function arrivedResult(link: PerfLink, messages: Messages): Promise<BandwidthResult> {
+  if (!link.completesEarly) return messages.result();
+  await confirmArrival(link);
+  return messages.resultAtArrival();
 }
 
 /** Sends and, if the peer also sends by SEND, receives the same number: all complete into one CQ. */
@@ -98,7 +106,7 @@ async function exchangeAll(link: PerfLink, iterations: number): Promise<Partial<
     receiver.take(count, sends.taken);
     program.progress(messages.doneCount, messages.total);
   }
-  const result = messages.result();
+  const result = await arrivedResult(link, messages);
   return expected === 0 ? { result } : { result, received: { count: receiver.count, expected } };
 }
 
@@ -237,10 +245,19 @@ class Messages {
   }
 
   result(): BandwidthResult {
+    return this.#resultOf(this.#doneCounts, this.#donePs);
+  }
+
+  /** Of earlier completions it is not known which messages had arrived. */
+  resultAtArrival(): BandwidthResult {
+    return this.#resultOf([this.total], [this.#streams[0]!.qp.cpu.localPs]);
+  }
+
+  #resultOf(doneCounts: readonly number[], donePs: readonly number[]): BandwidthResult {
     const { sizeBytes, qpCount, sizes } = this.#args;
     const bytes = this.#streams.reduce((sum, { drawnBytes }) => sum + drawnBytes, 0);
     const meanBytes = sizes === undefined ? sizeBytes : bytes / this.total;
-    return resultOf(meanBytes, this.total, this.#postedPs, this.#doneCounts, this.#donePs, qpCount);
+    return resultOf(meanBytes, this.total, this.#postedPs, doneCounts, donePs, qpCount);
   }
 }
 

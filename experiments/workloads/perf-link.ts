@@ -12,6 +12,7 @@ import {
   IBV_QPT_RC,
   IBV_QPT_UC,
   IBV_QPT_UD,
+  IBV_TRANSPORT_IWARP,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
@@ -67,6 +68,8 @@ export interface PerfLink {
   /** The same object if both sides send and receive. */
   readonly sends: CompletionPoller;
   readonly receives: CompletionPoller;
+  /** Whether messages complete before the peer has them: see perf-arrival.ts. */
+  readonly completesEarly: boolean;
   /** Source and destination of messages. */
   readonly sendAddress: number;
   readonly receiveAddress: number;
@@ -92,6 +95,7 @@ export async function openPerfLink(program: ProgramContext<PerfArgs>, isClient: 
     args,
     sends,
     receives,
+    completesEarly: args.verb !== 'read' && endpoint.context.device.transportType === IBV_TRANSPORT_IWARP,
     sendAddress: buffer.sendAddress,
     receiveAddress: buffer.receiveAddress,
     streams: ends.senders.map(({ qp, receivesAt, to }) => {
@@ -163,7 +167,7 @@ async function plainEnds(
     const queues = srq === undefined ? qps : qps.slice(0, 1);
     for (const { qpNum } of queues) for (let at = 0; at < cap.maxRecvWr; at++) repost(qpNum);
   };
-  const steps = { beforeReady: postAll, afterReady, ...stepsOf(endpoint, connection, args.mtuBytes) };
+  const steps = { beforeReady: postAll, afterReady, ...stepsOf(endpoint, connection, args) };
   const peer = await connectQps<HalfNote>(endpoint, qps, labelOf('perf', args), noteOf(buffer), steps);
   const ah = await addressOf(endpoint, args, peer);
   const addressingOf = (index: number): Addressing =>
@@ -260,7 +264,7 @@ async function createQps(
   return qps;
 }
 
-function stepsOf(endpoint: RcEndpoint, connection: PlainConnection, mtuBytes: number) {
+function stepsOf(endpoint: RcEndpoint, connection: PlainConnection, { mtuBytes }: PerfArgs) {
   if (connection === 'RC') return rcSteps(endpoint, mtuBytes);
   if (connection === 'UD')
     return { init: initUd, ready: (qp: IbvQp, _: unknown, firstPsn: number) => connectUd(qp, firstPsn) };

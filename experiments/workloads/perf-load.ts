@@ -5,6 +5,7 @@
 import type { IbvWc } from '../../userlib/index.ts';
 import { endOwnWork } from './host-work.ts';
 import { OfferedLoad } from './offered-load.ts';
+import { confirmArrival } from './perf-arrival.ts';
 import type { PerfLink } from './perf-link.ts';
 import type { PerfSide } from './perf-plan.ts';
 import { resultOf } from './perf-rates.ts';
@@ -35,6 +36,8 @@ export async function offerAll(link: PerfLink, iterations: number): Promise<Part
     receiver?.take(count, sends.taken);
     program.progress(messages.doneCount, messages.total);
   }
+  await confirmArrival(link);
+  if (link.completesEarly) messages.arrived();
   await endOwnWork(program);
   const side = messages.side();
   return receiver === undefined ? side : { ...side, received: { count: receiver.count, expected } };
@@ -141,6 +144,11 @@ class LoadedMessages {
     const arrivedPs = loaded.arrivedPs[loaded.doneCount++ % loaded.arrivedPs.length]!;
     this.#timesPs[this.doneCount++] = nowPs - arrivedPs;
     this.#lastPs = nowPs;
+  }
+
+  /** All messages have arrived, now. */
+  arrived(): void {
+    this.#lastPs = this.#link.program.cpu.localPs;
   }
 
   side(): Pick<PerfSide, 'result' | 'load'> {

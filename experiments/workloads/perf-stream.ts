@@ -3,6 +3,7 @@ import type { Wide } from '../../base/index.ts';
 import type { Random } from '../../sim/index.ts';
 import {
   IBV_SEND_INLINE,
+  IBV_WR_RDMA_READ,
   IBV_WR_SEND_WITH_IMM,
   type IbvQp,
   type IbvSendWr,
@@ -91,6 +92,14 @@ export class PerfStream {
       sendFlags: this.#sendFlags | signalled,
       immData: 0,
     });
+    if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
+  }
+
+  /** Posts a READ of no bytes, signalled, which is not counted. */
+  postEmptyRead(): void {
+    const wr = this.#wrs[0]!;
+    const empty = { next: null, sgList: [], numSge: 0, opcode: IBV_WR_RDMA_READ, sendFlags: signalled };
+    const error = postSend(this.qp, { ...wr, ...empty });
     if (error !== 0) throw new WorkFailedError(`post_send: error ${error}`);
   }
 

@@ -23,6 +23,8 @@ export interface PortAddress {
   readonly lid: number;
   /** 16 bytes; left out if packets carry no GRH. */
   readonly gid?: readonly number[];
+  /** TCP port at which the program listens; left out if its QPs are not connected by TCP. */
+  readonly sinPort?: number;
 }
 
 /** Routing of packets; if left out: as the link layer requires. */
@@ -75,8 +77,9 @@ export const announcedOf = ({ lid, gid }: PeerAddress): PortAddress =>
 /** A peer as reached from the port with this address. */
 export const peerFrom = (
   { sgidIndex, trafficClass }: PeerAddress,
-  { lid, gid }: PortAddress,
+  { lid, gid, sinPort }: PortAddress,
 ): PeerAddress => {
+  if (sinPort !== undefined) return { lid, sinPort };
   if (gid === undefined || sgidIndex === undefined) return { lid };
   return { lid, gid, sgidIndex, ...(trafficClass === undefined ? {} : { trafficClass }) };
 };

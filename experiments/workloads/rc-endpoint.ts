@@ -133,7 +133,10 @@ export async function connectRc<Note = JsonValue>(
 }
 
 /** State transitions of an RC QP until it sends and receives. */
-export function rcSteps(endpoint: RcEndpoint, pathMtuBytes: number): Pick<QpSteps, 'init' | 'ready'> {
+export function rcSteps(
+  endpoint: RcEndpoint,
+  pathMtuBytes: number,
+): Pick<QpSteps, 'init' | 'listenPort' | 'ready'> {
   if (endpoint.context.device.transportType === IBV_TRANSPORT_IWARP)
     return iwarpSteps(endpoint, rcDefaults.readAtomicMax);
   const attributes = { ...rcDefaults, pathMtu: pathMtuOf(endpoint, pathMtuBytes) };
@@ -151,6 +154,8 @@ export interface QpSteps<Q = IbvQp> {
   init(qp: Q): Promise<void>;
   /** Runs in INIT. */
   beforeReady(): void;
+  /** The TCP port at which this program listens for the connections of its QPs, if it does; asked after `init`. */
+  listenPort?(): number | undefined;
   /**
    * @param address of the QP at the other host;
    * @param firstPsn of this one
@@ -173,13 +178,15 @@ export async function connectQps<Note = JsonValue, Q extends Pick<IbvQp, 'qpNum'
   for (const qp of qps) await steps.init(qp);
   steps.beforeReady();
   const qpNumbers = qps.map(({ qpNum }) => qpNum);
-  const own: RcPeer<JsonLike> = { ...announcedOf(endpoint.own), qpNumbers, firstPsns, note };
+  const sinPort = steps.listenPort?.();
+  const address = { ...announcedOf(endpoint.own), ...(sinPort === undefined ? {} : { sinPort }) };
+  const own: RcPeer<JsonLike> = { ...address, qpNumbers, firstPsns, note };
   await putPeer(program, label, own);
   const peer = await takePeer<Note>(program, label, qps.length);
   for (const [index, qp] of qps.entries()) {
     const there = peerFrom(endpoint.own, peer);
-    const address = { ...there, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
-    await steps.ready(qp, address, firstPsns[index]!);
+    const to = { ...there, qpNum: peer.qpNumbers[index]!, psn: peer.firstPsns[index]! };
+    await steps.ready(qp, to, firstPsns[index]!);
   }
   await steps.afterReady?.();
   // Neither side sends before both can receive.

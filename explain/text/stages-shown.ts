@@ -1,10 +1,10 @@
 /** Chooses the operation stages for which a table has columns. */
 import type { OperationReport } from '../../machine/index.ts';
 
-/** Stages of retransmitted requests. */
-const retryStages: readonly string[] = ['ackTimeout', 'rnrDelay'];
+/** Stages of retransmitted requests, and of requests for which TCP had no room. */
+const retryStages: readonly string[] = ['ackTimeout', 'rnrDelay', 'tcpWindow', 'retransmission'];
 
-/** All stages; those of retransmitted requests only if there were any. */
+/** All stages; these only if there were any. */
 export function stagesShown(operations: readonly Pick<OperationReport, 'milestonesPs'>[]): string[] {
   return Object.keys(operations[0]?.milestonesPs ?? {}).filter(
     (stage) =>

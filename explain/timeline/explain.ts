@@ -60,6 +60,15 @@ const stageTexts: Readonly<Record<string, string>> = {
     'The local key is checked and translated, and the payload is read by DMA from host memory into a packet slot. (Inline data is in the WQE.)',
   transmit:
     'Its packets are formed and wait for the packets ahead of them, for credits and for the cable, until the last one is handed over.',
+  tcpWindow:
+    'The memory of the card’s TCP for this connection was full of segments that the peer had not acknowledged.',
+  framing:
+    'The last segment is written as an FPDU: header, payload, markers and CRC. Then TCP has the message.',
+  tcpSend:
+    'The request waits in the card’s TCP for its windows, for the engine and for a place among the frames.',
+  retransmission: 'No acknowledgement came for the segment of the request, and TCP sent it again.',
+  placement:
+    'The response is in order in the card’s TCP: its key is checked, and its payload leaves for memory.',
   ackTimeout: 'No answer came until the ACK time-out of the QP was over; then it was sent again.',
   rnrDelay:
     'The far end had no receive, or a page was not there: the delay that its RNR NAK named had to pass.',

@@ -104,7 +104,13 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   const config = configurationOf({ profile: options.profile ?? servedProfile, set });
   const faults = checkedFaults(options.faults ?? [], wire === undefined ? nodeCount : strangerNode + 1);
   const cabling = cablingOf(options);
-  const { linkLayer, roce } = config.hca.capability;
+  const { linkLayer, roce, transport } = config.hca.capability;
+  if (transport === 'iwarp')
+    throw new ConfigurationError(
+      'hca.capability.transport',
+      transport,
+      'ibta for guests: their drivers of this card know no iWARP',
+    );
   if (linkLayer === 'ethernet') checkEthernet(faults, roce);
   else if (roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');

@@ -2,7 +2,7 @@
  * Sizes and abilities of the device that its host interface reports to software. The device is made for them, and its commands hold
  * software to them. Defaults are those of public ConnectX-3 captures. Source: interface sheet 3.5, 3.7, 3.13.
  */
-import { type ConfigOf, choice, number } from '../../base/index.ts';
+import { type ConfigOf, choice, flag, number } from '../../base/index.ts';
 
 const SHEET = 'interface sheet 3.7';
 const CAPTURE = 'interface sheet 3.7, public captures';
@@ -14,7 +14,7 @@ export const capabilityParameters = {
     'infiniband',
     ['infiniband', 'ethernet'],
     'interface sheet 3.13: single-type ports are the simplest',
-    'What all ports are. Ethernet is for guests: simulated hosts have no driver for it.',
+    'What all ports are. On Ethernet simulated hosts use RoCE (roce) or iWARP (transport); other frames are for guests.',
   ),
   roce: choice(
     'none',
@@ -27,6 +27,11 @@ export const capabilityParameters = {
     ['ibta', 'iwarp'],
     'choice: a ConnectX-3 has IBTA alone (reference/iwarp-interface.md)',
     'How connected QPs exchange messages: IBTA, over InfiniBand or as RoCE, or iWARP over TCP connections of the card, on ports of Ethernet.',
+  ),
+  iwarpExtensions: flag(
+    false,
+    'RFC 7306: optional',
+    'With iWARP: atomics, and WRITE with immediate data. Both ends need it.',
   ),
   logMaxTcpConnections: number(
     12,

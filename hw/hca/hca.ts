@@ -322,6 +322,7 @@ export class Hca implements BarTarget {
         ...site,
         transport: iwarpTransport(
           iwarp,
+          capabilities.iwarpExtensions,
           tcpSide({
             iwarp,
             contextMemory,

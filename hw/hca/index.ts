@@ -5,7 +5,7 @@ export { checkCapabilities, hasRoomForBlueFlame } from './connectx3/index.ts';
 export { macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
 export { Hca, type HcaCable, type HcaSetup } from './hca.ts';
-export { iwarpParameters } from './iwarp/iwarp-parameters.ts';
+export { checkIwarp, iwarpParameters } from './iwarp/iwarp-parameters.ts';
 export {
   type ContextCache,
   pageRequestSides,
@@ -22,4 +22,5 @@ export {
   operationStages,
   type RefusalKind,
   refusalKindOf,
+  streamStages,
 } from './statistics/index.ts';

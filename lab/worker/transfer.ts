@@ -8,7 +8,7 @@ import {
   type CompareBytes,
   comparedSide,
   fillRandomly,
-  machineOf,
+  machineOfRow,
   pathTitles,
   type SideResult,
   type SideTransfer,
@@ -47,7 +47,7 @@ export async function transfer({ machine, path, sizeBytes }: TransferQuestion): 
   const { profile, set, seed } = machine;
   await using simulated = await Machine.create({
     profile,
-    set: { ...set, ...machineOf(path) },
+    set: { ...set, ...machineOfRow({ path }) },
     seed,
     analysis: { timeline: { categories: ['cores', 'packets'] } },
   });

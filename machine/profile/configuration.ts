@@ -13,7 +13,7 @@ import {
   sha256Hex,
   shortJson,
 } from '../../base/index.ts';
-import { checkCapabilities } from '../../hw/hca/index.ts';
+import { checkCapabilities, checkIwarp } from '../../hw/hca/index.ts';
 import {
   checkFunctionConfig,
   checkLinkConfig,
@@ -212,6 +212,7 @@ function checkConfiguration(config: MachineConfig, isPaired: boolean): void {
   if (config.machine.adapter === 'hca') {
     checkWireConfig(config.wire);
     checkCapabilities(config.hca.capability, config.pcie.function);
+    if (config.hca.capability.transport === 'iwarp') checkIwarp(config.hca.iwarp);
     checkEventQueues(config);
   }
   checkMemory(config);

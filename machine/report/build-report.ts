@@ -1,4 +1,5 @@
 /** Combines the ledgers of all logical processes into one report. */
+import { operationStages, streamStages } from '../../hw/hca/index.ts';
 import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -277,11 +278,12 @@ export function operationsOf(
   exact: ExactFigures,
 ): Record<string, OperationReport> {
   const rows = hcas.flatMap(({ operations }) => operations);
+  const hasStreams = hcas.some(({ iwarp }) => iwarp !== undefined);
   const opcodes = [...new Set(rows.map(({ opcode }) => opcode))].toSorted((left, right) => left - right);
   const named = opcodes.map((opcode) => {
     const device = rows.filter((row) => row.opcode === opcode);
     const host = hosts.flatMap(({ operations }) => operations.filter((row) => row.opcode === opcode));
-    return [device[0]!.name, operationOf(device, host, exact)];
+    return [device[0]!.name, operationOf(device, host, hasStreams, exact)];
   });
   return Object.fromEntries(named) as Record<string, OperationReport>;
 }
@@ -289,6 +291,7 @@ export function operationsOf(
 function operationOf(
   device: readonly HcaOperationLedger[],
   host: HostLedger['operations'],
+  hasStreams: boolean,
   exact: ExactFigures,
 ): OperationReport {
   const { name } = device[0]!;
@@ -296,7 +299,7 @@ function operationOf(
     exact.numberOf(`operations.${name}.milestonesPs.${stage}`, exactSumOf(...parts));
   const sum = (pick: (row: HcaOperationLedger) => number) =>
     device.reduce((total, row) => total + pick(row), 0);
-  const stages = Object.keys(device[0]!.stagesPs) as (keyof HcaOperationLedger['stagesPs'])[];
+  const stages = operationStages.filter((stage) => hasStreams || !streamStages.has(stage));
   const milestones = stages.map((stage) => [
     stage,
     figureOf(

@@ -18,6 +18,15 @@ export interface IwarpLedger {
   readonly terminatesReceived: Readonly<Record<string, number>>;
   /** Events of all TCP connections; zeros are omitted. */
   readonly tcp: Readonly<Record<string, number>>;
+  /**
+   * Picoseconds that TCP connections have waited with something to send, by cause, summed over all; zeros are omitted.
+   * Linux has them in tcp_info.
+   */
+  readonly waitedPs: Readonly<Record<string, number>>;
+  /** Segments that TCP holds because the peer has not acknowledged them, and their bytes of the stream. */
+  readonly unacknowledged: { readonly segments: number; readonly streamBytes: number };
+  /** Bytes of the stream that arrived after their QP had left it, for which no segment is counted as received. */
+  readonly discardedBytes: number;
   /** Frames of connections that the TCP engine took from the port. */
   readonly frames: number;
 }
@@ -38,6 +47,9 @@ export function iwarpLedgerOf({ iwarp }: Hca): IwarpLedger | undefined {
     terminatesSent: byError(terminatesSent),
     terminatesReceived: byError(terminatesReceived),
     tcp: Object.fromEntries(Object.entries(tcpEngine.totals()).filter(([, count]) => count > 0)),
+    waitedPs: Object.fromEntries(Object.entries(tcpEngine.waitedPs()).filter(([, ps]) => ps > 0)),
+    unacknowledged: tcpEngine.unacknowledged,
+    discardedBytes: tcpEngine.discardedBytes,
     frames: tcpEngine.arrivedCount,
   };
 }
@@ -76,8 +88,9 @@ interface IwarpEnd {
 }
 
 /**
- * Each segment that one end handed to TCP came in order at the other end, once, unless its stream ended before: by a
- * Terminate, a reset or a time-out.
+ * Each segment that one end handed to TCP arrived in order at the other end, once, unless its stream ended before: by a
+ * Terminate, a reset or a time-out. Missing segments are at most those that TCP still holds and sends again, and those
+ * that arrived after their QP had left the stream.
  */
 export function iwarpCableFailures(sender: IwarpEnd, receiver: IwarpEnd): string[] {
   if (sender.iwarp === undefined || receiver.iwarp === undefined) return [];
@@ -89,15 +102,43 @@ export function iwarpCableFailures(sender: IwarpEnd, receiver: IwarpEnd): string
       (tcp['lost'] ?? 0) === 0,
   );
   const isQuiet = isWhole && sender.wire.isQuiet && receiver.wire.isQuiet;
-  const names = new Set([near.sent, far.received].flatMap(Object.keys));
-  return [...names].flatMap((name) => {
-    const what = `cable ${sender.node} to ${receiver.node}, ${name}`;
-    const [out, arrived] = [near.sent[name], far.received[name]];
+  const what = `cable ${sender.node} to ${receiver.node}`;
+  const isDelivered = isQuiet && near.unacknowledged.segments === 0 && far.discardedBytes === 0;
+  const failures = namesOf(near.sent, far.received).flatMap((name) => {
+    const [out = none, arrived = none] = [near.sent[name], far.received[name]];
     return [
-      ...behind(`${what} segments`, arrived?.segments ?? 0, out?.segments ?? 0, isQuiet),
-      ...behind(`${what} payload`, arrived?.payloadBytes ?? 0, out?.payloadBytes ?? 0, isQuiet),
+      ...behind(`${what}, ${name} segments`, arrived.segments, out.segments, isDelivered),
+      ...behind(`${what}, ${name} payload`, arrived.payloadBytes, out.payloadBytes, isDelivered),
     ];
   });
+  return isQuiet && !isDelivered ? [...failures, ...missingFailures(what, near, far)] : failures;
+}
+
+const none: SegmentLedger = { segments: 0, payloadBytes: 0 };
+
+const namesOf = (...ledgers: readonly IwarpLedger['sent'][]): string[] => [
+  ...new Set(ledgers.flatMap(Object.keys)),
+];
+
+/** Bytes of the shortest FPDU: a length, the header of a tagged segment and a CRC (RFC 5044, 4; RFC 5041, 4). */
+const fpduBytesMin = 2 + 14 + 4;
+
+/** Segments that have not arrived fit into the bytes of the stream that TCP holds, and those that arrived too late. */
+function missingFailures(what: string, { sent, unacknowledged }: IwarpLedger, far: IwarpLedger): string[] {
+  const missing = (pick: (row: SegmentLedger) => number): number => {
+    const totalOf = (ledger: IwarpLedger['sent']): number => sumOf(Object.values(ledger).map(pick));
+    return totalOf(sent) - totalOf(far.received);
+  };
+  const segments = missing(({ segments: count }) => count);
+  const payloadBytes = missing((row) => row.payloadBytes);
+  const explained = unacknowledged.segments + Math.floor(far.discardedBytes / fpduBytesMin);
+  const explainedBytes = unacknowledged.streamBytes + far.discardedBytes;
+  return [
+    ...(segments > explained ? [`${what}: ${segments} segments are missing, of which ${explained}`] : []),
+    ...(payloadBytes > explainedBytes
+      ? [`${what}: ${payloadBytes} bytes of payload are missing, of which ${explainedBytes}`]
+      : []),
+  ].map((failure) => `${failure} may be held by TCP or have arrived after their QP had left the stream`);
 }
 
 /** Payload of SEND and WRITE segments that an end handed to TCP. */

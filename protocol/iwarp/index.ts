@@ -55,7 +55,14 @@ export {
 } from './mpa-negotiation.ts';
 export { OutstandingReads } from './outstanding-reads.ts';
 export { PlacingStream, type SegmentBuffer, type StreamBounds } from './placing-stream.ts';
-export { AtomicRequest, AtomicResponse, Operand, ReadRequest } from './rdmap-messages.ts';
+export {
+  AtomicRequest,
+  AtomicResponse,
+  copyAtomicRequest,
+  copyOperand,
+  Operand,
+  ReadRequest,
+} from './rdmap-messages.ts';
 export { RdmapReceiver, type ReceiverOptions, type StreamOwner } from './rdmap-receiver.ts';
 export { OutboundMessage, RdmapSender, type SenderOptions } from './rdmap-sender.ts';
 export { ReadyMessage } from './ready-message.ts';

@@ -88,6 +88,23 @@ export function parseAtomicRequest(view: DataView, at: number, into: AtomicReque
   readOperand(view, at + fields.compareMask.wordOffset, into.compareMask);
 }
 
+export function copyAtomicRequest(from: AtomicRequest, to: AtomicRequest): void {
+  to.operation = from.operation;
+  to.requestId = from.requestId;
+  to.steeringTag = from.steeringTag;
+  to.offset = from.offset;
+  to.offsetTop = from.offsetTop;
+  copyOperand(from.data, to.data);
+  copyOperand(from.dataMask, to.dataMask);
+  copyOperand(from.compareData, to.compareData);
+  copyOperand(from.compareMask, to.compareMask);
+}
+
+export function copyOperand({ low, high }: Operand, to: Operand): void {
+  to.low = low;
+  to.high = high;
+}
+
 /** Fields of an atomic response (RFC 7306, 5.2.2). */
 export class AtomicResponse {
   requestId = 0;

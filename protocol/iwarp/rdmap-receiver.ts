@@ -64,7 +64,7 @@ export interface StreamOwner {
   /** The oldest outstanding READ has its whole response. */
   readCompleted(): void;
   /** The oldest outstanding atomic has its response. */
-  atomicCompleted(response: AtomicResponse): void;
+  atomicCompleted(header: SegmentHeader, response: AtomicResponse): void;
   /** The peer has ended the stream; nothing is passed up any more. */
   terminateArrived(notice: TerminateNotice): void;
   /**
@@ -339,7 +339,7 @@ export class RdmapReceiver implements SegmentSink {
     if (error !== NO_ERROR) return error;
     this.#endMessage(DdpQueue.ATOMIC_RESPONSE);
     this.outstanding.complete();
-    this.#owner.atomicCompleted(this.#atomicResponse);
+    this.#owner.atomicCompleted(header, this.#atomicResponse);
     return NO_ERROR;
   }
 

@@ -12,12 +12,12 @@ import {
   untilJoined,
 } from './testing/iwarp-bench.ts';
 
-const { RDMA_READ, RDMA_WRITE, SEND, SEND_INVAL } = WqeOpcode;
+const { ATOMIC_FA, RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND, SEND_INVAL } = WqeOpcode;
 
 /** Posts requests of all kinds on three pairs, and lets some of them cross. */
 async function traffic(options: IwarpOptions, seed: number, steps: number) {
   const random = new Random(seed);
-  const scene = await iwarpScene({ hasMarkers: random.chance(0.5) }, options);
+  const scene = await iwarpScene({ hasMarkers: random.chance(0.5) }, { ...options, hasExtensions: true });
   const { bench, local, remote, streams } = scene;
   const pairs = [scene, iwarpPair(bench), iwarpPair(bench, { reads: 1 })];
   await runJoined(bench, 5);
@@ -48,9 +48,12 @@ async function traffic(options: IwarpOptions, seed: number, steps: number) {
     for (const [index, { qp, peer, own, other, remote: to }] of sides.entries()) {
       if (posted[index]! - done[index]! > 6) continue;
       const bytes = 1 + random.below(4000);
-      const opcode = [RDMA_WRITE, SEND, RDMA_READ][random.below(3)]!;
-      if (opcode === SEND) peer.receive([other.part(0, 4096)]);
-      qp.send({ opcode, segments: [own.part(8000, bytes)], remote: to, isFenced: random.chance(0.2) });
+      const opcode = [RDMA_WRITE, SEND, RDMA_READ, RDMA_WRITE_IMM, ATOMIC_FA][random.below(5)]!;
+      if (opcode === SEND || opcode === RDMA_WRITE_IMM) peer.receive([other.part(0, 4096)]);
+      const segments = [own.part(8000, opcode === ATOMIC_FA ? 8 : bytes)];
+      const isFenced = random.chance(0.2);
+      const atomic = opcode === ATOMIC_FA ? { swapOrAdd: 1n } : {};
+      qp.send({ opcode, segments, remote: to, isFenced, immediate: 7, ...atomic });
       posted[index]! += 1;
     }
     await runJoined(bench, 1);

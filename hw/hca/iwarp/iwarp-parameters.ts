@@ -1,5 +1,5 @@
 /** Sizes and costs of the TCP engine and of the RDMA side, and the limits of its connections. Each has its source or the word "estimate". */
-import { type ConfigOf, number, powerOfTwo } from '../../../base/index.ts';
+import { type ConfigOf, ConfigurationError, number, powerOfTwo } from '../../../base/index.ts';
 
 const linuxTcp = (name: string): string => `Linux 6.1 include/net/tcp.h: ${name}`;
 
@@ -137,3 +137,18 @@ export const iwarpParameters = {
 } as const;
 
 export type IwarpConfig = ConfigOf<typeof iwarpParameters>;
+
+/**
+ * Conditions on several parameters together.
+ * @throws ConfigurationError for a time-out above the longest one
+ */
+export function checkIwarp(iwarp: IwarpConfig): void {
+  const { retransmitMaxUs } = iwarp;
+  for (const name of ['retransmitMinUs', 'retransmitInitialUs'] as const)
+    if (iwarp[name] > retransmitMaxUs)
+      throw new ConfigurationError(
+        `hca.iwarp.${name}`,
+        iwarp[name],
+        `at most hca.iwarp.retransmitMaxUs (${retransmitMaxUs})`,
+      );
+}

@@ -47,6 +47,7 @@ export type RdmaBlocks = ReturnType<typeof makeRdmaBlocks>;
 function makeParts(
   { domain, config, qps, allocateSram, requestSlotBytes, ethernet }: TransportSite,
   iwarp: IwarpConfig,
+  hasExtensions: boolean,
 ) {
   const queueOf = (packets: number) =>
     new PacketQueue<RdmaPacket>(
@@ -68,6 +69,7 @@ function makeParts(
   const segmentCounters = new SegmentCounters();
   return {
     iwarp,
+    hasExtensions,
     placementQueue,
     requestPackets,
     responsePackets,
@@ -77,6 +79,7 @@ function makeParts(
       qps,
       placementQueue,
       segmentCounters,
+      hasExtensions,
       requestPackets,
       responsePackets,
     }),
@@ -93,7 +96,21 @@ function makeParts(
 }
 
 function makeRdmaBlocks(parts: Parts) {
-  const { domain, config, iwarp, dmaRead, sram, translator, pageFaults, qpcCache, receiveTurns } = parts;
+  const {
+    domain,
+    config,
+    iwarp,
+    hasExtensions,
+    dmaRead,
+    dmaWrite,
+    sram,
+    sramView,
+    allocateSram,
+    translator,
+    pageFaults,
+    qpcCache,
+    receiveTurns,
+  } = parts;
   const { records, readUnit, costs, placementQueue, connections, requestPackets, responsePackets } = parts;
   return {
     connections,
@@ -111,6 +128,10 @@ function makeRdmaBlocks(parts: Parts) {
       domain,
       config,
       dmaRead,
+      dmaWrite,
+      sram,
+      sramView,
+      allocateSram,
       translator,
       pageFaults,
       readUnit,
@@ -129,7 +150,13 @@ function makeRdmaBlocks(parts: Parts) {
       costs,
     }),
     streamEnds: new StreamEnds({ domain }),
-    iwarpRequests: new IwarpRequests({ connections, recordCount: records.capacity, costs }),
+    iwarpRequests: new IwarpRequests({
+      domain,
+      connections,
+      recordCount: records.capacity,
+      hasExtensions,
+      costs,
+    }),
   };
 }
 
@@ -186,11 +213,13 @@ const rdmaWires = (
   iwarpRequests: { ends: engines.ends },
 });
 
+/** @param hasExtensions whether messages of RFC 7306 are allowed: atomics and immediate data */
 export const iwarpTransport = <Tcp extends object>(
   iwarp: IwarpConfig,
+  hasExtensions: boolean,
   tcp: TcpSide<Tcp>,
 ): Transport<IwarpParts, RdmaBlocks & Tcp> => ({
-  makeParts: (site) => makeParts(site, iwarp),
+  makeParts: (site) => makeParts(site, iwarp, hasExtensions),
   makeBlocks: (parts) => ({ ...tcp.makeBlocks(parts), ...makeRdmaBlocks(parts) }),
   rolesOf: (b) => ({
     connections: b.connections,

@@ -40,6 +40,8 @@ export interface RdmaStream {
 /** A segment in the retransmission memory: TCP sends it, as often as needed, with these boundaries. */
 export interface SendSegment extends SegmentBuffer {
   length: number;
+  /** Notes when TCP sends it, if the RDMA side wants to know. */
+  times: { note(isSentAgain: boolean, cycle: Cycles): void } | undefined;
 }
 
 /** The TCP engine, as the RDMA side uses it. */

@@ -43,4 +43,5 @@ export {
 } from './send-record.ts';
 export { SendRecords } from './send-records.ts';
 export { type SharedQueueProgress, type SharedQueueSetting, SrqTable } from './srq-table.ts';
+export { NOT_REACHED, SegmentTimes } from './stream-milestones.ts';
 export { noLine, WQE_LINE_BYTES, WqeLine, wqeBlocksOf } from './wqe-line.ts';

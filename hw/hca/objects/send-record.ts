@@ -4,6 +4,7 @@
  */
 import type { Cycles, Wide } from '../../../base/index.ts';
 import { KeyRequest } from './key-request.ts';
+import { StreamMilestones } from './stream-milestones.ts';
 
 /** Largest descriptor, hence most inline data. */
 export const INLINE_BYTES_MAX = 1008;
@@ -132,6 +133,8 @@ export class SendRecord {
   acknowledgedCycle = 0;
   /** Times spent before the attempt to which the milestones above belong. */
   readonly earlier = new EarlierAttempts();
+  /** Of a request that a byte stream carries. */
+  readonly stream = new StreamMilestones();
 
   constructor(number: number, inlineData: Uint8Array) {
     this.number = number;
@@ -155,6 +158,7 @@ export class SendRecord {
     this.transmittedCycle -= cycles;
     this.acknowledgedCycle -= cycles;
     this.earlier.endCycle -= cycles;
+    this.stream.rebase(cycles);
   }
 }
 

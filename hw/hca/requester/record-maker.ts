@@ -42,6 +42,7 @@ export class RecordMaker {
    */
   make(pair: QueuePair, line: WqeLine, at: number, transport: RequestTransport, cycle: Cycles): SendRecord {
     const request = this.#records.allocate();
+    request.stream.isUsed = false;
     const syndrome = this.#sends.decode(at, line, request, pair);
     request.syndrome = syndrome === 0 ? transport.refusalOf(pair, request) : syndrome;
     const hasPackets = request.syndrome === 0 && request.opcode !== NOP && request.isKeyOperation === 0;

@@ -6,9 +6,11 @@ import { ENDED_BY_ANSWER, ENDED_BY_RNR_DELAY, ENDED_BY_TIMEOUT } from '../object
 import { SendRecords } from '../objects/send-records.ts';
 import { infinibandQpContext } from '../testing/contexts.ts';
 import { scene } from '../testing/scenario.ts';
-import { OperationLedger, type OperationTap, operationStages } from './operations.ts';
+import { OperationLedger, type OperationTap, operationStages, streamStages } from './operations.ts';
 
 const QPN = 0x40;
+/** Stages of a request without a byte stream. */
+const messageStages = operationStages.filter((stage) => !streamStages.has(stage));
 /** Opcodes of requests that need no key of their own. */
 const movingOpcodes: readonly number[] = [
   WqeOpcode.NOP,
@@ -43,7 +45,7 @@ function bench(tap?: OperationTap) {
   request.transmittedCycle = 220;
   request.acknowledgedCycle = 900;
   const row = ledger.rows[WqeOpcode.RDMA_WRITE]!;
-  const stages = (): number[] => operationStages.map((stage) => row.stagesPs[stage]);
+  const stages = (): number[] => messageStages.map((stage) => row.stagesPs[stage]);
   return { ledger, row, request, stages };
 }
 
@@ -61,6 +63,36 @@ describe('OperationLedger', () => {
     expect(row.lifePs).toBe(830_000);
     expect([row.count, row.payloadBytes, ledger.disorderCount]).toEqual([1, 64, 0]);
     expect(issued).toEqual([[QPN, 7, 930_000]]);
+  });
+
+  it('lays the stages of a READ over a byte stream end to end, also of one that took days', () => {
+    const dayCycles = 86_400_000_000_000;
+    for (const late of [0, dayCycles]) {
+      const { ledger, row, request } = bench();
+      request.stream.begin();
+      request.stream.blocked(160);
+      request.stream.blocked(165);
+      request.stream.opened(170);
+      const times = { sentCycle: 240, resentCycle: 400 };
+      Object.assign(request.stream, { framedCycle: 205, times, handedCycle: late + 850 });
+      request.acknowledgedCycle += late;
+      ledger.completed(request, late + 930, false);
+      // From the start at 155: no room for 10, payload →190, transmit →205, framing →220, TCP →240, sent again at 400, answer →850, placed →900.
+      const parts = [0, 40, 5, 10, 25, 15, 15, 20, 160, 0, 0, late + 450, 50, 30];
+      const { far } = row;
+      expect(
+        operationStages.map((stage) => BigInt(row.stagesPs[stage]) + (far?.stagesPs[stage] ?? 0n)),
+      ).toEqual(parts.map((cycles) => BigInt(cycles) * 1000n));
+    }
+  });
+
+  it('books no time to a segment that TCP sends again while its answer is there', () => {
+    const { ledger, row, request } = bench();
+    request.stream.begin();
+    const times = { sentCycle: 240, resentCycle: 880 };
+    Object.assign(request.stream, { framedCycle: 205, times, handedCycle: 850 });
+    ledger.completed(request, 930, false);
+    expect(row.stagesPs).toMatchObject({ retransmission: 0, remote: 610_000, placement: 50_000 });
   });
 
   it('begins with the fetch when the posting time is unknown', () => {
@@ -108,7 +140,7 @@ describe('OperationLedger', () => {
     ledger.completed(request, 930 + waitedCycles, false);
     const remote = 680_000n + BigInt(waitedCycles) * 1000n;
     const expected = [10n, 40n, 5n, 35n, 30n, 0n, 0n].map((cycles) => cycles * 1000n);
-    const farStages = (): bigint[] => operationStages.map((stage) => row.far!.stagesPs[stage]);
+    const farStages = (): bigint[] => messageStages.map((stage) => row.far!.stagesPs[stage]);
     expect(farStages()).toEqual([...expected, remote, 30_000n]);
     expect(row.far!.lifePs).toBe(150_000n + remote);
     // Three times one hour: times beyond the range of a number are added to the same sums.
@@ -182,7 +214,7 @@ describe('OperationLedger', () => {
     // The payload is read once more for the second attempt, and no slower than for the first.
     expect(stagesPs.payloadRead - before.payloadRead).toBeLessThan(2 * before.payloadRead + 100_000);
     const { lifePs } = machine.a.dataPath.parts.operations.rows[WqeOpcode.RDMA_WRITE_IMM]!;
-    expect(operationStages.reduce((sum, name) => sum + stagesPs[name], 0)).toBe(lifePs);
+    expect(messageStages.reduce((sum, name) => sum + stagesPs[name], 0)).toBe(lifePs);
   });
 
   it('tiles the lives of all operations in a running machine', async () => {
@@ -205,7 +237,7 @@ describe('OperationLedger', () => {
     for (const opcode of movingOpcodes) {
       const { count, lifePs, stagesPs } = operations.rows[opcode]!;
       expect([opcode, count]).toEqual([opcode, 1]);
-      expect(operationStages.reduce((sum, stage) => sum + stagesPs[stage], 0)).toBe(lifePs);
+      expect(messageStages.reduce((sum, stage) => sum + stagesPs[stage], 0)).toBe(lifePs);
       expect(lifePs).toBeGreaterThan(0);
     }
     expect(operations.disorderCount).toBe(0);

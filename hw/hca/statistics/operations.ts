@@ -12,6 +12,7 @@ import { type Clock, farPs } from '../../../sim/index.ts';
 import {
   ETHERNET_OPCODE_BASE,
   NO_ATTEMPT,
+  NOT_REACHED,
   type Qpn,
   type QpSlot,
   type QpTable,
@@ -23,19 +24,33 @@ import {
  * milestone of the request (send-record.ts). A retransmitted request passes the stages from payloadRead on again:
  * `ackTimeout` lasts from its last packet to the timeout that ended the attempt, `rnrDelay` is the delay that an RNR
  * NAK requested, `remote` the time until a NAK arrived.
+ *
+ * Four are of transports over a byte stream ({@link streamStages}): `tcpWindow` is the time for which TCP had no room for the next segment,
+ * `framing` that in which the last FPDU was written, with its CRC and markers. Of a READ, `tcpSend` is the time in TCP until the frame of its
+ * request was formed, `retransmission` from then until it was formed for the last time, `placement` from TCP's handing over of the response to
+ * its end.
  */
 export const operationStages = [
   'doorbell',
   'wqeFetch',
   'scheduling',
+  'tcpWindow',
   'payloadRead',
   'transmit',
+  'framing',
+  'tcpSend',
+  'retransmission',
   'ackTimeout',
   'rnrDelay',
   'remote',
+  'placement',
   'completion',
 ] as const;
 export type OperationStage = (typeof operationStages)[number];
+/** Those that only a transport over a byte stream has. */
+export const streamStages: ReadonlySet<OperationStage> = new Set<OperationStage>([
+  ...(['tcpWindow', 'framing', 'tcpSend', 'retransmission', 'placement'] as const),
+]);
 
 /** Source of posting times and destination of completion times; both sides of the PCIe link share it. */
 export interface OperationTap {
@@ -73,11 +88,16 @@ class StageTimes implements Record<OperationStage, number> {
   doorbell: Wide = 0;
   wqeFetch: Wide = 0;
   scheduling: Wide = 0;
+  tcpWindow: Wide = 0;
   payloadRead: Wide = 0;
   transmit: Wide = 0;
+  framing: Wide = 0;
+  tcpSend: Wide = 0;
+  retransmission: Wide = 0;
   ackTimeout: Wide = 0;
   rnrDelay: Wide = 0;
   remote: Wide = 0;
+  placement: Wide = 0;
   completion: Wide = 0;
 }
 
@@ -188,11 +208,20 @@ export class OperationLedger {
     stagesPs.wqeFetch += this.#stageUntil(request.fetchedCycle);
     stagesPs.scheduling += this.#stageUntil(request.startedCycle);
     if (request.earlier.endCycle !== NO_ATTEMPT) this.#addEarlier(request, stagesPs);
-    stagesPs.payloadRead += this.#stageUntil(request.gatheredCycle);
-    stagesPs.transmit += this.#stageUntil(request.transmittedCycle);
+    if (request.stream.isUsed) {
+      this.#addStream(request, stagesPs);
+    } else {
+      stagesPs.payloadRead += this.#stageUntil(request.gatheredCycle);
+      stagesPs.transmit += this.#stageUntil(request.transmittedCycle);
+    }
     stagesPs.remote += this.#stageUntil(request.acknowledgedCycle);
     if (endPs > this.#atPs) stagesPs.completion += endPs - this.#atPs;
     return postedPs;
+  }
+
+  /** From the start to the answer's placement, over a byte stream: a milestone that was not reached ends no stage. */
+  #addStream(request: SendRecord, stagesPs: StageTimes): void {
+    for (const [stage, cycle] of streamStagesOf(request)) stagesPs[stage] += this.#stageUntil(cycle);
   }
 
   /**
@@ -247,8 +276,12 @@ export class OperationLedger {
       until('rnrDelay', endedCycle);
       until('remote', endedCycle + earlier.answerCycles);
     }
-    until('payloadRead', request.gatheredCycle);
-    until('transmit', request.transmittedCycle);
+    if (request.stream.isUsed) {
+      for (const [stage, cycle] of streamStagesOf(request)) until(stage, cycle);
+    } else {
+      until('payloadRead', request.gatheredCycle);
+      until('transmit', request.transmittedCycle);
+    }
     until('remote', request.acknowledgedCycle);
     const endPs = clock.exactEdgePs(endCycle);
     if (endPs > atPs) far.stagesPs.completion += endPs - atPs;
@@ -267,6 +300,30 @@ export class OperationLedger {
     this.#atPs = this.#reachedPs;
     return durationPs;
   }
+}
+
+/** Stages of a request over a byte stream up to its acknowledgement, and the cycles at which they end. */
+function streamStagesOf({
+  startedCycle,
+  gatheredCycle,
+  transmittedCycle,
+  acknowledgedCycle,
+  stream,
+}: SendRecord): readonly (readonly [OperationStage, Cycles])[] {
+  const { windowCycles, framedCycle, times, handedCycle } = stream;
+  // TCP may send a segment again whose answer is there: the request has not waited for that.
+  const resentCycle = times?.resentCycle ?? NOT_REACHED;
+  const isWaited = resentCycle <= handedCycle;
+  return [
+    ['tcpWindow', startedCycle + windowCycles],
+    ['payloadRead', gatheredCycle],
+    ['transmit', framedCycle],
+    ['framing', transmittedCycle],
+    ['tcpSend', times?.sentCycle ?? NOT_REACHED],
+    ['retransmission', isWaited ? resentCycle : NOT_REACHED],
+    ['remote', handedCycle],
+    ['placement', handedCycle === NOT_REACHED ? NOT_REACHED : acknowledgedCycle],
+  ];
 }
 
 /** The stages of the last attempt end with the answer, which may be one to an attempt before. */

@@ -106,7 +106,7 @@ export class RecordingOwner implements StreamOwner {
     this.log.push('read completed');
   }
 
-  atomicCompleted({ requestId, original }: AtomicResponse): void {
+  atomicCompleted(_header: SegmentHeader, { requestId, original }: AtomicResponse): void {
     this.log.push(`atomic completed ${requestId} ${original.high} ${original.low}`);
   }
 

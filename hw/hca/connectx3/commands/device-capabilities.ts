@@ -203,9 +203,16 @@ const noMemoryManagement = { memoryManagementFlags: 0 };
 function linkLayerCapabilities(config: CapabilityConfig) {
   if (config.linkLayer === 'infiniband') return infinibandCapabilities;
   if (config.transport === 'iwarp') {
-    const { logMaxTcpConnections } = config;
+    const { logMaxTcpConnections, iwarpExtensions } = config;
+    const atomics = iwarpExtensions ? capabilityFlagsOf(CapabilityFlag.ATOMIC) : 0n;
+    const capabilityFlags = iwarpCapabilities.capabilityFlags | atomics;
     return withOffloads(
-      { ...iwarpCapabilities, auxcEntryBytes: auxcEntryBytesOf(config), logMaxTcpConnections },
+      {
+        ...iwarpCapabilities,
+        capabilityFlags,
+        auxcEntryBytes: auxcEntryBytesOf(config),
+        logMaxTcpConnections,
+      },
       config,
     );
   }

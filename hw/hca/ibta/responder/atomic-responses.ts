@@ -8,6 +8,15 @@ import type { BlockAccount, Wakeable } from '../../../../sim/index.ts';
 import { Opcode } from '../../../../wire/index.ts';
 import { ABSENT, ANSWERED, REFUSED, WAIT } from '../../answers.ts';
 import {
+  ATOMIC_ADD,
+  ATOMIC_BYTES,
+  ATOMIC_OPERAND_WORDS,
+  ATOMIC_SWAP,
+  type AtomicOperation,
+  AtomicUnit,
+  type AtomicUnitSetup,
+} from '../../atomics/index.ts';
+import {
   BAD_KEY,
   PAGE_FAULT,
   type PageFaults,
@@ -20,7 +29,6 @@ import {
 import type { QpSlot, QpTable } from '../../objects/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import { AtomicResults } from './atomic-replay.ts';
-import { ATOMIC_BYTES, AtomicUnit, type AtomicUnitSetup } from './atomic-unit.ts';
 import { OPERAND_WORDS, type ResponderResources, responderPlaces } from './responder-resources.ts';
 import {
   type ResponsePackets,
@@ -30,6 +38,8 @@ import {
 } from './response-packets.ts';
 
 const NONE = -1;
+/** The mask of all bits of a word. */
+const ONES = -1;
 
 /** Parts of the device that {@link AtomicResponses} uses. */
 export interface AtomicResponsesSetup extends AtomicUnitSetup {
@@ -50,6 +60,7 @@ export class AtomicResponses {
   readonly #translation: TranslationPort;
   readonly #unit: AtomicUnit;
   readonly #results: AtomicResults;
+  readonly #operands = new Int32Array(ATOMIC_OPERAND_WORDS);
 
   /** @param engine the response engine, in whose stage and account this works */
   constructor(
@@ -94,7 +105,7 @@ export class AtomicResponses {
         unit.abandon();
         return REFUSED;
       }
-      unit.compute(resources.opcode[entry]!, resources.operands, entry * OPERAND_WORDS);
+      unit.compute(this.#setOperands(entry), this.#operands);
       return this.#config.atomicCycles;
     }
     if (unit.isWritten) {
@@ -182,6 +193,25 @@ export class AtomicResponses {
     this.#unit.begin(this.#translator.physicalAddress);
     this.#translation.used();
     return 1;
+  }
+
+  /** Sets the unit's operands: an atomic without masks has no boundaries, or compares and replaces all bits. */
+  #setOperands(entry: number): AtomicOperation {
+    const { opcode, operands } = this.#resources;
+    const word = entry * OPERAND_WORDS;
+    this.#operands.set(operands.subarray(word, word + OPERAND_WORDS));
+    switch (opcode[entry]) {
+      case Opcode.RC_MASKED_FETCH_ADD:
+        return ATOMIC_ADD;
+      case Opcode.RC_FETCH_ADD:
+        this.#operands.fill(0, 2);
+        return ATOMIC_ADD;
+      case Opcode.RC_MASKED_COMPARE_SWAP:
+        return ATOMIC_SWAP;
+      default:
+        this.#operands.fill(ONES, 4);
+        return ATOMIC_SWAP;
+    }
   }
 
   #answer(

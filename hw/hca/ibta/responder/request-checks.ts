@@ -22,6 +22,7 @@ import {
   type StepAnswer,
   WAIT,
 } from '../../answers.ts';
+import { ATOMIC_BYTES } from '../../atomics/index.ts';
 import {
   BAD_KEY,
   PAGE_FAULT,
@@ -56,8 +57,6 @@ import {
 import type { InboundRequest } from './inbound-request.ts';
 import { responderPlaces } from './responder-resources.ts';
 import type { ResponseEngine } from './response-engine.ts';
-
-const ATOMIC_BYTES = 8;
 
 /** Parts of the device that {@link RequestChecks} uses. */
 export interface RequestChecksSetup {

@@ -22,6 +22,7 @@ import {
   psnDistance,
 } from '../../../../wire/index.ts';
 import { ABSENT, ANSWERED, DONE, DONE_LAST, WAIT } from '../../answers.ts';
+import { ATOMIC_BYTES } from '../../atomics/index.ts';
 import type { CostAttribution } from '../../costs/index.ts';
 import { PORT_RESPONSE } from '../../memory/index.ts';
 import type { QpSlot, QpTable, QueuePair } from '../../objects/index.ts';
@@ -33,7 +34,6 @@ import type { ResponseSide } from '../../transport/index.ts';
 import { countNak, type IbtaPacket, type TransportCounters } from '../packets/index.ts';
 import type { IbtaStates } from '../state/index.ts';
 import { AtomicResponses, type AtomicResponsesSetup } from './atomic-responses.ts';
-import { ATOMIC_BYTES } from './atomic-unit.ts';
 import type { InboundRequest, RefusedQps } from './inbound-request.ts';
 import { ReadResponses, type ReadResponsesSetup } from './read-responses.ts';
 import {

@@ -1,9 +1,16 @@
-/** READs of the peer in the order of their requests, at most IRD: each is gathered in packets, and served when its last one was written. */
+/**
+ * READs and atomics of the peer in the order of their requests, at most IRD: each is gathered in packets, and served when its last one was
+ * written.
+ */
 import { assertInvariant } from '../../../../base/index.ts';
-import { ReadRequest } from '../../../../protocol/iwarp/index.ts';
+import { AtomicRequest, Operand, ReadRequest } from '../../../../protocol/iwarp/index.ts';
 
 export class InboundRead {
+  /** An atomic: then {@link request} asks for no bytes, and {@link original} is the old value. */
+  isAtomic = false;
   readonly request = new ReadRequest();
+  readonly atomic = new AtomicRequest();
+  readonly original = new Operand();
   /** MSN of the request. */
   message = 0;
   /** Number of the segment of the request: see RdmaConnection.requestNumber. */

@@ -7,7 +7,7 @@
  * this queue. With the queue or that memory full, streams are busy: TCP stalls, and its window closes.
  */
 import { BlockCopier, type Cycles } from '../../../../base/index.ts';
-import { ReadRequest, SegmentHeader } from '../../../../protocol/iwarp/index.ts';
+import { AtomicRequest, ReadRequest, SegmentHeader } from '../../../../protocol/iwarp/index.ts';
 import { type BlockState, type ClockDomain, Fifo, type Wakeable } from '../../../../sim/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import type { ReceiveBuffers } from '../../receive-queue/index.ts';
@@ -15,7 +15,15 @@ import type { IwarpConfig } from '../iwarp-parameters.ts';
 import type { TcpStreams } from '../streams.ts';
 import type { RdmaConnection } from './rdma-connection.ts';
 
-export const JobKind = { WRITE: 0, READ_RESPONSE: 1, SEND: 2, READ_REQUEST: 3 } as const;
+export const JobKind = {
+  WRITE: 0,
+  READ_RESPONSE: 1,
+  SEND: 2,
+  READ_REQUEST: 3,
+  IMMEDIATE: 4,
+  ATOMIC_REQUEST: 5,
+  ATOMIC_RESPONSE: 6,
+} as const;
 
 /** Bytes of the shortest FPDU that is a job. */
 const FPDU_BYTES_MIN = 20;
@@ -37,9 +45,14 @@ export class PlacementJob {
   isEnd = false;
   /** Number of the segment among those of requests: see RdmaConnection.requestNumber. */
   number = 0;
-  /** Cycle from which on it can be worked on. */
+  /** Cycle in which TCP handed it over, and from which on it can be worked on. */
+  handedCycle = 0;
   arrivedCycle = 0;
   readonly request = new ReadRequest();
+  readonly atomic = new AtomicRequest();
+  /** First word of immediate data, and bytes of the WRITE before it. */
+  immediate = 0;
+  writtenBytes = 0;
   /** TCP's handle for the memory of the payload; NOT_HELD if it needs none. */
   held = NOT_HELD;
   /** Bytes of {@link PlacementQueue}'s memory, those skipped at its end among them. */
@@ -141,6 +154,7 @@ export class PlacementQueue implements ReceiveBuffers {
     job.isEnd = false;
     this.#keep(job, bytes, at);
     const cycle = this.#domain.cycle + this.#latencyCycles + Math.ceil(lengthBytes / this.#bytesPerCycle);
+    job.handedCycle = this.#domain.cycle;
     job.arrivedCycle = cycle;
     this.waiting.push(job.index, cycle);
     this.#placement.wake(cycle);
@@ -182,7 +196,10 @@ export class PlacementQueue implements ReceiveBuffers {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: Cycles): void {
     this.waiting.rebase(cycles);
-    for (const job of this.#rows) job.arrivedCycle -= cycles;
+    for (const job of this.#rows) {
+      job.handedCycle -= cycles;
+      job.arrivedCycle -= cycles;
+    }
   }
 
   #take(): PlacementJob {

@@ -3,7 +3,9 @@
  *
  *     WRITE, READ response ─► right of the QP ─► STag, bounds, right of the region ─► payload ─► (READ is complete)
  *     SEND ─► receive WQE ─► payload ─► key invalidated ─► completion
- *     READ request ─► READs of the stream: see read-responder.ts
+ *     immediate data ─► receive WQE ─► completion
+ *     READ or atomic request ─► READs of the stream: see read-responder.ts
+ *     atomic response ─► key of the request, bounds, right ─► old value ─► (atomic is complete)
  *
  * When something is not on chip, a function returns WAIT and is entered again at the same step. An error ends the stream (stream-ends.ts):
  * segments that arrived after it are dropped.
@@ -40,7 +42,9 @@ import {
   PAGE_FAULT,
   type PageFaults,
   PORT_RECEIVER,
+  RIGHT_LOCAL_WRITE,
   RIGHT_REMOTE_WRITE,
+  SIDE_REQUESTER,
   SIDE_RESPONDER,
   type TranslationPort,
   type Translator,
@@ -232,7 +236,12 @@ export class Placement implements PacketReceiver {
     switch (job.kind) {
       case JobKind.SEND:
         return this.#send(job, pair, cycle);
+      case JobKind.IMMEDIATE:
+        return this.#immediate(job, pair, cycle);
+      case JobKind.ATOMIC_RESPONSE:
+        return this.#atomicResult(job, connection, cycle);
       case JobKind.READ_REQUEST:
+      case JobKind.ATOMIC_REQUEST:
         this.#ports.responder.readArrived(connection, job, cycle);
         return DONE;
       default:
@@ -251,7 +260,7 @@ export class Placement implements PacketReceiver {
 
   #noteWork(costs: CostAttribution, { kind, connection, number }: PlacementJob): void {
     const { pair } = connection!;
-    if (kind === JobKind.READ_RESPONSE) {
+    if (kind === JobKind.READ_RESPONSE || kind === JobKind.ATOMIC_RESPONSE) {
       const read = oldestRead(pair);
       return costs.worksOnAnswerOf(PORT_RECEIVER, pair, this.#ports.requests.firstNumberOf(read));
     }
@@ -293,7 +302,7 @@ export class Placement implements PacketReceiver {
       if (moved === WAIT) return WAIT;
       this.#placed += moved;
     }
-    if (!isWrite && job.isEnd) this.#readIsPlaced(connection, cycle);
+    if (!isWrite && job.isEnd) this.#readIsPlaced(connection, job, cycle);
     return DONE;
   }
 
@@ -302,31 +311,95 @@ export class Placement implements PacketReceiver {
     return WAIT;
   }
 
-  /** The sink of a READ that this side has named wrongly fails the READ, too. */
   #refuseTagged(job: PlacementJob, answer: number, cycle: Cycles): typeof REFUSED | typeof WAIT {
+    return this.#refuseAnswer(job, taggedErrorOf(answer), cycle);
+  }
+
+  /** The sink of a READ or atomic that this side has named wrongly fails the request, too. */
+  #refuseAnswer(job: PlacementJob, error: number, cycle: Cycles): typeof REFUSED | typeof WAIT {
     const { pair } = job.connection!;
     const head = pair.recordHead;
-    const isOfHead = job.kind === JobKind.READ_RESPONSE && head !== noRecord && head.isReadOrAtomic === 1;
+    const isOfHead = job.kind !== JobKind.WRITE && head !== noRecord && head.isReadOrAtomic === 1;
     if (isOfHead && this.#ports.completions.isFull) {
       this.account.stall(cycle, STALL_COMPLETION);
       return WAIT;
     }
-    this.#fail(job, taggedErrorOf(answer), cycle);
+    this.#fail(job, error, cycle);
     if (isOfHead) this.#ports.completion.fail(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle);
     return REFUSED;
   }
 
-  /** The oldest READ is complete: it completes after all that was posted before it (RFC 5040, 5.5). */
-  #readIsPlaced(connection: RdmaConnection, cycle: Cycles): void {
+  /** The oldest READ or atomic is complete: it completes after all that was posted before it (RFC 5040, 5.5). */
+  #readIsPlaced(connection: RdmaConnection, { handedCycle }: PlacementJob, cycle: Cycles): void {
     const { pair } = connection;
     const read = oldestRead(pair);
     if (read === noRecord) return this.#ports.connections.readyAnswered(connection, cycle);
     read.isDone = 1;
+    read.stream.handedCycle = handedCycle;
     pair.fenceWriteCount = this.#ports.writer.requestedCount;
     this.#ports.ends.completeLocally(pair, cycle);
   }
 
-  // ---- SEND ----
+  // ---- atomics ----
+
+  /** Writes the old value to where the oldest atomic wants it. */
+  #atomicResult(job: PlacementJob, connection: RdmaConnection, cycle: Cycles): StepAnswer {
+    const { pair } = connection;
+    while (this.#placed < job.lengthBytes) {
+      const target = this.#targetOf(oldestRead(pair));
+      const { key, address, addressTop, lengthBytes } = target;
+      const found = this.#translation.translate(
+        key,
+        pair.pd,
+        address,
+        addressTop,
+        lengthBytes,
+        RIGHT_LOCAL_WRITE,
+        pair,
+      );
+      if (found === PAGE_FAULT) {
+        const wanted = { side: SIDE_REQUESTER, ...target, isWrite: true };
+        if (this.#pageFaults.raise(pair.slot, wanted, cycle)) return this.#awaitPage(cycle);
+      }
+      if (found >= BAD_KEY) return this.#refuseAnswer(job, IwarpError.OPERATION_CATASTROPHIC_STREAM, cycle);
+      const moved = this.#ports.scatter.write(found, lengthBytes, job.bytes, job.at + this.#placed, cycle);
+      if (moved === WAIT) return WAIT;
+      this.#placed += moved;
+    }
+    this.#readIsPlaced(connection, job, cycle);
+    return DONE;
+  }
+
+  /** Where the next bytes of an atomic's result go. Its segments have 8 bytes together. */
+  #targetOf(atomic: SendRecord) {
+    let position = this.#placed;
+    let index = 0;
+    while (position >= atomic.segment(index).bytes) position -= atomic.segment(index++).bytes;
+    const { key, address, addressTop, bytes } = atomic.segment(index);
+    return { key, address: address + position, addressTop, lengthBytes: bytes - position };
+  }
+
+  // ---- SEND and immediate data ----
+
+  /** Immediate data take a receive, and leave its buffer as it is. */
+  #immediate(job: PlacementJob, pair: QueuePair, cycle: Cycles): StepAnswer {
+    const taken = this.#takeReceive(job, pair, cycle);
+    if (taken !== DONE) return taken;
+    const { completions } = this.#ports;
+    if (completions.isFull) {
+      this.account.stall(cycle, STALL_COMPLETION);
+      return WAIT;
+    }
+    pair.hasReceiveWqe = 0;
+    const completion = completions.nextReceive(pair);
+    completion.opcode = ReceiveOpcode.RDMA_WRITE_IMM;
+    completion.wqeCounter = pair.receiveWqeCounter;
+    completion.byteCount = job.writtenBytes;
+    completion.immediate = job.immediate | 0;
+    completion.isSolicited = isSolicited(job.header.opcode) ? 1 : 0;
+    completions.post(completion, cycle);
+    return DONE;
+  }
 
   #send(job: PlacementJob, pair: QueuePair, cycle: Cycles): StepAnswer {
     if (this.#step === STEP_BEGIN) {
@@ -434,7 +507,9 @@ const invalidates = (opcode: number): boolean =>
   opcode === RdmapOpcode.SEND_INVALIDATE || opcode === RdmapOpcode.SEND_SOLICITED_INVALIDATE;
 
 const isSolicited = (opcode: number): boolean =>
-  opcode === RdmapOpcode.SEND_SOLICITED || opcode === RdmapOpcode.SEND_SOLICITED_INVALIDATE;
+  opcode === RdmapOpcode.SEND_SOLICITED ||
+  opcode === RdmapOpcode.SEND_SOLICITED_INVALIDATE ||
+  opcode === RdmapOpcode.IMMEDIATE_SOLICITED;
 
 /** RFC 5041, 7.2; RFC 5040, 4.8: a receive that software has described wrongly is no fault of the peer. */
 function receiveErrorOf(syndrome: number): number {

@@ -8,9 +8,15 @@
  */
 import type { Cycles } from '../../../../base/index.ts';
 import {
+  type AtomicRequest,
+  type AtomicResponse,
+  copyAtomicRequest,
+  copyOperand,
   type FpduReader,
+  immediateData,
   markedBytes,
   NO_ERROR,
+  Operand,
   OutboundMessage,
   plainBytes,
   QuotedSegment,
@@ -24,10 +30,12 @@ import {
   type StreamState,
   stateAfter,
   type TerminateNotice,
+  untaggedHeader,
 } from '../../../../protocol/iwarp/index.ts';
-import type { QueuePair } from '../../objects/index.ts';
+import { type QueuePair, SegmentTimes } from '../../objects/index.ts';
 import type { RdmaStream, SendSegment, StreamEnd, TcpStreams } from '../streams.ts';
-import { InboundReads } from './inbound-reads.ts';
+import { AtomicWriter } from './atomic-writer.ts';
+import { type InboundRead, InboundReads } from './inbound-reads.ts';
 import { JobKind, type PlacementJob, type PlacementQueue } from './placement-queue.ts';
 import type { RdmaPacket } from './rdma-packet.ts';
 import type { SegmentCounters } from './segment-counters.ts';
@@ -39,6 +47,8 @@ export const OWN_MESSAGE_BYTES = 128;
 const NO_MESSAGE = new Uint8Array(0);
 /** The payload of a SEND is compared with its receive when it is placed. */
 const ANY_BYTES = Number.MAX_SAFE_INTEGER;
+/** Bytes of an atomic's result. */
+const RESULT_BYTES = 8;
 /** STag of a ready-to-receive message, which a receiver does not check. */
 const READY_TAG = 1;
 
@@ -70,6 +80,8 @@ export interface ConnectionSetup {
   readonly queue: PlacementQueue;
   readonly events: StreamEvents;
   readonly counters: SegmentCounters;
+  /** Whether messages of RFC 7306 are allowed. */
+  readonly hasExtensions: boolean;
 }
 
 export class RdmaConnection implements RdmaStream, StreamOwner {
@@ -109,6 +121,12 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   readonly #request = new OutboundMessage();
   readonly #response = new OutboundMessage();
   readonly #readRequest = new ReadRequest();
+  readonly #atomics = new AtomicWriter();
+  readonly #immediate = new Operand();
+  /** Bytes of the WRITE that is arriving, and of the last one that has arrived. */
+  #writeBytes = 0;
+  #writtenBytes = 0;
+  readonly #result = new DataView(new ArrayBuffer(RESULT_BYTES));
   /** The ready-to-receive message that has just arrived may be a READ. */
   #isReadyRead = false;
   /** Header of a READ response without payload. */
@@ -129,7 +147,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
       inboundReads,
       // A ready-to-receive message may be a READ.
       outboundReads: Math.max(1, outboundReads),
-      hasExtensions: false,
+      hasExtensions: setup.hasExtensions,
       awaitedReady: isInitiator ? ReadyMessage.NONE : ready,
       earlySegmentsMax: 0,
     });
@@ -180,6 +198,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
 
   placeTagged(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void {
     const kind = header.opcode === RdmapOpcode.WRITE ? JobKind.WRITE : JobKind.READ_RESPONSE;
+    if (kind === JobKind.WRITE) this.#writeBytes += lengthBytes;
     this.#add(kind, header, bytes, at, lengthBytes);
   }
 
@@ -196,6 +215,8 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
    * placed.
    */
   writeArrived(header: SegmentHeader): void {
+    this.#writtenBytes = this.#writeBytes;
+    this.#writeBytes = 0;
     if (this.#endMessage(JobKind.WRITE)) return;
     this.#arrived(header.opcode, 0);
     this.#countRequest();
@@ -206,10 +227,28 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     return NO_ERROR;
   }
 
-  /** Messages of RFC 7306 are not received: see hasExtensions. */
-  immediateArrived(): void {}
-  atomicRequested(): void {}
-  atomicCompleted(): void {}
+  /** Together with a WRITE before it, it is a WRITE with immediate data (RFC 7306, 6). Of its 8 bytes software gets the first 4. */
+  immediateArrived(header: SegmentHeader, data: Operand): void {
+    const job = this.#add(JobKind.IMMEDIATE, header, NO_MESSAGE, 0, 0);
+    job.immediate = data.high;
+    job.writtenBytes = this.#writtenBytes;
+    this.#writtenBytes = 0;
+    job.isEnd = true;
+  }
+
+  atomicRequested(header: SegmentHeader, request: AtomicRequest): void {
+    const job = this.#add(JobKind.ATOMIC_REQUEST, header, NO_MESSAGE, 0, 0);
+    copyAtomicRequest(request, job.atomic);
+    job.isEnd = true;
+  }
+
+  /** Memory gets the old value in the byte order of the host, as from other transports of this card. */
+  atomicCompleted(header: SegmentHeader, { original }: AtomicResponse): void {
+    this.#result.setUint32(0, original.low, true);
+    this.#result.setUint32(4, original.high, true);
+    const bytes = new Uint8Array(this.#result.buffer);
+    this.#add(JobKind.ATOMIC_RESPONSE, header, bytes, 0, RESULT_BYTES).isEnd = true;
+  }
 
   readRequested(header: SegmentHeader, request: ReadRequest): void {
     const next = this.nextInboundNumber;
@@ -259,9 +298,12 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     return this.traits.sendsMarkers ? markedBytes(0, segmentBytes) : plainBytes(segmentBytes);
   }
 
-  /**
-   * Whether a segment of this many bytes may be opened; if not, {@link writable} follows.
-   */
+  /** Bytes of the FPDU of immediate data. */
+  get immediateBytes(): number {
+    return this.fpduBytes(untaggedHeader.sizeBytes + immediateData.sizeBytes);
+  }
+
+  /** Whether a segment of this many bytes may be opened; if not, {@link writable} follows. */
   hasRoom(segmentBytes: number): boolean {
     const hasRoom = this.#setup.streams.hasRoom(this.number, segmentBytes);
     this.isBlocked = !hasRoom;
@@ -297,6 +339,45 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     packet.segment = undefined;
   }
 
+  /** Writes the last segment of a WRITE and its immediate data as two FPDUs of one segment of TCP. */
+  writeLastWithImmediate(packet: RdmaPacket, sram: Uint8Array, cycle: Cycles): void {
+    const segment = packet.segment!;
+    const { payloadOffset, payloadBytes, request } = packet;
+    const { bytes, start } = segment;
+    const { counters } = this.#setup;
+    const message = this.#request;
+    const written = this.sender.writeSegment(message, bytes, start, sram, payloadOffset, payloadBytes);
+    counters.sent.count(message.opcode, payloadBytes);
+    const { IMMEDIATE, IMMEDIATE_SOLICITED } = RdmapOpcode;
+    const opcode = request.isSolicited === 1 ? IMMEDIATE_SOLICITED : IMMEDIATE;
+    this.#immediate.high = request.immediate >>> 0;
+    const length = this.sender.writeImmediate(bytes, start + written, opcode, this.#immediate);
+    this.#send(segment, opcode, 0, written + length, cycle);
+    packet.segment = undefined;
+  }
+
+  /** Writes the atomic request of a packet, and hands it to TCP. */
+  writeAtomicRequest(packet: RdmaPacket, cycle: Cycles): void {
+    const segment = packet.segment!;
+    const atomic = this.#atomics.requestOf(packet.request);
+    this.receiver.outstanding.addAtomic(atomic.requestId);
+    noteTimes(packet);
+    const length = this.sender.writeAtomicRequest(segment.bytes, segment.start, atomic);
+    this.#send(segment, RdmapOpcode.ATOMIC_REQUEST, 0, length, cycle);
+    packet.segment = undefined;
+  }
+
+  /** Writes the old value of an atomic of the peer, and hands it to TCP. */
+  writeAtomicResponse(packet: RdmaPacket, { atomic, original }: InboundRead, cycle: Cycles): void {
+    const segment = packet.segment!;
+    const { response } = this.#atomics;
+    response.requestId = atomic.requestId;
+    copyOperand(original, response.original);
+    const length = this.sender.writeAtomicResponse(segment.bytes, segment.start, response);
+    this.#send(segment, RdmapOpcode.ATOMIC_RESPONSE, RESULT_BYTES, length, cycle);
+    packet.segment = undefined;
+  }
+
   /** Writes the READ request of a packet, and hands it to TCP. */
   writeReadRequest(packet: RdmaPacket, cycle: Cycles): void {
     const { request } = packet;
@@ -310,6 +391,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     read.sourceTag = request.remoteKey;
     read.sourceOffset = request.remoteAddress;
     read.sourceOffsetTop = request.remoteAddressTop;
+    noteTimes(packet);
     this.#writeRead(packet.segment!, cycle);
     packet.segment = undefined;
   }
@@ -360,7 +442,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   ): PlacementJob {
     this.#arrived(header.opcode, lengthBytes);
     const job = this.#setup.queue.add(kind, this, header, bytes, at, lengthBytes);
-    if (kind !== JobKind.READ_RESPONSE) job.number = this.#countRequest();
+    if (kind !== JobKind.READ_RESPONSE && kind !== JobKind.ATOMIC_RESPONSE) job.number = this.#countRequest();
     this.jobCount++;
     this.#lastJob = job;
     return job;
@@ -390,4 +472,11 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     this.hasReceived = true;
     this.#setup.events.firstArrived(this);
   }
+}
+
+/** Has TCP note when it sends the segment of a request that waits for its response. */
+function noteTimes({ request, segment }: RdmaPacket): void {
+  const times = new SegmentTimes();
+  request.stream.times = times;
+  segment!.times = times;
 }

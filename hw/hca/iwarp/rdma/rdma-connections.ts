@@ -31,6 +31,7 @@ export interface RdmaConnectionsSetup {
   readonly qps: QpTable;
   readonly placementQueue: PlacementQueue;
   readonly segmentCounters: SegmentCounters;
+  readonly hasExtensions: boolean;
   readonly requestPackets: PacketQueue<RdmaPacket>;
   readonly responsePackets: PacketQueue<RdmaPacket>;
 }
@@ -49,6 +50,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
   readonly #qps: QpTable;
   readonly #queue: PlacementQueue;
   readonly #counters: SegmentCounters;
+  readonly #hasExtensions: boolean;
   readonly #packetQueues: readonly PacketQueue<RdmaPacket>[];
   #ports!: RdmaConnectionPorts;
 
@@ -57,6 +59,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
     this.#qps = setup.qps;
     this.#queue = setup.placementQueue;
     this.#counters = setup.segmentCounters;
+    this.#hasExtensions = setup.hasExtensions;
     this.#packetQueues = [setup.requestPackets, setup.responsePackets];
   }
 
@@ -82,6 +85,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
       queue: this.#queue,
       events: this,
       counters: this.#counters,
+      hasExtensions: this.#hasExtensions,
     });
     this.rows[slot] = connection;
     if (streams.attach(traits.connection, pair.qpn, connection, this.#domain.cycle)) return;

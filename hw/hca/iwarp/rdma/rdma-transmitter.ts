@@ -23,7 +23,7 @@ import { OWN_MESSAGE_BYTES, type RdmaConnection } from './rdma-connection.ts';
 import type { RdmaConnections } from './rdma-connections.ts';
 import type { RdmaPacket } from './rdma-packet.ts';
 
-const { RDMA_READ, RDMA_WRITE, SEND_INVAL } = WqeOpcode;
+const { RDMA_READ, RDMA_WRITE, RDMA_WRITE_IMM, SEND_INVAL } = WqeOpcode;
 
 const { payload: STALL_PAYLOAD, formation: STALL_FORMATION } = stallReasons('payload', 'formation');
 
@@ -152,7 +152,9 @@ export class RdmaTransmitter implements OutboundEnd {
     }
     const queue = this.#choose(cycle);
     if (queue === undefined) return;
-    const busyCycles = this.#cyclesOf(queue.oldest);
+    const { oldest } = queue;
+    const busyCycles = this.#cyclesOf(oldest);
+    if (oldest.isLast && oldest.request !== noRecord) oldest.request.stream.framedCycle = cycle;
     this.#writing = queue;
     this.account.serve(cycle, busyCycles);
     this.wake(cycle + busyCycles);
@@ -184,13 +186,22 @@ export class RdmaTransmitter implements OutboundEnd {
   #writeRequest(packet: RdmaPacket, connection: RdmaConnection, cycle: Cycles): void {
     const { request } = packet;
     if (request.opcode === RDMA_READ) return connection.writeReadRequest(packet, cycle);
+    if (request.isReadOrAtomic === 1) return connection.writeAtomicRequest(packet, cycle);
     if (packet.index === 0) beginRequest(connection, request);
-    connection.writeSegment(connection.request, packet, this.#sram, cycle);
+    if (request.opcode === RDMA_WRITE_IMM && packet.isLast)
+      connection.writeLastWithImmediate(packet, this.#sram, cycle);
+    else connection.writeSegment(connection.request, packet, this.#sram, cycle);
   }
 
   #writeResponse(packet: RdmaPacket, connection: RdmaConnection, cycle: Cycles): void {
-    const { sinkTag, sinkOffset, sinkOffsetTop, lengthBytes } = packet.read!.request;
     const { response, sender, receiver, reads } = connection;
+    const read = packet.read!;
+    if (read.isAtomic) {
+      connection.writeAtomicResponse(packet, read, cycle);
+      reads.pop();
+      return receiver.requestServed();
+    }
+    const { sinkTag, sinkOffset, sinkOffsetTop, lengthBytes } = read.request;
     if (packet.firstByte === 0)
       sender.beginTagged(
         response,
@@ -291,10 +302,10 @@ export class RdmaTransmitter implements OutboundEnd {
   }
 }
 
-/** A SEND in one of its four forms, or a WRITE. */
+/** A SEND in one of its four forms, or a WRITE, with immediate data or without. */
 function beginRequest({ sender, request: message }: RdmaConnection, request: SendRecord): void {
   const { opcode, messageBytes, isSolicited, immediate } = request;
-  if (opcode === RDMA_WRITE) {
+  if (opcode === RDMA_WRITE || opcode === RDMA_WRITE_IMM) {
     const { remoteKey, remoteAddress, remoteAddressTop } = request;
     sender.beginTagged(message, RdmapOpcode.WRITE, remoteKey, remoteAddress, remoteAddressTop, messageBytes);
     return;

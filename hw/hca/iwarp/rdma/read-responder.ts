@@ -1,13 +1,23 @@
 /**
- * Answers READs of peers, in their order per stream (RFC 5040, 5.5):
+ * Answers READs and atomics of peers, in their order per stream (RFC 5040, 5.5; RFC 7306, 5.1):
  *
- *     Placement ─READ─► InboundReads of the stream ─► per segment: STag, bounds, rights; DMA read ─► response packets ─► RdmaTransmitter
+ *     Placement ─READ─► InboundReads of the stream ─┬► per segment: STag, bounds, rights; DMA read ─┬► response packets ─► RdmaTransmitter
+ *                                                   └► atomic: AtomicAnswers ───────────────────────┘
  *
  * A READ begins when the payload written before it has left for memory. Streams have turns of `burstPackets`; one without room in its
  * retransmission memory is left out until TCP reports room.
  */
 import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT, type Cycles } from '../../../../base/index.ts';
-import { QuotedSegment, ReadRequest, taggedHeader } from '../../../../protocol/iwarp/index.ts';
+import {
+  atomicRequest,
+  copyAtomicRequest,
+  DdpQueue,
+  QuotedSegment,
+  RdmapOpcode,
+  ReadRequest,
+  SegmentHeader,
+  taggedHeader,
+} from '../../../../protocol/iwarp/index.ts';
 import { BlockAccount, type BlockState, type ClockDomain, stallReasons } from '../../../../sim/index.ts';
 import { TrafficClass } from '../../../dma/index.ts';
 import { ABSENT, DONE, type MemoryAnswer, REFUSED, WAIT } from '../../answers.ts';
@@ -30,22 +40,24 @@ import { type PacketQueue, type ReadUnit, VOID_GENERATION } from '../../packets/
 import type { HcaConfig } from '../../parameters.ts';
 import type { PayloadWriter } from '../../receive-queue/index.ts';
 import type { ResponseSide } from '../../transport/index.ts';
+import { AtomicAnswers, type AtomicAnswersSetup } from './atomic-answers.ts';
 import type { InboundRead } from './inbound-reads.ts';
-import type { PlacementJob } from './placement-queue.ts';
-import type { RdmaConnection } from './rdma-connection.ts';
+import { JobKind, type PlacementJob } from './placement-queue.ts';
+import { OWN_MESSAGE_BYTES, type RdmaConnection } from './rdma-connection.ts';
 import type { RdmaConnections } from './rdma-connections.ts';
 import type { RdmaPacket } from './rdma-packet.ts';
 import type { RdmaTransmitter } from './rdma-transmitter.ts';
 import type { StreamEnds } from './stream-ends.ts';
 import { sourceErrorOf, WRAPS } from './stream-errors.ts';
 
-const stalls = stallReasons('translation', 'dma', 'responseBuffer', 'ordering', 'sendBuffer');
+const stalls = stallReasons('translation', 'dma', 'responseBuffer', 'ordering', 'sendBuffer', 'atomic');
 const {
   translation: STALL_TRANSLATION,
   dma: STALL_DMA,
   responseBuffer: STALL_RESPONSE_BUFFER,
   ordering: STALL_ORDERING,
   sendBuffer: STALL_SEND_BUFFER,
+  atomic: STALL_ATOMIC,
 } = stalls;
 
 export interface ReadResponderPorts {
@@ -56,7 +68,7 @@ export interface ReadResponderPorts {
 }
 
 /** Parts of the device that {@link ReadResponder} uses. */
-export interface ReadResponderSetup {
+export interface ReadResponderSetup extends AtomicAnswersSetup {
   readonly domain: ClockDomain;
   readonly config: Pick<
     HcaConfig,
@@ -66,10 +78,8 @@ export interface ReadResponderSetup {
     | 'readResponseBytesPerCycle'
     | 'transmitLatencyCycles'
     | 'burstPackets'
+    | 'atomicCycles'
   >;
-  readonly dmaRead: DmaReads;
-  readonly translator: Translator;
-  readonly pageFaults: PageFaults;
   readonly readUnit: ReadUnit;
   readonly responsePackets: PacketQueue<RdmaPacket>;
   readonly costs: CostAttribution | undefined;
@@ -77,9 +87,6 @@ export interface ReadResponderSetup {
 
 export class ReadResponder implements ResponseSide {
   readonly account = new BlockAccount('responseEngine', stalls);
-  /** RFC 7306's atomics are not executed. */
-  readonly isInAtomic = false;
-  readonly atomicCount = 0;
   readonly #domain: ClockDomain;
   readonly #config: ReadResponderSetup['config'];
   readonly #dmaRead: DmaReads;
@@ -91,8 +98,10 @@ export class ReadResponder implements ResponseSide {
   readonly #translation: TranslationPort;
   readonly #readRequester: number;
   readonly #stage: number;
+  readonly #atomics: AtomicAnswers;
   readonly #quoted = new QuotedSegment();
   readonly #rest = new ReadRequest();
+  readonly #header = new SegmentHeader();
   #ports!: ReadResponderPorts;
   /** Streams with READs, in turn, each once; those without room, and those that wait for a page. */
   #ring: RdmaConnection[] = [];
@@ -131,6 +140,12 @@ export class ReadResponder implements ResponseSide {
       },
     );
     this.#stage = setup.domain.addStage(this.#run, this);
+    this.#atomics = new AtomicAnswers(setup, {
+      account: this.account,
+      engine: this,
+      translation: this.#translation,
+      stalls: { translation: STALL_TRANSLATION, atomic: STALL_ATOMIC },
+    });
   }
 
   connect(ports: ReadResponderPorts): void {
@@ -138,6 +153,14 @@ export class ReadResponder implements ResponseSide {
   }
 
   slotsGrown(): void {}
+
+  get isInAtomic(): boolean {
+    return this.#atomics.isBusy;
+  }
+
+  get atomicCount(): number {
+    return this.#atomics.executedCount;
+  }
 
   wake(cycle: Cycles): void {
     this.#domain.wake(this.#stage, cycle);
@@ -163,10 +186,14 @@ export class ReadResponder implements ResponseSide {
     if (this.#blocked.delete(connection)) this.#enter(connection, cycle + 1);
   }
 
-  /** Takes a READ of a peer. RdmapReceiver has compared their number with IRD. */
+  /** Takes a READ or an atomic of a peer. RdmapReceiver has compared their number with IRD. */
   readArrived(connection: RdmaConnection, job: PlacementJob, cycle: Cycles): void {
     const read = connection.reads.push();
-    Object.assign(read.request, job.request);
+    read.isAtomic = job.kind === JobKind.ATOMIC_REQUEST;
+    if (read.isAtomic) {
+      copyAtomicRequest(job.atomic, read.atomic);
+      read.request.lengthBytes = 0;
+    } else Object.assign(read.request, job.request);
     read.message = job.header.message;
     read.number = job.number;
     read.writesBefore = this.#ports.writer.requestedCount;
@@ -204,6 +231,7 @@ export class ReadResponder implements ResponseSide {
     this.#active = undefined;
     this.#open = undefined;
     this.#burst = 0;
+    this.#atomics.reset();
   }
 
   inspect(): BlockState {
@@ -214,6 +242,7 @@ export class ReadResponder implements ResponseSide {
       blocked: slots(this.#blocked),
       paused: slots(this.#paused),
       openPacket: this.#open !== undefined,
+      inAtomic: this.isInAtomic,
     };
   }
 
@@ -240,7 +269,9 @@ export class ReadResponder implements ResponseSide {
       if (!this.#mayOpen(connection, read, cycle)) return;
       this.#openPacket(connection, read);
     }
-    const gathered = this.#gather(connection, read, cycle);
+    const gathered = read.isAtomic
+      ? this.#atomics.step(connection, read, cycle)
+      : this.#gather(connection, read, cycle);
     if (gathered === WAIT) return;
     const busyCycles =
       gathered === DONE ? this.#seal(connection, read, cycle) : this.#leave(gathered, connection, cycle);
@@ -252,6 +283,7 @@ export class ReadResponder implements ResponseSide {
   #choose(cycle: Cycles): RdmaConnection | undefined {
     const active = this.#active;
     if (active?.reads.current !== undefined && this.#ports.connections.isLive(active)) return active;
+    if (this.isInAtomic && !this.#atomics.abandon(cycle)) return undefined;
     if (this.#open !== undefined) this.#abandon(cycle);
     this.#endTurn();
     let nextCycle = Number.POSITIVE_INFINITY;
@@ -282,8 +314,7 @@ export class ReadResponder implements ResponseSide {
       connection.payloadBytesMax(taggedHeader.sizeBytes),
       read.request.lengthBytes - read.gatheredBytes,
     );
-    const segmentBytes = connection.fpduBytes(taggedHeader.sizeBytes + this.#wanted);
-    if (connection.maySend && connection.hasRoom(segmentBytes)) return true;
+    if (connection.maySend && connection.hasRoom(this.#segmentBytes(connection, read))) return true;
     this.#blocked.add(connection);
     this.#active = undefined;
     this.#burst = 0;
@@ -292,11 +323,15 @@ export class ReadResponder implements ResponseSide {
     return false;
   }
 
+  #segmentBytes(connection: RdmaConnection, { isAtomic }: InboundRead): number {
+    return isAtomic ? OWN_MESSAGE_BYTES : connection.fpduBytes(taggedHeader.sizeBytes + this.#wanted);
+  }
+
   #openPacket(connection: RdmaConnection, read: InboundRead): void {
     const packet = this.#queue.open(connection.pair, 0, noRecord);
     packet.read = read;
     packet.firstByte = read.gatheredBytes;
-    connection.open(packet, connection.fpduBytes(taggedHeader.sizeBytes + this.#wanted));
+    connection.open(packet, this.#segmentBytes(connection, read));
     connection.pair.inPipelineCount++;
     this.#open = packet;
     this.#filled = 0;
@@ -388,13 +423,16 @@ export class ReadResponder implements ResponseSide {
     this.#active = undefined;
     this.#burst = 0;
     if (left === ABSENT) this.#paused.add(connection);
-    else this.#fail(connection, read, read.gatheredBytes, sourceErrorOf(this.#refusal), cycle);
+    else {
+      const refusal = read.isAtomic ? this.#atomics.refusal : this.#refusal;
+      this.#fail(connection, read, read.gatheredBytes, sourceErrorOf(refusal), cycle);
+    }
     return 1;
   }
 
   #fail(
     connection: RdmaConnection,
-    { request, message }: InboundRead,
+    { request, message, isAtomic }: InboundRead,
     servedBytes: number,
     error: number,
     cycle: Cycles,
@@ -404,8 +442,18 @@ export class ReadResponder implements ResponseSide {
     rest.sinkOffset += servedBytes;
     rest.sourceOffset += servedBytes;
     rest.lengthBytes -= servedBytes;
-    this.#quoted.quoteRead(message, rest);
+    if (isAtomic) this.#quoteAtomic(message);
+    else this.#quoted.quoteRead(message, rest);
     this.#ports.streamEnds.fail(connection, error, this.#quoted, cycle);
+  }
+
+  #quoteAtomic(message: number): void {
+    const header = this.#header;
+    header.opcode = RdmapOpcode.ATOMIC_REQUEST;
+    header.isLast = true;
+    header.queue = DdpQueue.READ_REQUEST;
+    header.message = message;
+    this.#quoted.quoteHeader(header, header.bytes + atomicRequest.sizeBytes);
   }
 
   /** Leaves the open packet to be dropped when its reads are done. */

@@ -12,6 +12,7 @@ import {
 import type { EventRef } from '../../../../sim/index.ts';
 import type { IwarpConfig } from '../iwarp-parameters.ts';
 import type { RdmaStream } from '../streams.ts';
+import { ConnectionWaits } from './connection-waits.ts';
 import type { Listener } from './listener.ts';
 import { CardSegment } from './segment-memory.ts';
 import type { SegmentAddresses } from './tcp-frames.ts';
@@ -91,6 +92,8 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
   bytesSent = 0;
   bytesReceived = 0;
   #countedTo = 0;
+  /** Waits with something to send. */
+  readonly waits = new ConnectionWaits();
   /** Sequence number of the peer's SYN. */
   initialReceiveSequence = 0;
 
@@ -178,15 +181,18 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
     this.#countedTo = sequenceAdd(sequence, 1);
   }
 
-  /** Counts what has arrived in order since the last call. */
-  countReceived(): void {
-    this.bytesReceived += (this.received.next - this.#countedTo) | 0;
+  /** Counts what has arrived in order since the last call. @returns its bytes */
+  countReceived(): number {
+    const bytes = (this.received.next - this.#countedTo) | 0;
+    this.bytesReceived += bytes;
     this.#countedTo = this.received.next;
+    return bytes;
   }
 
   override rebase(ps: number): void {
     super.rebase(ps);
     this.timerPs -= ps;
+    this.waits.rebase(ps);
   }
 
   // Queries of the transport to its owner.

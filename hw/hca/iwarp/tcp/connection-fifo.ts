@@ -11,6 +11,10 @@ export class ConnectionFifo {
     this.#isIn = new Uint8Array(capacity);
   }
 
+  has(slot: number): boolean {
+    return this.#isIn[slot] === 1;
+  }
+
   /** @returns false if the slot is in the fifo already */
   push(slot: number, visibleCycle: Cycles): boolean {
     if (this.#isIn[slot] === 1) return false;

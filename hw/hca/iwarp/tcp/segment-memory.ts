@@ -20,6 +20,7 @@ export class CardSegment implements SendSegment {
   sequence = 0;
   length = 0;
   isSent = false;
+  times: SendSegment['times'] = undefined;
   readonly bytes: Uint8Array;
   start: number;
   /** Number of the place; -1 outside of a memory. */
@@ -69,6 +70,7 @@ export class SegmentMemory {
   take(): CardSegment {
     const segment = this.segments[this.#free.pop()!]!;
     segment.isSent = false;
+    segment.times = undefined;
     segment.length = 0;
     return segment;
   }

@@ -104,6 +104,8 @@ describe('a stream of a QP', () => {
     bench.start(bench.a, near, lengthsOf(5, 1000));
     await bench.run(100_000);
     expect(far.arrived.length).toBe(0);
+    // FPDUs of 2 + 1000 bytes, 2 of padding and 4 of CRC.
+    expect(bench.b.blocks.tcpEngine.discardedBytes).toBe(5 * 1008);
     const { sendUnacknowledged, sendNext } = await bench.query(bench.a, client);
     expect(sendUnacknowledged).toBe(sendNext);
   });
@@ -164,6 +166,27 @@ describe('a cable that loses, doubles, damages and reorders frames', () => {
     expectArrived(far, lengthsOf(10, 1000), 1);
     expect(bench.b.blocks.tcpEngine.counters.damaged).toBe(1);
     expect(bench.a.port.transmitted.frames).toBe(bench.a.sent.length);
+  });
+
+  it('holds the segments that it loses, as long as they are to be sent again', async () => {
+    const { bench, near, far } = await attached({
+      iwarp: { retransmitInitialUs: 1000, retransmitMinUs: 1000 },
+    });
+    const { tcpEngine } = bench.a.blocks;
+    const held = () => tcpEngine.unacknowledged;
+    expect(held()).toEqual({ segments: 0, streamBytes: 0 });
+    const { length } = bench.a.sent;
+    bench.a.fateOf = (ordinal) => (ordinal < length + 3 ? 'lost' : 'carried');
+    bench.start(bench.a, near, lengthsOf(3, 1000));
+    let beforeTurn: unknown;
+    bench.a.act(() => {
+      beforeTurn = held();
+    });
+    await bench.run(50);
+    expect(beforeTurn).toEqual({ segments: 3, streamBytes: 3 * 1008 });
+    expect(held()).toEqual({ segments: 3, streamBytes: 3 * 1008 });
+    await bench.until(() => far.arrived.length === 3);
+    await bench.until(() => held().segments === 0, 100_000);
   });
 
   it('costs one retransmission for one loss, reported by SACK, without a time-out (RFC 6675)', async () => {

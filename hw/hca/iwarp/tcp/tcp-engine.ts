@@ -14,7 +14,7 @@
  * sequence numbers.
  */
 import { TcpEvent, tcpContext } from '../../../../abi/index.ts';
-import { type Cycles, MAC_BYTES, macBytesOf, NEVER, psPerUs } from '../../../../base/index.ts';
+import { type Cycles, MAC_BYTES, macBytesOf, NEVER, psPerUs, type Wide } from '../../../../base/index.ts';
 import {
   deadlinesDue,
   Flag,
@@ -55,6 +55,7 @@ import { ArrivalBuffers } from './arrival-buffers.ts';
 import { CardConnection, type ConnectionHost, noPayload, type TcpOpening } from './card-connection.ts';
 import { ConnectionFifo } from './connection-fifo.ts';
 import type { ConnectionIndex } from './connection-index.ts';
+import { type ConnectionWait, connectionWaits } from './connection-waits.ts';
 import type { Listener } from './listener.ts';
 import { CardSegment, type SegmentMemory } from './segment-memory.ts';
 import type { TcpEvents } from './tcp-events.ts';
@@ -86,6 +87,13 @@ export interface TcpEngineCounters {
   /** SYNs beyond a backlog, or for which no number was free. */
   refusedSyns: number;
   resetsSent: number;
+}
+
+/** Data that TCP still has to bring to the peer. */
+export interface UnacknowledgedData {
+  readonly segments: number;
+  /** Bytes of the stream, with headers and CRCs of FPDUs. */
+  readonly streamBytes: number;
 }
 
 export interface TcpEnginePorts {
@@ -146,9 +154,12 @@ export class TcpEngine implements ConnectionHost {
   #openedCount = 0;
   /** Frames of connections that have arrived. */
   arrivedCount = 0;
+  /** Bytes that arrived in order on a connection whose QP had given its stream up: no reader takes them. */
+  discardedBytes: Wide = 0;
   /** Counts of connections that are gone, and connections that ended by a reset of either side or without an answer. */
   readonly #retired = noTcpCounts();
   #lostCount = 0;
+  readonly #retiredWaitsPs = new Float64Array(connectionWaits.length);
   /** Connections that have ended in the present turn, and those that have more room. */
   readonly #ended: CardConnection[] = [];
   readonly #roomy: CardConnection[] = [];
@@ -324,6 +335,7 @@ export class TcpEngine implements ConnectionHost {
     if (this.#isRoomFor(connection, lengthBytes)) return true;
     if (this.#setup.sendMemory.isFull) this.#poolWaiters.push(connection.slot, 0);
     connection.wantsRoom = true;
+    connection.waits.note(connection, this.nowPs());
     return false;
   }
 
@@ -448,6 +460,36 @@ export class TcpEngine implements ConnectionHost {
     return { ...totals, lost: this.#lostCount };
   }
 
+  /**
+   * Data segments that connections hold until the peer acknowledges them, and their bytes. A connection counts only if it still sends them:
+   * its retransmission timer runs, or it waits for its turn.
+   */
+  get unacknowledged(): UnacknowledgedData {
+    const { table } = this.#setup;
+    let [segments, streamBytes] = [0, 0];
+    for (const slot of table.liveSlots()) {
+      const row = table.rows[slot];
+      if (!(row instanceof CardConnection)) continue;
+      const isDue = this.#attention.has(slot) || this.#throttled.has(slot);
+      if (!isDue && row.retransmitPs === NEVER) continue;
+      segments += row.sendQueue.length;
+      for (const { length } of row.sendQueue) streamBytes += length;
+    }
+    return { segments, streamBytes };
+  }
+
+  /** Picoseconds that connections of QPs have waited with something to send, by cause, summed over all connections. */
+  waitedPs(): Readonly<Record<ConnectionWait, number>> {
+    const { table, lp } = this.#setup;
+    const sumsPs = this.#retiredWaitsPs.slice();
+    for (const slot of table.liveSlots()) {
+      const row = table.rows[slot];
+      if (row instanceof CardConnection) row.waits.addTo(sumsPs, lp.nowPs);
+    }
+    const rows = connectionWaits.map((cause, index) => [cause, sumsPs[index]!]);
+    return Object.fromEntries(rows) as Record<ConnectionWait, number>;
+  }
+
   // ---- state ----
 
   /** Segments that have arrived and are not done with, and connections with work. */
@@ -482,7 +524,7 @@ export class TcpEngine implements ConnectionHost {
     for (const slot of table.liveSlots()) {
       const row = table.rows[slot];
       if (!(row instanceof CardConnection)) continue;
-      addCounts(this.#retired, row.counts);
+      this.#retire(row);
       if (row.timer !== 0) lp.queue.cancel(row.timer);
     }
     this.#buffers.reset(this.#arrived.values);
@@ -596,9 +638,10 @@ export class TcpEngine implements ConnectionHost {
     const payload = this.#payloadFor(connection, this.#reader);
     segmentArrived<ConnectionHost, CardSegment>(this, connection, this.#segment, payload);
     this.#mayKeep = false;
-    connection.countReceived();
+    const bytes = connection.countReceived();
+    if (connection.qpn !== 0 && connection.stream === undefined) this.discardedBytes += bytes;
     this.#receiveContexts.used();
-    this.#setTimer(connection);
+    this.#turnEnds(connection);
   }
 
   /** The payload where it lies; after a gap it is copied, so that it can be kept. */
@@ -689,10 +732,15 @@ export class TcpEngine implements ConnectionHost {
     if (connection instanceof CardConnection) {
       this.#work(connection);
       this.#sendContexts.used();
-      this.#setTimer(connection);
+      this.#turnEnds(connection);
     }
     if (this.#busyCycles === 0) this.#busyCycles = 1;
     return DONE;
+  }
+
+  #turnEnds(connection: CardConnection): void {
+    connection.waits.note(connection, this.nowPs());
+    this.#setTimer(connection);
   }
 
   #work(connection: CardConnection): void {
@@ -725,11 +773,12 @@ export class TcpEngine implements ConnectionHost {
   #send(addresses: SegmentAddresses, fields: SegmentFields, segment: CardSegment): void {
     const { domain, config, iwarp } = this.#setup;
     const { transmitter } = this.#ports;
-    const { bytes, start, length } = segment;
+    const { bytes, start, length, times } = segment;
     const frameBytes = this.#writer.write(transmitter.nextFrameAt, addresses, fields, bytes, start, length);
     this.#busyCycles += iwarp.sendCycles;
     this.counters.sent++;
     const isSentAgain = length > 0 && segment.isSent;
+    times?.note(isSentAgain, domain.cycle + this.#busyCycles);
     transmitter.formed(
       frameBytes,
       isSentAgain,
@@ -777,10 +826,16 @@ export class TcpEngine implements ConnectionHost {
     connection.received.clear();
     this.#stopTimer(connection);
     if (table.rows[slot] !== connection) return;
-    addCounts(this.#retired, connection.counts);
+    this.#retire(connection);
     contexts.forget(slot);
     // Its places in the fifos are passed over.
     table.free(slot);
+  }
+
+  /** Keeps the counts of a connection that goes. */
+  #retire({ counts, waits }: CardConnection): void {
+    addCounts(this.#retired, counts);
+    waits.addTo(this.#retiredWaitsPs, this.nowPs());
   }
 
   /** The oldest connection in TIME_WAIT gives its number up. */
@@ -801,6 +856,7 @@ export class TcpEngine implements ConnectionHost {
   #offerRoom(connection: CardConnection, cycle: Cycles): void {
     if (!connection.wantsRoom || !this.#isRoomFor(connection, connection.segmentBytes)) return;
     connection.wantsRoom = false;
+    connection.waits.note(connection, this.nowPs());
     connection.stream?.writable(cycle);
   }
 

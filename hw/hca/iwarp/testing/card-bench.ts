@@ -57,7 +57,7 @@ function cardCarrier(iwarp: IwarpConfig): Carrier<IwarpParts, Blocks> {
     isForFrames: true,
     transportOf: ({ addresses }) => {
       const eventQueues = new TcpLog();
-      return iwarpTransport<TcpBlocks & { readonly tcpLog: TcpLog }>(iwarp, {
+      return iwarpTransport<TcpBlocks & { readonly tcpLog: TcpLog }>(iwarp, false, {
         makeBlocks: (parts) => ({
           ...makeTcpBlocks({
             ...parts,

@@ -98,7 +98,14 @@ export class FakeStreams implements TcpStreams {
     if (this.#sendAt + lengthBytes > SEND_MEMORY_BYTES) this.#sendAt = 0;
     const start = this.#sendAt;
     this.#sendAt += lengthBytes;
-    return { bytes: this.sendMemory, start, length: lengthBytes, sequence: 0, isSent: false };
+    return {
+      bytes: this.sendMemory,
+      start,
+      length: lengthBytes,
+      sequence: 0,
+      isSent: false,
+      times: undefined,
+    };
   }
 
   send(number: number, segment: SendSegment, lengthBytes: number): void {

@@ -22,21 +22,18 @@ type IwarpNode = DataPathNode<IwarpParts, Blocks>;
 export type IwarpBench = DataPathBench<IwarpParts, Blocks>;
 type IwarpQp = Qp<IwarpNode>;
 
-const fakeCarrier = (iwarp: Partial<IwarpConfig>): Carrier<IwarpParts, Blocks> => ({
+const fakeCarrier = (iwarp: Partial<IwarpConfig>, hasExtensions: boolean): Carrier<IwarpParts, Blocks> => ({
   transportOf: () =>
-    iwarpTransport<FakeTcp>(
-      { ...defaultsOf(iwarpParameters), reorderBytes: 0, ...iwarp },
-      {
-        makeBlocks: () => ({ fakeStreams: new FakeStreams() }),
-        accountsOf: () => [],
-        streamsOf: ({ fakeStreams }) => fakeStreams,
-        portEndsOf: () => ({
-          frameSink: { frameArrived: () => undefined },
-          link: { spaceFreed: () => undefined },
-        }),
-        wires: (_blocks, _engines, rdma) => rdma,
-      },
-    ),
+    iwarpTransport<FakeTcp>({ ...defaultsOf(iwarpParameters), reorderBytes: 0, ...iwarp }, hasExtensions, {
+      makeBlocks: () => ({ fakeStreams: new FakeStreams() }),
+      accountsOf: () => [],
+      streamsOf: ({ fakeStreams }) => fakeStreams,
+      portEndsOf: () => ({
+        frameSink: { frameArrived: () => undefined },
+        link: { spaceFreed: () => undefined },
+      }),
+      wires: (_blocks, _engines, rdma) => rdma,
+    }),
   connect: (port, { rdmaTransmitter }) =>
     port.connect({ receiver: { packetArrived: () => undefined }, sender: rdmaTransmitter }),
 });
@@ -138,6 +135,7 @@ const REGION_BYTES = 16_384;
 
 export interface IwarpOptions extends BenchOptions {
   readonly iwarp?: Partial<IwarpConfig>;
+  readonly hasExtensions?: boolean;
 }
 
 /** A pair with a region at each end. */
@@ -149,7 +147,7 @@ export async function iwarpScene(
     readonly regionBytes?: number;
   } = {},
 ) {
-  const bench = await benchWith(fakeCarrier(options.iwarp ?? {}), options);
+  const bench = await benchWith(fakeCarrier(options.iwarp ?? {}, options.hasExtensions ?? false), options);
   const pair = iwarpPair(bench, agreement, options);
   const bytes = options.regionBytes ?? REGION_BYTES;
   const local = new Region(bench.a, bytes, { pageOffset: 40 });

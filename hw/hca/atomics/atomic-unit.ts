@@ -6,20 +6,24 @@
  * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
  * in the host's byte order, little-endian, as low and high words. The user of the unit is woken when memory has answered.
  */
-import type { BusAddress } from '../../../../base/index.ts';
-import type { Wakeable } from '../../../../sim/index.ts';
-import { Opcode } from '../../../../wire/index.ts';
-import { TrafficClass } from '../../../dma/index.ts';
-import type { DmaReads, DmaWrites } from '../../memory/index.ts';
-import type { HcaConfig } from '../../parameters.ts';
-import { AtomicValue } from './atomic-arithmetic.ts';
+import type { BusAddress } from '../../../base/index.ts';
+import type { Wakeable } from '../../../sim/index.ts';
+import { TrafficClass } from '../../dma/index.ts';
+import type { DmaReads, DmaWrites } from '../memory/index.ts';
+import type { HcaConfig } from '../parameters.ts';
+import { AtomicValue } from './atomic-value.ts';
 
 export const ATOMIC_BYTES = 8;
 /** Bytes of the HCA's memory for the old value, followed by the new one. */
 const ATOMIC_SRAM_BYTES = 64;
 
-/** The mask of all bits of a word. */
-const ONES = -1;
+/** The two operations: see AtomicValue. */
+export const ATOMIC_ADD = 0;
+export const ATOMIC_SWAP = 1;
+export type AtomicOperation = typeof ATOMIC_ADD | typeof ATOMIC_SWAP;
+
+/** Words of the operands, low before high: value to add and boundaries, or value to store, value to compare, and the masks of both. */
+export const ATOMIC_OPERAND_WORDS = 8;
 
 const IDLE = 0;
 const READING = 1;
@@ -121,26 +125,14 @@ export class AtomicUnit {
     this.#state = READING;
   }
 
-  /** Computes the new value and begins to write it; operands are words from `word` on: swap or add, compare, masks of both. */
-  compute(opcode: number, operands: Int32Array, word: number): void {
+  /** Computes the new value and begins to write it. */
+  compute(operation: AtomicOperation, operands: Int32Array): void {
     const value = this.#value;
     value.set(this.resultLow, this.resultHigh);
-    const [low, high] = [operands[word]!, operands[word + 1]!];
-    const [otherLow, otherHigh] = [operands[word + 2]!, operands[word + 3]!];
-    if (opcode === Opcode.RC_FETCH_ADD) value.add(low, high, 0, 0);
-    else if (opcode === Opcode.RC_MASKED_FETCH_ADD) value.add(low, high, otherLow, otherHigh);
-    else {
-      const isMasked = opcode === Opcode.RC_MASKED_COMPARE_SWAP;
-      const maskLow = isMasked ? operands[word + 6]! : ONES;
-      const maskHigh = isMasked ? operands[word + 7]! : ONES;
-      if (value.isEqual(otherLow, otherHigh, maskLow, maskHigh))
-        value.replace(
-          low,
-          high,
-          isMasked ? operands[word + 4]! : ONES,
-          isMasked ? operands[word + 5]! : ONES,
-        );
-    }
+    const [low = 0, high = 0, otherLow = 0, otherHigh = 0] = operands;
+    if (operation === ATOMIC_ADD) value.add(low, high, otherLow, otherHigh);
+    else if (value.isEqual(otherLow, otherHigh, operands[6]!, operands[7]!))
+      value.replace(low, high, operands[4]!, operands[5]!);
     const place = this.#sramOffset + ATOMIC_BYTES;
     this.#sramView.setUint32(place, value.low, true);
     this.#sramView.setUint32(place + 4, value.high, true);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AtomicValue } from './atomic-arithmetic.ts';
+import { AtomicValue } from './atomic-value.ts';
 
 const low = (value: bigint): number => Number(value & 0xffff_ffffn);
 const high = (value: bigint): number => Number(value >> 32n);
