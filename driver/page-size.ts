@@ -22,8 +22,8 @@ export function largestLogPageBytes({ pages, pageCount }: Frames, virtualAddress
   const firstPage = Math.floor(virtualAddress / 2 ** logFrameBytes);
   let limit = logPageBytesMax - logFrameBytes;
   let previousDelta = 0;
-  // A stretch further on, an address differs by a multiple of the stretch, so two stretches and a page contain the fewest zeros
-  // that occur.
+  // One stretch further, an address differs by a multiple of the stretch, so two stretches and a page contain the
+  // fewest zeros that occur.
   const count = Math.min(pageCount, 2 * pages.length + 1);
   for (let at = 0; at < count && limit > 0; at++) {
     const page = firstPage + at;

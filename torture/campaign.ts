@@ -1,6 +1,6 @@
 /**
- * Many stories side by side, each in a worker: seed after seed until there are no more, or the time is up. A story in which the
- * model never returns is terminated with its worker, and is a finding.
+ * Many stories side by side, each in a worker: seed after seed until the seeds are exhausted, or the time is up. A
+ * story in which the model never returns is terminated with its worker, and is a finding.
  */
 import type { Piscina } from 'piscina';
 import { noCoverage } from './coverage.ts';

@@ -44,7 +44,7 @@ export async function whereTheyPart(one: StatesAt, other: StatesAt, endPs: bigin
   return [`the runs part at ${differsPs} ps:`, ...differences];
 }
 
-/** A run that fails before `ps` is compared as it was left. */
+/** Returns the state; a run that fails before `ps` is compared in its final state. */
 async function stateAt(story: Story, how: NonNullable<Story['again']>, ps: bigint): Promise<BlockState[]> {
   await using machine = await machineOf(story, how);
   for (const program of programsOf(story)) await machine.load(program);

@@ -1,7 +1,7 @@
 /** Formats of plain data: the check of a value from a file, tied to the type of a value that passes. */
 import { ConfigurationError } from '../base/index.ts';
 
-/** Throws unless a value is right; `path` names its place. */
+/** Throws unless a value is valid; `path` names its place. */
 export interface Format<T> {
   (path: string, value: unknown): void;
   /** Never there: it ties the type to the check. */

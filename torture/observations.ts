@@ -42,7 +42,7 @@ export interface Observations {
   readonly receives: readonly PostSeen[];
   readonly completions: readonly CompletionSeen[];
   readonly fills: readonly { readonly area: number; readonly fill: number; readonly atPs: number }[];
-  /** Ranges of areas that were given back with madvise(2): zeros from then on. */
+  /** Ranges of areas that were discarded with madvise(2): zeros from then on. */
   readonly givenBack: readonly {
     readonly area: number;
     readonly offset: number;
@@ -60,7 +60,7 @@ export interface Observations {
     readonly fromPs: number;
     readonly toPs: number;
   }[];
-  /** Windows that were given back, and when the call began and ended. */
+  /** Windows that were deallocated, and when the call began and ended. */
   readonly deallocations: readonly {
     readonly window: number;
     readonly fromPs: number;
@@ -74,7 +74,7 @@ export interface Observations {
   readonly events: readonly string[];
   /** Verbs that failed, as `verb: code`. */
   readonly refusals: readonly string[];
-  /** Waits that ended because nothing had moved for longer than the attributes can explain. */
+  /** Waits that ended because nothing progressed for longer than the attributes can explain. */
   readonly impatience: readonly string[];
   /** Requests that had not completed at the end. */
   readonly unfinished: readonly number[];

@@ -15,7 +15,7 @@ const ackTimeoutUnitNs = 4096;
 const ackTimeoutMaxPs = ackTimeoutUnitNs * psPerNs * 2 ** 31;
 
 /**
- * Returns the least that a time-out of this code lasts; 0 for none.
+ * Returns the shortest duration of a timeout of this code; 0 for none.
  * @param set of the story: a card may count in another unit than the standard's, and have a least code
  */
 export function ackTimeoutPs(code: number, set: ParameterValues = {}): number {
@@ -72,9 +72,9 @@ function messagePagesMax(story: Story): number {
 
 /** Factor by which a program waits longer for its peers than for its own requests. */
 export const peerPatienceFactor = 16;
-/** RNR NAKs that one wait may bring: each takes some fifteen steps of a story's 25 million … */
+/** Limit of RNR NAKs during one wait: each takes some fifteen steps of a story's 25 million … */
 const rnrNaksMax = 500_000;
-/** … and three thousand where long requests follow the one that is put off, and are sent again with it. */
+/** … and three thousand if long requests follow the refused one, and are retransmitted with it. */
 const longRnrNaksMax = 4000;
 
 /**
@@ -104,7 +104,7 @@ export function withBearableRnr(story: Story): Story {
   };
 }
 
-/** The shortest delay that is long enough; code 0, the longest, when none is. */
+/** Returns the code of the shortest delay that is long enough; code 0, the longest, if none is. */
 function codeOfAtLeast(ps: number, { set }: Story): number {
   for (let code = 1; code < 32; code++) if (rnrDelayPs(code, set) >= ps) return code;
   return 0;

@@ -156,7 +156,7 @@ async function compared(story: Story, first: Played, again: NonNullable<Story['a
 const isSameCapture = (left: Uint8Array | undefined, right: Uint8Array | undefined): boolean =>
   left === undefined || right === undefined || Buffer.compare(left, right) === 0;
 
-/** Each epoch is a step, also where nothing happens in it. */
+/** Each epoch is a step, even if nothing happens in it. */
 const epochsMax = 50_000n;
 
 /**
@@ -212,7 +212,10 @@ const observers = (partition: Partition): AnalysisOptions => ({
 
 const bothEnds = [{ node: 0 }, { node: 1 }];
 const observedRecordsMax = 4096;
-/** More than the frames of most stories are: those of some are tens of thousands, which take longer to read than to send. */
+/**
+ * Size of the capture: more than the frames of most stories need; some have tens of thousands, which take longer to
+ * read than to send.
+ */
 const captureBytes = 2 ** 23;
 const nowhere: TextSink = { write: () => {}, close: () => {} };
 

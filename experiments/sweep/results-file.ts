@@ -171,7 +171,7 @@ interface Parsed {
   readonly header: SweepHeader | undefined;
   /** Rows in the order of the lines. */
   readonly rows: readonly SweepRow[];
-  /** Up to the end of the last complete line. */
+  /** Bytes of the file up to the end of the last complete line. */
   readonly wholeBytes: number;
 }
 

@@ -77,7 +77,10 @@ function busy(seed: number): ControlBench {
   return bench;
 }
 
-/** A CQ with work in the pipelines is taken back; then a command completes by event while the event fifo is full. Both wait, and end. */
+/**
+ * A CQ with work in the pipelines is destroyed; then a command completes by event while the event fifo is full. Both
+ * wait, and end.
+ */
 function heldUp(): ControlBench {
   const bench = broughtUp({ eventFifoDepth: 4 });
   const { events, processor } = bench.control;
@@ -153,7 +156,7 @@ describe('every block of the control side', () => {
         }
       }
     }
-    // The write engine takes as many EQEs as the writer's fifo has entries: that one is full first.
+    // The write engine accepts as many EQEs as the writer's fifo has entries: the fifo is full first.
     expect([...declared].filter((reason) => !counted.has(reason))).toEqual(['eventWriter: dmaWrite']);
   });
 });

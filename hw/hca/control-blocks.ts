@@ -1,6 +1,6 @@
 /**
- * The blocks of the control side and their wires; control-side.ts connects them to BAR0. The blocks in the table are held to the
- * contracts of control-blocks.spec.ts.
+ * The blocks of the control side and their wires; control-side.ts connects them to BAR0. control-blocks.spec.ts tests
+ * the blocks in the table against its contracts.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { ClockDomain, Wires } from '../../sim/index.ts';

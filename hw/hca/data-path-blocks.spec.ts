@@ -144,7 +144,7 @@ interface Bottleneck extends BenchOptions {
   readonly isLoopback?: boolean;
 }
 
-/** Machines in which the mixture of all operations waits for one thing more than for others. */
+/** Machines in which the mixture of all operations waits mostly for one thing. */
 const bottlenecks: readonly Bottleneck[] = [
   { dma: { tagCount: 1 } },
   { dma: { readIssueCycles: 40, writeIssueCycles: 40, dataPathBytes: 4 } },
@@ -235,7 +235,7 @@ async function manyReads(): Promise<DataPathBench> {
   return bench;
 }
 
-/** A READ of nearly 2 GiB in packets of 256 bytes, which is lost, takes all PSNs but one: the next READ, of two, waits. */
+/** A lost READ of nearly 2 GiB in packets of 256 bytes uses all PSNs but one: the next READ, of two, waits. */
 async function longReads(): Promise<DataPathBench> {
   const fields = { pathMtu: PathMtu.MTU_256, logMaxMessage: 31 };
   const { bench, a, b, aCq, local, target, checkBystanders } = await scene({ a: { fields }, b: { fields } });

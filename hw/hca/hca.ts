@@ -103,7 +103,7 @@ export interface HcaSetup extends SlotSetup {
   readonly tap: OperationTap | undefined;
   /** Which marked operation a work request belongs to, where TLPs are attributed to operations (costs/); left out: they are not. */
   readonly operationSource?: OperationSource | undefined;
-  /** Uses that a host in the same thread makes of the HCA's memory; left out: none. No result depends on it. */
+  /** Ways in which a host in the same thread uses the HCA's memory; omitted: none. No result depends on it. */
   readonly shared?: { readonly earlyPlacement: boolean; readonly zeroCopy: boolean } | undefined;
 }
 
@@ -179,7 +179,7 @@ export class Hca implements BarTarget {
   readonly pcieFunction: PcieFunction;
   readonly dmaRead: DmaReadEngine;
   readonly dmaWrite: DmaWriteEngine;
-  /** Port 1. With ports of Ethernet it stays off, with a plug in it. */
+  /** Port 1. On a device with Ethernet ports it stays off, with a plug in it. */
   readonly wirePort: WirePort;
   /** All InfiniBand ports, from port 1; on a device with Ethernet ports the one above. */
   readonly wirePorts: readonly WirePort[];
@@ -367,7 +367,7 @@ export class Hca implements BarTarget {
   }
 
   /**
-   * Switches a port's end of its cable on or off, whichever link layer it has; of all ports with a cable if it names none.
+   * Switches a port's end of its cable on or off, whatever its link layer; all ports with a cable if no port is named.
    * @param portNumber from 1
    */
   setCableEnabled(isEnabled: boolean, portNumber?: number): void {

@@ -188,7 +188,7 @@ export class Draft {
     const isLossy = climate === 'lossy' || climate === 'broken';
     return {
       mtu: random.between(1, 5),
-      // 4.096 us × 2^code: 8 ms to 67 ms mostly, so that traffic of slow hardware does not run into it by itself.
+      // ACK timeout of 4.096 us × 2^code: mostly 8 ms to 67 ms, so that slow hardware does not exceed it by itself.
       timeout: isLossy
         ? pick(random, [random.below(32), 8 + random.below(8)], [1, 4])
         : pick(random, [0, 14, 18, random.between(1, 31)], [1, 6, 2, 1]),

@@ -10,7 +10,7 @@ import { type Story, sendsOf } from '../story.ts';
 import { verbs } from '../verbs.ts';
 import { pick, pickRow } from './choice.ts';
 
-/** A field of a fault: as it is, or as it is drawn. */
+/** Value of a fault's field: fixed, or drawn. */
 type Field = string | number | ((random: Random) => string | number);
 
 interface FaultRow {

@@ -81,7 +81,7 @@ function drawDeclared(random: Random, path: string): ParameterValue {
 
 const latencyUnits = ['ps', 'ns', 'us', 'cycles', 'symbols', 'blocks'];
 
-/** The declared range; of costs and latencies no more than forty times the default, or 4,000 from nothing. */
+/** Returns the declared range; for costs and latencies at most forty times the default, or 4,000 if that is more. */
 function rangeOf({ min, max, unit, default: usual }: NumberParameter): [least: number, most: number] {
   if (unit === 'MHz') return [Math.round(Math.max(min, usual / 8)), Math.round(Math.min(max, usual * 4))];
   const most = latencyUnits.includes(unit) ? Math.max(40 * usual, 4000) : Math.max(16 * usual, 1024);

@@ -193,7 +193,7 @@ const agains = [0.58, 0.2, 0.07, 0.1, 0.05];
  * if cores are busy.
  */
 const singleShare = 0.93;
-/** The shortest that a machine takes is 3 µs. */
+/** Length of short epochs; a machine accepts 3 µs at least. */
 const shortEpochPs = 5_000_000;
 
 /** @param mayBeShort whether its epochs may be so short that many begin */

@@ -49,7 +49,7 @@ export function withEthernet(random: Random, story: Story, facts: Facts): Story 
 }
 
 /**
- * A scene on Ethernet, in some cases: on a cable that loses nothing by itself, in frames that hold every packet.
+ * Puts some scenes on Ethernet: on a cable that loses nothing by itself, in frames that hold every packet.
  * @param needed parameters of the scene
  */
 export function ethernetForScene(

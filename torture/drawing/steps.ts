@@ -9,7 +9,7 @@ interface At {
   readonly draft: Draft;
   readonly random: Random;
   readonly program: ProgramDraft;
-  /** The turn that was last. */
+  /** The last turn. */
   readonly turn: number;
 }
 
@@ -20,7 +20,7 @@ interface StepRow {
   readonly climates?: readonly Climate[];
   /** The step occurs only after a turn. */
   readonly isAfterTurn?: true;
-  /** Nothing, where the program has nothing to do it with. */
+  /** The steps; none if the program lacks the objects for them. */
   readonly steps: (at: At) => readonly Step[];
 }
 

@@ -44,7 +44,7 @@ const flawsOfUse: readonly Flaw[] = ['windowKey', 'windowBounds', 'windowRight']
 const flawsOfBind: readonly Flaw[] = ['bindBounds', 'bindRight'];
 const flaws: readonly Flaw[] = [...flawsOfUse, ...flawsOfBind, 'invalidKey', 'remoteInvalidKey'];
 
-/** An episode of a link that can have one; undefined where none can. */
+/** Returns an episode of a link; undefined if the link cannot have one. */
 export function windowEpisode(draft: Draft, turn: number): Generator<void> | undefined {
   const isUsable = ({ program, qp }: LinkEnd): boolean => {
     const plan = draft.programs[program]!;

@@ -18,7 +18,7 @@ import { firstDifference, gatheredOf, isGivenBack } from './contents.ts';
 import { backOf, type Flow, flowsOf } from './traffic.ts';
 import { goneOfWindow } from './windows.ts';
 
-/** Something that may have put bytes into an area. */
+/** A write that may have put bytes into an area. */
 interface Writing {
   readonly offset: number;
   readonly length: number;

@@ -121,7 +121,10 @@ function judgeArrivals(flow: Flow, back: Flow, story: CountedStory): string[] {
   return found;
 }
 
-/** Packets that meet an absent page of such an area are answered RNR NAK, and lost where nothing answers. */
+/**
+ * Whether an area is on demand: packets that meet an absent page get an RNR NAK, or are lost if their service sends
+ * none.
+ */
 const hasOnDemand = (story: CountedStory, program: number): boolean =>
   story.programs[program]!.areas.some(isOnDemandArea);
 
@@ -249,7 +252,7 @@ function retriesUnexplained(
   const { from, to, link } = flow;
   const { timeout, retryCount } = from.plan;
   const lossCount = story.losses;
-  // A sequence NAK costs a retry without a wait, and takes a lost packet.
+  // A sequence NAK costs a retry without a wait, and needs a lost packet.
   const leastPs = Math.max(0, retryCount + 1 - lossCount) * ackTimeoutPs(timeout, story.set);
   if (lossCount <= retryCount && (timeout === 0 || elapsedPs < leastPs))
     return `it took ${elapsedPs} ps, and ${retryCount + 1} time-outs of code ${timeout} less ${lossCount} losses take ${leastPs}`;
@@ -331,7 +334,10 @@ function isInError(story: CountedStory, end: Flow['from'], own: Flow, back: Flow
   );
 }
 
-/** A remote access by the key of a window that may have been gone, whichever of its QP's requests is the first to end in error. */
+/**
+ * Whether a remote access may have used the key of a window that no longer existed, whichever request of its QP ends
+ * first in error.
+ */
 const mayLackWindow = (flow: Flow, back: Flow, history: SendHistory): boolean =>
   history.plan.through !== undefined &&
   history.plan.remote !== undefined &&
@@ -368,7 +374,7 @@ function isReceiverBad(flow: Flow, history: SendHistory): boolean {
   const index = flow.brought.indexOf(history);
   const arrival = flow.arrivals[index];
   if (arrival !== undefined) return isBadReceive(flow, arrival, history);
-  // The receive's completion may be gone with its QP; a flawed one must have been there.
+  // The receive's completion may have vanished with its QP; the completion of a flawed request must exist.
   return (
     history.plan.flaw === 'tooLong' ||
     isOutOfService(flow.to.seen, flow.to.qp) ||

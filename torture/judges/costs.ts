@@ -14,7 +14,9 @@ const unattributed: ReadonlySet<string> = new Set(['register', 'config', 'messag
 /** Classes of writes, which fail at the device only by its reset. */
 const isWritten: ReadonlySet<string> = new Set(['cqe', 'eqe', 'payloadWrite']);
 
-/** @returns nothing where costs were not attributed */
+/**
+ * @returns no findings if costs were not attributed
+ */
 export function judgeCosts(played: Played): string[] {
   const { story, costs, report, error } = played;
   if (costs === undefined || error !== undefined) return [];
@@ -39,7 +41,7 @@ export function judgeCosts(played: Played): string[] {
   });
 }
 
-/** Reads are refused, poisoned or given up, or the device is taken away from under them. */
+/** Whether reads are refused, poisoned or abandoned, or the device is removed during them. */
 const readsMayFail = (story: Story): boolean =>
   story.climate === 'broken' ||
   story.faults.some((fault) => 'read' in fault) ||

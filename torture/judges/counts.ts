@@ -35,7 +35,7 @@ function judgeCompletions(played: Played, node: number): string[] {
     return [`node ${node}: ${written} CQEs written, the programs took ${taken} completions`];
   // A resize writes an entry of its own, which no program sees.
   const resizes = hca.commands['MODIFY_CQ'] ?? 0;
-  // The driver has those of the frames by which it finds neighbours.
+  // The driver posts the frames by which it finds neighbours.
   const { sent, received } = framesOf(report, node);
   const isJudged = story.climate === 'calm' && story.faults.length === 0 && programs.every(isWhole);
   return isJudged && written > taken + resizes + sent + received

@@ -1,6 +1,6 @@
 /**
- * Whether the story ended as it must: no exception of the model, no program left waiting, nothing held at the end, and statistics
- * that balance.
+ * Judges whether the story ended as required: no exception of the model, no waiting program, nothing held at the end,
+ * and statistics that balance.
  */
 import { IBV_WC_SUCCESS } from '../../userlib/index.ts';
 import type { Observations } from '../observations.ts';
@@ -19,7 +19,7 @@ export function judgeEnding({ story, seen, report, leftovers, error }: Played): 
       continue;
     }
     if (story.climate === 'broken') continue;
-    // The judge of completions decides whether unfinished requests may be so; a peer whose end failed may answer no
+    // The judge of completions decides whether unfinished requests are allowed; a peer whose end failed may answer no
     // more.
     if (observations.unfinished.length === 0 && !isAnythingBroken && !mayWaitForNextRequest(story))
       for (const what of observations.impatience.slice(0, 1))

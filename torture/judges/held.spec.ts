@@ -1,4 +1,4 @@
-/** Falsified work that hardware holds and rules that software breaks, in a successful story. */
+/** Checks that the judges find falsified work in hardware and rules that software breaks, in a successful story. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Played, playStory } from '../run-story.ts';
 import { exampleStory } from '../testing/example-story.ts';

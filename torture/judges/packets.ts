@@ -19,7 +19,7 @@ const accusationsMax = 2;
 type Judged = Pick<Played, 'story' | 'packets' | 'config' | 'held' | 'error'>;
 
 export function judgePackets({ story, packets, config, held, error }: Judged): string[] {
-  // No rule holds for a device that is removed, or that answers nothing after a reset.
+  // No rule applies to a device that is removed, or that answers nothing after a reset.
   if (story.faults.some((fault) => 'device' in fault || 'reset' in fault)) return [];
   // After 2^53 ps, instants have a resolution of two or four picoseconds: too coarse for the time of one byte.
   if ((story.scene?.sleepsSeconds ?? 0) * psPerSecond > Number.MAX_SAFE_INTEGER) return [];

@@ -94,7 +94,7 @@ function judgeDoorbells({ report, story, seen }: Played): string[] {
       (sum, program, index) => sum + (program.node === node ? seen[index]!.doorbells : 0),
       0,
     );
-    // A driver rings for the frames by which it finds neighbours.
+    // A driver also rings for the frames by which it finds neighbours.
     const most = due + framesOf(report, node).sent;
     return rung >= due && rung <= most ? [] : [`node ${node}: ${rung} doorbells, the programs rang ${due}`];
   });
@@ -121,8 +121,9 @@ function judgeDistance({ report, story }: Played, flows: readonly Flow[]): strin
 }
 
 /**
- * RNR NAKs of a node whose delay its requester waited for, at least. One after an answer that is missing, or was dropped for want of a page,
- * does not count: the requester repeats all from that answer on. 0 or less: perhaps none.
+ * Least number of RNR NAKs of a node whose delay its requester waited for. An RNR NAK after a missing response, or one
+ * dropped for an absent page, does not count: the requester repeats everything from that response on. 0 or less:
+ * perhaps none.
  */
 const rnrNaksHeeded = ({ hca, onDemand }: Played['report']['nodes'][number]): number =>
   (hca.transport['rnrNakReceived'] ?? 0) -

@@ -142,7 +142,7 @@ function mostCycles(hca: HcaConfig, requests: number, { packets, payloadBytes }:
   return requests * takeUpCycles(hca, wqeBytesMax) + packets * (requestPacketCycles + gatherCycles) + move;
 }
 
-/** Whether each request was taken up and made into packets once, and none waited for the unit that keeps READs. */
+/** Whether each request was started and made into packets once, and none waited for the unit that keeps READs. */
 function isSmooth({ story, report, config, seen }: Played): boolean {
   const { readRequestCycles, readResponseCycles, readResponseBytesPerCycle } = config.hca;
   const { nodes, operations, wire } = report;

@@ -123,7 +123,7 @@ function broughtBy(
     : asSubsequence(sends, arrivals, from);
 }
 
-/** RC: the k-th message that takes a receive ends in the k-th receive that is taken. */
+/** RC: the k-th message that consumes a receive completes the k-th consumed receive. */
 function inOrder(
   sends: readonly SendHistory[],
   arrivals: readonly ReceiveHistory[],
@@ -132,7 +132,7 @@ function inOrder(
   return arrivals.map((_, index) => consuming[index]);
 }
 
-/** UC and UD: messages may be missing, but none is new, twice, or out of order. */
+/** UC and UD: messages may be missing, but none is foreign, duplicated, or out of order. */
 function asSubsequence(
   sends: readonly SendHistory[],
   arrivals: readonly ReceiveHistory[],

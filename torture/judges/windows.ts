@@ -6,7 +6,10 @@
 import * as ibv from '../../userlib/index.ts';
 import type { Flow, SendHistory } from './traffic.ts';
 
-/** `gone` when the request was posted; `either`: taken back while it was under way, or by a queue that is out of service. */
+/**
+ * `gone`: invalidated when the request was posted; `either`: invalidated while it was in flight, or by a queue that is
+ * out of service.
+ */
 export type WindowState = 'bound' | 'either' | 'gone';
 
 interface Taking {
@@ -15,7 +18,10 @@ interface Taking {
   readonly toPs: number;
 }
 
-/** When nothing reaches memory any more by the key that a request uses; infinity: never, or it uses none of a window. */
+/**
+ * Instant from which no access reaches memory by the key that a request uses; infinity: never, or the request uses no
+ * window.
+ */
 export function goneOfWindow(flow: Flow, back: Flow, { plan }: SendHistory): number {
   if (plan.through === undefined) return Number.POSITIVE_INFINITY;
   const ends = [
@@ -25,7 +31,7 @@ export function goneOfWindow(flow: Flow, back: Flow, { plan }: SendHistory): num
   return Math.min(Number.POSITIVE_INFINITY, ...ends.map(({ toPs }) => toPs));
 }
 
-/** Whether either end ever took back the binding whose key a request uses, before it, during it or afterwards. */
+/** Whether either end ever invalidated the binding whose key a request uses, before it, during it or afterwards. */
 export const isEverTaken = (flow: Flow, back: Flow, { plan }: SendHistory): boolean =>
   plan.through !== undefined &&
   takingsOfOwner(flow, back, plan.through).length + sendsThatTake(flow, plan.through).length > 0;
@@ -66,7 +72,7 @@ const takingBy = ({ plan, post, end }: SendHistory): Taking => ({
   toPs: end?.status === ibv.IBV_WC_SUCCESS && plan.flaw === 'none' ? end.toPs : Number.POSITIVE_INFINITY,
 });
 
-/** Ways in which the owner may have taken a binding back: its requests, the call, and the end of its queue. */
+/** Ways in which the owner may have invalidated a binding: its requests, the call, and the end of its queue. */
 function takingsOfOwner({ to }: Flow, back: Flow, bind: number): Taking[] {
   const bound = back.sends.find(({ plan }) => plan.id === bind);
   const window = bound?.plan.bind?.window;

@@ -94,7 +94,7 @@ export class Areas {
     if (isRenewed) this.#renewed.push(await this.#register(area));
   }
 
-  /** Registers a source again with other bytes, once nothing reads it. */
+  /** Registers a source again with other bytes, once no access reads it. */
   async reregister(area: number): Promise<void> {
     const { areas, plan } = this.#session;
     await this.#waiting.until('a refill', () => this.#session.awaitedCount() === 0);
@@ -104,7 +104,7 @@ export class Areas {
     await this.#registerAgain(area, open, open.mr, () => this.#fill(area));
   }
 
-  /** Makes an area again at a turn, unless receives are posted there. */
+  /** Creates an area again at a turn, unless receives are posted there. */
   async renew(area: number, isMoved: boolean): Promise<void> {
     const open = this.#session.areas[area];
     if (open?.mr === undefined || this.#receives.isPendingIn(area) || this.#session.isReadByOwn(area)) return;

@@ -40,7 +40,7 @@ export class Links {
     });
   }
 
-  /** Publishes to the peers where QPs and areas are now, and connects the QPs that are new at this turn. */
+  /** Publishes the present QPs and areas to the peers, and connects the QPs that are new at this turn. */
   async connect(turn: number): Promise<void> {
     const { program, index: own, areas: open, oldKeys, qps } = this.#session;
     const links = this.#current(turn);

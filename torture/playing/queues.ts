@@ -34,7 +34,7 @@ export class Queues {
     }
   }
 
-  /** The turn before which a step cannot be: its QP is not there yet. */
+  /** Returns the first turn in which a step is possible: before it the step's QP does not exist. */
   turnOf(step: Step): number {
     const { plan, turnCount } = this.#session;
     const qp = 'qp' in step ? plan.qps[step.qp] : undefined;
@@ -75,7 +75,7 @@ export class Queues {
     const open = qps[index]!;
     const { plan } = open;
     const [sendCq, recvCq] = [cqs[plan.sendCq], cqs[plan.recvCq]];
-    // A CQ that was to be made again could not be: the device had gone meanwhile.
+    // A CQ could not be created again: the device had left meanwhile.
     if (sendCq === undefined || recvCq === undefined) return;
     const hasOwn = plan.srq < 0;
     const init: ibv.IbvQpInitAttr = {

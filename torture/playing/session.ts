@@ -53,7 +53,7 @@ export type Mutable<T> = {
   -readonly [Key in keyof T]: T[Key] extends readonly (infer Item)[] ? Item[] : T[Key];
 };
 
-/** A key that the driver never gives out. */
+/** A key that the driver never assigns. */
 export const wrongKey = 0xdead_be00;
 export const pageBytes = 4096;
 export const napPs = 300 * psPerNs;
@@ -133,7 +133,7 @@ export class Session {
     return this.isOutstanding(({ sges }) => isIn(sges, area));
   }
 
-  /** Requests that will be known to have ended without another call; all, or those of one CQ. */
+  /** Requests whose ends will be known without another call; all, or those of one CQ. */
   awaitedCount(cq?: number): number {
     return this.qps.reduce((sum, { qp, outstanding, lastSignalled, plan }) => {
       if ((cq !== undefined && plan.sendCq !== cq) || qp?.state === ibv.IBV_QPS_SQD) return sum;
@@ -146,7 +146,7 @@ export class Session {
     return this.qps.reduce((sum, { outstanding }) => sum + outstanding.length, 0);
   }
 
-  /** A verb may be refused: that is noted, and is for the judges. */
+  /** Calls a verb that may be refused: a refusal is recorded for the judges. */
   async attempt(what: string, body: () => Promise<unknown> | unknown): Promise<boolean> {
     try {
       await body();

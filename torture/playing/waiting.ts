@@ -1,6 +1,6 @@
 /**
- * Waiting: every wait ends when nothing has moved for longer than the attributes of the QPs explain. Meanwhile the player polls all its
- * CQs, and posts receives for which no room was left.
+ * Waits of a player: each ends when nothing has progressed for longer than the attributes of the QPs explain. Meanwhile
+ * the player polls all its CQs, and posts receives for which no room was left.
  */
 import { psPerMs, psPerSecond, psPerUs } from '../../base/index.ts';
 import { basePatiencePs, peerPatienceFactor } from '../patience.ts';
@@ -22,7 +22,9 @@ export class Waiting {
     this.#receives = receives;
   }
 
-  /** Polls until a condition holds. @returns false when nothing has moved for too long */
+  /**
+   * Polls until a condition holds. @returns false when nothing has progressed for too long
+   */
   async until(
     what: string,
     holds: () => boolean | Promise<boolean>,

@@ -129,7 +129,7 @@ export class Windows {
     return told;
   }
 
-  /** The key that a request uses or invalidates; undefined: none is known. */
+  /** The key that a request uses or invalidates; undefined if the program has none. */
   keyOf({ opcode, through, flaw }: SendPlan): WindowKey | undefined {
     const key =
       opcode === ibv.IBV_WR_LOCAL_INV

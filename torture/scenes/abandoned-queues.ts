@@ -11,7 +11,7 @@ import type { ArgsOf, Draft, Draws, Side, Stage } from './language/index.ts';
 import { connect, patternOf, psPerMs, READ, SEND, scene, times, WRITE } from './language/index.ts';
 
 const slotBytes = 8192;
-/** Requests of one round at most, all QPs together. */
+/** Limit of requests of one round, all QPs together. */
 const slots = 16;
 
 function drawRound(random: Draws) {
@@ -50,7 +50,7 @@ function draw(random: Draws) {
 
 type Args = ArgsOf<typeof draw>;
 
-/** Four parts: targets of WRITEs and of READs of the destroyed QPs, and the same of the QP that stays. */
+/** Four parts: targets of WRITEs and of READs of the destroyed QPs, and those of the remaining QP. */
 const place = (part: number, slot: number): number => (part * slots + slot) * slotBytes;
 
 /** Creates the QPs of this round, connected to those of the other program, with a receive for each SEND. */

@@ -72,7 +72,7 @@ export class CmConnection {
     ibv.postRecv(this.#qp, { wrId, ...this.#list(offset, length) });
   }
 
-  /** Gives everything back. */
+  /** Releases all resources. */
   async end(): Promise<void> {
     await ibv.rdmaDestroyQp(this.id);
     await ibv.destroyCq(this.cq);
@@ -130,7 +130,7 @@ export class CmParty<Args> {
     return event;
   }
 
-  /** Ends the ID of an event that is none of the connection being made. */
+  /** Ends the ID of an event, unless it belongs to the connection being made. */
   async settle({ id, event }: ibv.RdmaCmEvent): Promise<void> {
     if (event !== ibv.RDMA_CM_EVENT_TIMEWAIT_EXIT && this.connections.has(id)) await this.end(id);
   }

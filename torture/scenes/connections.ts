@@ -87,7 +87,7 @@ class Talk {
   readonly number: number;
   readonly plan: Plan;
   isEstablished = false;
-  /** Completions of the own message and of the peer's that were taken. */
+  /** Polled completions of the own message and of the peer's. */
   taken = 0;
   hasReceived = false;
   readonly #stage: Stage<Args>;
@@ -158,10 +158,10 @@ async function client(stage: Stage<Args>): Promise<void> {
   await stage.take(listening);
   const channel = await ibv.rdmaCreateEventChannel(verbs);
   const open = new Set<Talk>();
-  // A connection that stays open is as it should be once it has talked.
+  // A connection that stays open is finished once it has talked.
   const hasOpen = (): boolean => [...open].some(({ plan, taken }) => plan.fate !== 'left-open' || taken < 2);
   const step = async (): Promise<void> => {
-    // A talk whose echo is awaited does not keep the others: their turn at the server may be first.
+    // A connection that waits for its echo does not delay the others: the server may serve them first.
     let isAwaited = false;
     for (const talk of open) {
       if (!talk.isEstablished || talk.taken === 2) continue;
@@ -299,7 +299,7 @@ async function answer(talk: Talk, talks: Map<ibv.RdmaCmId, Talk>): Promise<void>
   try {
     await ibv.rdmaAccept(id, { responderResources: 1, initiatorDepth: 1, rnrRetryCount: 7 });
   } catch (error) {
-    // The client has taken it back meanwhile.
+    // The client has withdrawn it meanwhile.
     if (plan.fate !== 'given-up' || !(error instanceof ibv.VerbsError)) throw error;
     talks.delete(id);
     await talk.end();

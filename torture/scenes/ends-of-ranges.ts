@@ -75,7 +75,9 @@ async function player(stage: Stage<object>): Promise<void> {
   await stage.meet('over');
 }
 
-/** Makes an object. @returns undefined of one that was refused, which is as it must be or noted */
+/**
+ * Makes an object. @returns undefined if it was refused; an unexpected refusal is recorded
+ */
 async function madeOrRefused<T extends object>(
   stage: Stage<object>,
   what: string,
@@ -124,7 +126,7 @@ async function fill(
       sgList,
       numSge: maxSendSge,
     };
-    // Each is taken back by the last one alone, whose completion is polled.
+    // Unsignalled requests are released only by the last one, whose completion is polled.
     const unsignalled = countTaken(maxSendWr - 2, () => ibv.postSend(qp, { ...request, sendFlags: 0 }));
     const sent = unsignalled + Number(ibv.postSend(qp, request) === 0);
     const more = countTaken(1, () => ibv.postSend(qp, request));

@@ -133,7 +133,7 @@ async function player(stage: Stage<Args>): Promise<Told> {
   return { postedPs, ended, isRight };
 }
 
-/** Time by which the request has ended, or is watched. */
+/** Returns the time by which the request has ended, or for which it is watched. */
 function longestPs(args: Args): number {
   const { about, timeoutCode, rnrRetryCount, retryCount, lostCount } = args;
   if (about === 'rnr') return 2 * rnrRetryCount * rnrDelayPs(args) + 10 * psPerMs;

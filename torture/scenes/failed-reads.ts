@@ -10,7 +10,7 @@ import type { Draft, Draws, FaultEntry, Played, Side, Stage } from './language/i
 import { connect, differencesOf, isWell, patternOf, READ, scene, times, WRITE } from './language/index.ts';
 
 interface Args {
-  /** Requests of one read each that fail, by number from 0; empty where time alone decides. */
+  /** Numbers, from 0, of the one-read requests that fail; empty if only time decides. */
   readonly failing: readonly number[];
   /** READs, which the peer's device cannot answer, in place of WRITEs. */
   readonly isRead: boolean;
@@ -32,7 +32,7 @@ function drawRefused(random: Draws): Draft<Args> {
   const count = 24 + random.below(40);
   const some = new Set(times(1 + random.below(6), () => random.below(count)));
   const failing = [...some].toSorted((left, right) => left - right);
-  // A read each, whatever MRRS and payload are.
+  // Each request needs one read, whatever MRRS and payload are.
   const lengths = times(count, () => 1 + random.below(120));
   const pauseUs = random.below(20);
   const refusals = failing.map(() => random.oneOf(answers));
@@ -115,7 +115,7 @@ async function asker(stage: Stage<Args>): Promise<Told> {
       side.post(id, isRead ? READ : WRITE, { qp, offset: id * slotBytes, lengthBytes: lengths[id]! });
     const ended = await side.completions(count, patiencePs);
     for (const { id, status } of ended) statuses[id] = status;
-    // A queue or a context that could not be read ends in an event, or breaks the CQ: nothing is required of the rest.
+    // A queue or a context that could not be read ends in an event, or breaks the CQ: the rest may end in any way.
     if (isLate && ended.length < count) break;
     first += count;
     if (ended.every(isWell)) continue;

@@ -34,7 +34,7 @@ function draw(random: Draws) {
   const total = psnsMax + random.below(4) - 1 - firstBytes / mtuBytes;
   const share = Math.floor(total / count);
   const args = {
-    // PSNs of the answers of READs that follow each other on one connection of the shortest packets.
+    // PSNs of the responses of successive READs on the connection with the shortest packets.
     psnCounts: times(count, (at) => (at === 0 ? total - (count - 1) * share : share)),
     restNs: random.below(20_000),
     // log2 of the longest message.

@@ -97,7 +97,7 @@ function judge({ args, told }: Played<Args, readonly Told[]>): string[] {
   return found;
 }
 
-/** All of them successes, each once, and those of one QP in the order of posting. */
+/** Judges that all completions are successes, each occurs once, and those of one QP are in the order of posting. */
 function wrongIn(seen: readonly Ended[], due: readonly number[], qpCount: number, where: string): string[] {
   const failures = failuresOf(seen);
   if (failures.length > 0) return [`${where}: ${failures[0]}`];

@@ -121,7 +121,7 @@ function afterOf(request: Request, value: bigint): bigint {
 const placeOf = (qp: number, { kind, word }: Request): number =>
   kind === 'add to all' ? 0 : 1 + qp * wordsPerQp + word;
 
-/** The area begins with the words; at the asker results follow. */
+/** Opens a side: the area begins with the words; the asker's results follow them. */
 const open = (stage: Stage<Args>): Promise<Side> => {
   const { qps, words } = stage.args;
   return connect(stage, {

@@ -55,7 +55,7 @@ class Party extends CmParty<Args> {
     return super.build(id);
   }
 
-  /** Ends the connection that an event ends, unless it is being made. */
+  /** Ends the connection of an event, and accuses unexpected events. */
   override async settle(event: ibv.RdmaCmEvent): Promise<void> {
     const { stage } = this;
     const { id, status } = event;

@@ -30,7 +30,7 @@ export class AtomicValue {
     return ((this.low ^ low) & maskLow) === 0 && ((this.high ^ high) & maskHigh) === 0;
   }
 
-  /** Takes the bits of the mask from another value. */
+  /** Replaces the bits of the mask by those of another value. */
   replace(low: number, high: number, maskLow: number, maskHigh: number): void {
     this.set((this.low & ~maskLow) | (low & maskLow), (this.high & ~maskHigh) | (high & maskHigh));
   }

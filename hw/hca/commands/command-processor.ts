@@ -54,9 +54,11 @@ export interface CommandSource {
 
 /** Faults injected into commands, and their counter. */
 export interface CommandFaults {
-  /** A command is about to be begun. @returns the status with which it ends instead, GO_ON or NEVER_END */
+  /**
+   * Notes that a command is about to begin. @returns the status with which it ends instead, GO_ON or NEVER_END
+   */
   begun(opcode: number): number;
-  /** A command has been completed, with whatever status. */
+  /** Notes that a command has been completed, with any status. */
   ended(opcode: number, cycle: Cycles): void;
 }
 /** The command is carried out. */
@@ -98,7 +100,7 @@ export class CommandProcessor {
    * Commands that the device does not implement, counted by {@link operationOf}: at most 2^16 keys.
    */
   readonly badOperations = new Map<number, number>();
-  /** Faults to inject; undefined is none. */
+  /** Faults to inject; undefined for none. */
   faults: CommandFaults | undefined;
   /** The firmware has died: no command is latched until a reset. */
   #isHalted = false;
@@ -188,7 +190,7 @@ export class CommandProcessor {
   }
 
   #run(cycle: Cycles): void {
-    // The next command may be posted while this one is being worked on: that hurries nothing.
+    // The next command may be posted while this one is being executed, without hurrying it.
     if (this.account.freeCycle > cycle) {
       this.#domain.wake(this.#stage, this.account.freeCycle);
       return;

@@ -70,7 +70,8 @@ export class DrainWatch {
     const { dataPath, events } = this.#ports;
     for (const slot of draining) {
       if (dataPath.qpIsDraining(slot)) continue;
-      // A queue that failed while it drained is flushed: there is nothing to change and bring back (IBTA vol 1, 10.3.1).
+      // A queue that failed while it drained is flushed: no state needs to be changed and restored (IBTA vol 1,
+      // 10.3.1).
       if (dataPath.qpIsInError(slot)) {
         draining.delete(slot);
         continue;
@@ -81,8 +82,8 @@ export class DrainWatch {
       this.#pollCount = 0;
     }
     if (draining.size === 0) return;
-    // The distance doubles after every 1,024 polls: a queue that drains for hours takes few of them, and its event is late by
-    // at most a thousandth of that time.
+    // The distance doubles after every 1,024 polls: a queue that drains for hours needs few of them, and its event is
+    // late by at most a thousandth of that time.
     const distance = this.#pollCycles * 2 ** Math.min(24, this.#pollCount++ >> 10);
     this.#domain.wake(this.#stage, cycle + distance);
   }

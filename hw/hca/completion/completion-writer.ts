@@ -69,7 +69,7 @@ export interface CompletionWriterPorts {
     completionSpace(cycle: Cycles): void;
   };
   readonly errors: {
-    /** The CQ cannot take CQEs any more: its QPs go to error. */
+    /** Notes that the CQ accepts no more CQEs: its QPs go to error. */
     cqFailed(cq: CqSlot, syndrome: number, cycle: Cycles): void;
   };
   readonly eventQueues: CompletionEvents;
@@ -183,8 +183,9 @@ export class CompletionWriter {
   }
 
   /**
-   * The row of the next completion, of a CQ's number and a QP's slot, for the caller to fill in and {@link post}: a successful
-   * receive of nothing, without a send record. The caller has checked {@link isFull}.
+   * Returns the row of the next completion, for a CQ's number and a QP's slot, which the caller fills in and {@link
+   * post}s. It is initialised as a successful empty receive without a send record. The caller has checked {@link
+   * isFull}.
    */
   next(cqn: Cqn, qp: QpSlot): PostedCompletion {
     let at = this.#head + this.#count;
@@ -384,7 +385,10 @@ export class CompletionWriter {
     this.#domain.wake(this.#stage, cycle + 1);
   }
 
-  /** Writes the resize CQE into the old buffer; it takes one place of the producer counter. Returns NOT_STALLED or the stall. */
+  /**
+   * Writes the resize CQE into the old buffer; it occupies one place of the producer counter. Returns NOT_STALLED or
+   * the stall.
+   */
   #writeResize(resize: Resize): number {
     const { cq, logEntries, pageBytes, mttOffset } = resize;
     const queue = this.#cqs.rows[cq]!;

@@ -25,7 +25,7 @@ import {
 
 const NONE = -1;
 const HALF_COUNTER = 0x800000;
-/** Entries that a CQ may have, by which software's counters may differ. */
+/** Largest number of entries of a CQ, by which software's counters may differ. */
 const LARGEST_CQ = 2 ** 22;
 
 /** Whether one 24-bit counter is ahead of another, by less than half of its range. */

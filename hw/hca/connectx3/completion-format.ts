@@ -32,7 +32,7 @@ export const completionFormat: CompletionFormat = {
     view.setUint8(offset + cqeOwnerOffset, ownership);
     if (isError) return fillError(view, completion, offset, pair);
     fill(view, completion, offset);
-    // The low 48 bits of the clock take the place of the fields that such a CQE does not have.
+    // The low 48 bits of the clock occupy fields that such a CQE lacks.
     if (clockCycles !== -1) timestampCqe.fields.timestamp.set(view, offset, clockCycles);
   },
   encodeResize: (view, offset, pass) => {

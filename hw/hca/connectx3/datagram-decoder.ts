@@ -57,7 +57,7 @@ const isSend = (opcode: number): boolean => opcode === WqeOpcode.SEND || opcode 
 
 const pkeyOf = (address: PortAddress, index: number): number => address.pkeys[index % address.pkeys.length]!;
 
-/** Headers and data of one management packet as they lie in the WQE, before they are separated. */
+/** Headers and data of one management packet in the WQE, before they are separated. */
 interface Parts {
   readonly inlineBytes: number;
   /** Inline bytes in front of the first data pointer. */
@@ -99,7 +99,7 @@ export class DatagramDecoder {
     const data = wqeUnitBytes + datagramSegment.sizeBytes;
     if (!isSend(request.opcode) || data > sizeBytes) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const to = at + wqeUnitBytes;
-    // An address handle of another protection domain is none of this QP's.
+    // The QP must not use an address handle of another protection domain.
     if (vector.pd.get(view, to) !== pair.pd) return CqeSyndrome.LOCAL_QP_OP_ERR;
     const record = request.number;
     const key = datagram.qkey.get(view, to);

@@ -152,7 +152,7 @@ describe('BlueFlame', () => {
       bench.a.store(UAR_AREA_BYTES + (20 + index) * 4096, a.wqeBytes(counter, 64));
     }
     await bench.run(30);
-    // Sixteen can be put together at once: the first four were abandoned, and are executed from memory.
+    // Sixteen posts can be assembled at once: the first four were abandoned, and are executed from memory.
     expect(pairs.map(({ aCq }) => aCq.drain().length)).toEqual(
       Array.from({ length: 20 }, (_, index) => (index < 4 ? 1 : 0)),
     );

@@ -45,7 +45,7 @@ const SEND_DOORBELL = uarOffset.sendDoorbell;
 
 const ARM_FIRST_WORD_BYTES = 4;
 const PIECE_BYTES = 64;
-/** BlueFlame posts being put together at once. */
+/** Limit of BlueFlame posts being assembled at once. */
 const ASSEMBLY_COUNT = 16;
 
 export interface DoorbellGeometry {
@@ -158,7 +158,7 @@ export class Doorbells implements DoorbellBlock {
     }
   }
 
-  /** A send doorbell, or a BlueFlame post taken as one. */
+  /** Executes a send doorbell, or a BlueFlame post treated as one. */
   #send(qpn: Qpn, page: number, cycle: Cycles): void {
     const violations = this.#violations;
     const qp = this.#qps.slotOf(qpn);

@@ -97,7 +97,7 @@ export class QpContext implements QueuePairFormat {
     pair.migrationFlag = f.pathMigration.get(view, at) === PathMigration.MIGRATED ? FLAG_MIGRATED : 0;
   }
 
-  /** A frame is a message of one packet. */
+  /** Loads the limits of a ring, whose frames are messages of one packet. */
   #loadRing(view: DataView, at: number, pair: QueuePair): void {
     pair.opcodeBase = ETHERNET_OPCODE_BASE;
     pair.mtuBytes = this.#frameBytesMax;
@@ -150,7 +150,7 @@ function loadBuffer(view: DataView, at: number, pair: QueuePair): void {
   pair.rqLogCount = f.rqLogCount.get(view, at);
   pair.rqStrideBytes = rqBytes;
   pair.doorbellRecord = f.doorbellRecordAddress.getNumber(view, at);
-  // Linux gives rings that only send a record, too, and no size.
+  // Linux sets a doorbell record, and no size, for rings that only send, too.
   const isRing = pair.opcodeBase === ETHERNET_OPCODE_BASE;
   const hasNoSize = isRing && pair.rqLogCount === 0 && f.rqLogStride16.get(view, at) === 0;
   const isXrc = pair.serviceBits === XRC_SERVICE;
@@ -183,7 +183,10 @@ function loadResponder(view: DataView, at: number, pair: QueuePair): void {
     (f.remoteAtomicEnabled.get(view, at) << 2);
 }
 
-/** Packets of an Ethernet port always have a GRH, and no LIDs: the bits of the source path are none of a LID's. */
+/**
+ * Loads a path of an Ethernet port, whose packets always have a GRH and no LIDs: the source path bits do not belong to
+ * a LID.
+ */
 function loadRocePath(pair: QueuePair): void {
   pair.hasGrh = 1;
   pair.remoteLid = 0;

@@ -55,7 +55,10 @@ export class ConnectX3SendFormat implements SendFormat {
       : this.#decodeUnreliable(at, line, request, pair);
   }
 
-  /** The WQE of a UC, UD or special QP, or of an Ethernet ring. A service that is not transported can send nothing. */
+  /**
+   * Decodes the WQE of a UC, UD or special QP, or of an Ethernet ring. A service that is not transported can send
+   * nothing.
+   */
   #decodeUnreliable(at: number, line: WqeLine, request: SendRecord, pair: QueuePair): number {
     const base = pair.opcodeBase;
     if (base === UC_OPCODE_BASE) return decodeWqe(this.#sramView, this.#sram, at, request, EXECUTABLE_BY_UC);

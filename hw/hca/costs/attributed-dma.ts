@@ -195,7 +195,7 @@ export class AttributedWrites implements DmaWrites {
   }
 }
 
-/** Interrupts on their way to the function: those that it takes are counted. */
+/** Interrupts on their way to the function: counts those that it accepts. */
 export class AttributedInterrupts implements InterruptPort {
   readonly #interrupts: InterruptPort;
   readonly #costs: CostAttribution;

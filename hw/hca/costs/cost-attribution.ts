@@ -57,7 +57,7 @@ export interface PacketRow extends CostRow {
   readonly atPs: ExactPs;
 }
 
-/** A received packet: both ends name it by its sender and the number that the transport gave it. */
+/** A received packet: both ends name it by its sender and its transport number. */
 interface PacketName {
   readonly sourceQpn: Qpn;
   readonly number: number;
@@ -66,7 +66,7 @@ interface PacketName {
   readonly isLoopback: boolean;
 }
 
-/** Which marked operation a work request belongs to: 0 is none. */
+/** Returns the marked operation to which a work request belongs: 0 for none. */
 export interface OperationSource {
   operationOf(qpn: Qpn, wqeCounter: number): number;
 }
@@ -151,7 +151,9 @@ export class CostAttribution {
     this.#ofPort[port] = found === undefined ? UNMARKED : this.#operationRow(found.operation);
   }
 
-  /** The user of `port` works for `owner`, as {@link ownerOf} or {@link requestOwner} gave it. */
+  /**
+   * Notes that the user of `port` works for `owner`, an owner from {@link ownerOf} or {@link requestOwner}.
+   */
   worksFor(port: number, owner: number): void {
     this.#ofPort[port] = owner;
   }

@@ -50,7 +50,7 @@ export class EqTable extends ContextTable<'EQ'> {
   /** The page the EQ is being written in, and its DMA address; {@link NO_PAGE} when it must be looked up. */
   readonly pageIndex: Int32Array;
   readonly pageAddress: Float64Array;
-  /** Interrupt moderation: 0 cycles is none. */
+  /** Interrupt moderation: 0 cycles for none. */
   readonly moderationCycles: Float64Array;
   readonly moderationCount: Uint16Array;
   /** Cycle at which the moderation period that is running ends, or Infinity. */
@@ -86,7 +86,7 @@ export class EqTable extends ContextTable<'EQ'> {
     this.isArmNew = new Uint8Array(capacity);
   }
 
-  /** Takes up the context bytes of a slot that a command has just filled. Counters start at 0. */
+  /** Loads the context bytes of a slot that a command has just filled. Counters start at 0. */
   activate(slot: EqSlot): void {
     const setting = this.#format.load(this.view, this.offsetOf(slot));
     this.producerCounter[slot] = 0;

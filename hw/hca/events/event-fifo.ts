@@ -1,6 +1,7 @@
 /**
- * The fifo of events that wait to be written: EQEs as bytes, each with the EQ it is for. An entry is taken when its write is
- * requested or it is dropped, and given back, in order, when its bytes have left: until then the write engine reads them here.
+ * The fifo of events that wait to be written: EQEs as bytes, each with its EQ. An entry is taken when its write is
+ * requested or it is dropped, and released, in order, when its bytes have left: until then the write engine reads them
+ * here.
  */
 
 import { type Cycles, viewOf } from '../../../base/index.ts';
@@ -16,7 +17,7 @@ export class EventFifo {
   readonly #entryBytes: number;
   readonly #eqn: Int32Array;
   readonly #visibleCycle: Float64Array;
-  /** Entries that may be given back as soon as those in front of them are. */
+  /** 1 for entries that may be released as soon as those in front of them are. */
   readonly #isDone: Uint8Array;
   /** Counters that run freely over the entries. */
   #pushed = 0;

@@ -13,7 +13,7 @@ export class EventRoutes {
     return this.#eqnOfType[type]!;
   }
 
-  /** The types whose bits are set in the mask go to this EQ from now on, or nowhere (eqn −1 takes them away). */
+  /** Maps the types whose bits are set in the mask to this EQ from now on, or unmaps them (eqn −1). */
   map(maskHigh: number, maskLow: number, eqn: number): void {
     for (let type = 0; type < EVENT_TYPES; type++) {
       const word = type < 32 ? maskLow : maskHigh;

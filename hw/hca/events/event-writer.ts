@@ -79,7 +79,7 @@ export interface EventWriterPorts {
 
 export class EventWriter {
   readonly account = new BlockAccount('eventWriter', stalls);
-  /** EQEs written, and events dropped for want of a queue that takes them. */
+  /** EQEs written, and events dropped because no queue accepts them. */
   writtenCount = 0;
   droppedCount = 0;
   readonly #setup: EventWriterSetup;
@@ -160,7 +160,7 @@ export class EventWriter {
     if (base >= 0) this.#format.cqError(this.#view, base, cqn, syndrome);
   }
 
-  /** A page of an on-demand region is wanted. False: no queue takes such events. */
+  /** Posts a request for a page of an on-demand region. Returns false if no queue accepts such events. */
   postPageRequest(request: PageRequest, cycle: Cycles): boolean {
     const subtype = this.#format.pageRequestSubtype(request.side, request.isWrite);
     const base = this.#pushAsync(EventType.PAGE_REQUEST, subtype, cycle);
@@ -218,7 +218,7 @@ export class EventWriter {
     domain.wake(this.#stage, cycle + 1);
   }
 
-  /** MAP_EQ: the types whose bits are set in the mask go to this EQ from now on, or nowhere (eqn −1 takes them away). */
+  /** MAP_EQ: maps the types whose bits are set in the mask to this EQ from now on, or unmaps them (eqn −1). */
   mapEvents(maskHigh: number, maskLow: number, eqn: number): void {
     this.#routes.map(maskHigh, maskLow, eqn);
   }
@@ -240,7 +240,7 @@ export class EventWriter {
     return this.#routes.eqnOf(type);
   }
 
-  /** HW2SW_EQ: the EQ's mappings end. The caller frees the slot, so that events still waiting for it are dropped. */
+  /** HW2SW_EQ: ends the EQ's mappings. The caller frees the slot, so that events still waiting for it are dropped. */
   forgetQueue(slot: EqSlot): void {
     this.#routes.forget(this.#setup.eqs.numberOf[slot]!);
     this.#moderation.forget(slot);

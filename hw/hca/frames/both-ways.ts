@@ -43,7 +43,7 @@ export class Outbound {
     this.#ports.frameTransmitter.wake(cycle);
   }
 
-  /** The wire port may take a frame again. */
+  /** Notes that the wire port may accept a frame again. */
   spaceFreed(): void {
     this.#ports.transmitter.spaceFreed();
     this.#ports.frameTransmitter.spaceFreed();

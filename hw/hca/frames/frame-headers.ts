@@ -164,7 +164,7 @@ export function isIpChecksumRight(bytes: Uint8Array, { network }: PacketPlaces):
   return foldedSum(wordSum(bytes, network, network + headerBytes)) === FULL_SUM;
 }
 
-/** True where the checksum of TCP or UDP is right; UDP may have none, and then it is not. */
+/** True if the checksum of TCP or UDP is right; false for UDP without a checksum. */
 export function isTransportChecksumRight(bytes: Uint8Array, places: PacketPlaces): boolean {
   const { transport, end } = places;
   const isUdp = !isTcp(places);

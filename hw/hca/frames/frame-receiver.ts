@@ -102,7 +102,7 @@ export class FrameReceiver {
   readonly #checksums: FrameChecksums | undefined;
   /** Arbitration with the packet receiver, with RoCE: see ReceiveTurns. */
   readonly #turns: ReceiveTurns | undefined;
-  /** Frames that a ring has taken. */
+  /** Frames that a ring has received. */
   completedCount = 0;
   #ports!: FrameReceiverPorts;
   /**
@@ -305,7 +305,7 @@ export class FrameReceiver {
     }
     const tag = tagOf(rxBytes, at, true);
     this.#isTagStripped = pair.keepsTag === 0 && tag !== NO_TAG;
-    // Software takes a tag that is kept for one that the checksum does not cover.
+    // Software assumes that the checksum does not cover a tag that is kept.
     this.#tag = this.#isTagStripped || this.#checksums !== undefined ? tag : NO_TAG;
     return GO_ON;
   }
@@ -359,7 +359,7 @@ export class FrameReceiver {
     this.#fcsView.setUint32(this.#fcsPlace * ETHERNET_FCS_BYTES, fcs, true);
   }
 
-  /** Writes the frame, without the tag that is taken out, and the FCS that is kept. */
+  /** Writes the frame, without a removed tag, and with its FCS if kept. */
   #place(
     { port }: EthernetAttachment,
     slot: number,

@@ -113,7 +113,7 @@ export class FrameTransmitter {
     this.#domain.wake(this.#stage, cycle);
   }
 
-  /** The wire port may take a frame again. */
+  /** Notes that the wire port may accept a frame again. */
   spaceFreed(): void {
     this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }

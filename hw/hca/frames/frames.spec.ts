@@ -249,7 +249,7 @@ describe('checksums', () => {
   it('sheet 6.3: of IP and UDP are computed where the WQE asks for it', async () => {
     const scene = await ringScene();
     const { bench, b, to } = scene;
-    // The datagram of frame-headers.spec.ts, with nothing right in the places of its checksums.
+    // The datagram of frame-headers.spec.ts, with wrong bytes in its checksum fields.
     const packet = fromHex('4500001d00000000401112340a0000010a000002000100020009567841');
     const frame = frameOf(MAC_B, packet, undefined, 0x0800);
     for (const place of [0, 2000]) b.qp.receive([to.part(place, 1536)]);

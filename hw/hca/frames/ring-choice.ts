@@ -28,7 +28,7 @@ const PORTS_BYTES = 4;
 
 export class RingChoice {
   qpn = 0;
-  /** 0 where nothing was hashed. */
+  /** Hash of the frame; 0 if nothing was hashed. */
   hash = 0;
 
   /** Chooses for the frame's packet, by the context of the table's QP at `qpcPlace`. */
@@ -53,7 +53,7 @@ export class RingChoice {
   }
 }
 
-/** Flags by which a table takes the packet: with its ports, and by addresses alone. */
+/** Returns the flags by which a table accepts the packet: with its ports, and by addresses alone. */
 function kindsOf(packet: PacketPlaces): { readonly withPorts: number; readonly addresses: number } {
   const { isIpv4 } = packet;
   const addresses = isIpv4 ? IPV4 : IPV6;

@@ -1,8 +1,8 @@
 /**
- * Headers of the frames that one LSO makes: software gives those of the first, and each frame gets them with its own length of IP, its
- * number added to IPv4's identification, its place in the data added to the sequence number of TCP, and its checksums. PSH and FIN are the last one's
- * alone. All else is repeated.
- * Sources: interface sheet 6.3 (LSO); RFC 791, 8200, 9293; Linux net/ipv4/tcp_offload.c (tcp_gso_segment: PSH and FIN).
+ * Headers of the frames of one LSO: software supplies those of the first frame. Each frame gets them with its own IP
+ * length, its number added to IPv4's identification, its offset in the data added to the TCP sequence number, and its
+ * checksums. Only the last frame has PSH and FIN. All other fields are repeated. Sources: interface sheet 6.3 (LSO);
+ * RFC 791, 8200, 9293; Linux net/ipv4/tcp_offload.c (tcp_gso_segment: PSH and FIN).
  */
 import {
   fillIpChecksum,

@@ -73,7 +73,7 @@ function frameOfStream(stream: Stream, index: number, firstByte: number, data: U
   return ownFrame(ownPacketBytes(packet), isIpv4, tag);
 }
 
-/** The headers that software gives: those of the first frame, with lengths and checksums of no frame. */
+/** The headers that software supplies: those of the first frame, with lengths and checksums of no frame. */
 function headersOf(stream: Stream): Uint8Array {
   const frame = frameOfStream(stream, 0, 0, none, stream.flags);
   const network = stream.tag === undefined ? 14 : 18;
@@ -275,7 +275,7 @@ function piecesOf(random: Random, dataBytes: number, from: RingScene['from']) {
     .filter(({ bytes }) => bytes > 0);
 }
 
-/** A frame as a ring that takes tags out gives it. */
+/** Returns a frame as a ring that removes tags writes it. */
 function untagged(frame: Uint8Array): Uint8Array {
   const hasTag = frame[12] === 0x81 && frame[13] === 0x00;
   return hasTag ? joined(frame.slice(0, 12), frame.slice(16)) : frame;

@@ -59,13 +59,13 @@ export interface CommandSetPorts {
 
 /** Observer of resets: the fault injector. */
 export interface ResetObserver {
-  /** Software has triggered a reset, which has taken place. */
+  /** Software has triggered a reset, which is done. */
   resetWritten(cycle: Cycles): void;
 }
 
 /** Registers of the device in BAR0. */
 export interface RegisterSpace {
-  /** Faults to inject: the register reads as taken, whichever function releases it. */
+  /** Faults to inject: the register reads as taken, even after a release. */
   isOwnerStuck: boolean;
   isSemaphoreStuck: boolean;
   observeResets(observer: ResetObserver): void;

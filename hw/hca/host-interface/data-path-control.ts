@@ -36,7 +36,7 @@ export interface DataPathControl {
   cqSync(slot: CqSlot): void;
   /** True while a CQE or an event of the CQ is on its way, or its doorbell record is being read. */
   cqIsBusy(slot: CqSlot): boolean;
-  /** True until that CQE has left: after it nothing is written into the old buffer. */
+  /** True until that CQE has left: afterwards nothing is written into the old buffer. */
   cqIsResizing(): boolean;
 
   srqCreated(slot: SrqSlot): void;
@@ -53,19 +53,21 @@ export interface DataPathControl {
   mptChanged(index: number): void;
   /** Key entries, translations or the pages that hold them changed: forget all cached ones. */
   translationChanged(): void;
-  /** Pages of on-demand regions were taken away: forget all cached translations. */
+  /** Forgets all cached translations: pages of on-demand regions were removed. */
   pagesChanged(): void;
   /** Notes which accesses to payload have begun with the translations known so far. */
   beginFence(): void;
   /** True when those writes have reached host memory, and the data of those reads have arrived. */
   isFencePassed(): boolean;
-  /** Software has answered a page request. False: nothing waits under this token. */
+  /** Passes software's answer to a page request on. Returns false if nothing waits under this token. */
   pagesResumed(token: number, isRefused: boolean): boolean;
   /** Claims the key entries, which work requests change, too, for a command. False: the command retries. */
   claimMpts(): boolean;
   /** The command has ended: work requests may change entries again. */
   releaseMpts(): void;
-  /** Takes a window's binding back: its region counts one less, and its entry, which the command writes, leads nowhere. */
+  /**
+   * Undoes a window's binding: its region counts one less, and its entry, which the command writes, refers to no pages.
+   */
   releaseRegionOf(window: KeyEntry): KeySteps<void>;
 
   /** Diagnostic counters by name. */
@@ -73,12 +75,12 @@ export interface DataPathControl {
 
   /** The port came up or went down; packets may or must not be sent. */
   portChanged(isUp: boolean): void;
-  /** Software takes pages of context memory back: notes which reads and writes of them have been begun. */
+  /** Software reclaims pages of context memory: notes which reads and writes of them have begun. */
   beginContextFence(): void;
   /** True when those have ended. */
   isContextFencePassed(): boolean;
 
-  /** All QPs stop as if they were reset, so that nothing new is begun. */
+  /** Stops all QPs as if they were reset, so that no new work begins. */
   halt(): void;
   /** True while no DMA of the device is under way, except that of commands. */
   isQuiescent(): boolean;

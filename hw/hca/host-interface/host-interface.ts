@@ -34,7 +34,7 @@ export interface FormatParts {
   readonly sramView: DataView;
 }
 
-/** The host interface of one device: makes its parts once. */
+/** The host interface of one device, which makes its parts once. */
 export interface Personality {
   /** Address at which the vendor-specific gateway of the configuration space reaches the device's registers. */
   readonly gatewayAddress: number;

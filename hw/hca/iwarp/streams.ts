@@ -62,13 +62,13 @@ export interface TcpStreams {
    */
   hasRoom(connection: number, lengthBytes: number): boolean;
   /**
-   * Takes a place in the retransmission memory, for up to `lengthBytes` (at most EMSS). The caller has checked {@link hasRoom}. Several may
-   * be open at a time, of one connection too.
+   * Opens a place in the retransmission memory, for up to `lengthBytes` (at most EMSS). The caller has checked {@link
+   * hasRoom}. Several may be open at a time, even of one connection.
    */
   open(connection: number, lengthBytes: number): SendSegment;
   /** Appends a filled segment to the stream. The order of the calls is the order of the bytes. */
   send(connection: number, segment: SendSegment, lengthBytes: number, cycle: Cycles): void;
-  /** Gives an open segment back unsent, also of a connection that has ended. No DMA read into it may be under way. */
+  /** Returns an open segment unsent, also of a connection that has ended. No DMA read into it may be in flight. */
   discard(connection: number, segment: SendSegment): void;
   /** Sends FIN after everything that {@link send} has appended. */
   close(connection: number, cycle: Cycles): void;
@@ -88,6 +88,6 @@ export interface TcpStreams {
    */
   hold(bytes: Uint8Array, at: number): number;
   release(name: number): void;
-  /** A stream that was busy takes segments again. */
+  /** Notes that a stream that was busy accepts segments again. */
   placed(cycle: Cycles): void;
 }

@@ -162,7 +162,7 @@ export class KeyUnit {
     this.#isWaiting = enlarged(this.#isWaiting, slotCount);
   }
 
-  /** The newest record of the QP's list is an operation on keys, to be carried out in its turn. */
+  /** Adds the newest record of the QP's list, an operation on keys, to be executed in order. */
   add(pair: QueuePair, cycle: Cycles): void {
     if (this.#isWaiting[pair.slot] === 1) return;
     this.#isWaiting[pair.slot] = 1;
@@ -260,7 +260,10 @@ export class KeyUnit {
     else if (this.#phase === AT_FENCE) this.#pollFence(cycle);
   }
 
-  /** Begins the responder's operation or the oldest one of a work request. False: none waits, or a command has the entries. */
+  /**
+   * Begins the responder's operation or the oldest one of a work request. Returns false if none waits, or a command has
+   * claimed the entries.
+   */
   #beginNext(cycle: Cycles): boolean {
     const isRemote = this.#remote === WAITING;
     if (!isRemote && this.#waiting.headCycle > cycle) {

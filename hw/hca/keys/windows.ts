@@ -17,7 +17,7 @@ import { type KeyEntry, type KeyStores, readEntry, writeEntry } from './key-entr
 import { demand, fence, type KeySteps } from './key-steps.ts';
 import { RIGHTS_TO_WRITE } from './rights.ts';
 
-/** Binds the window of the request's key, or takes the binding back if the length is 0. */
+/** Binds the window of the request's key, or unbinds it if the length is 0. */
 export function* bindWindow(stores: KeyStores, pair: QueuePair, request: KeyRequest): KeySteps<void> {
   const { key, regionKey } = request;
   const entry = yield* readEntry(stores, key);
@@ -72,7 +72,7 @@ function checkRegion(region: KeyRecord, pair: QueuePair, request: KeyRequest): v
   demand(region.isRegion && region.key === request.regionKey);
   demand(region.state === KeyState.VALID && region.pd === pair.pd);
   demand(region.allowsBinding);
-  // A region without pages of its own, or without pages that stay, has nothing that a window could take over.
+  // A window needs a region with its own, permanent pages.
   demand(!region.isPhysical && !region.isOnDemand);
   const mayWrite = (region.rights & RIGHT_LOCAL_WRITE) !== 0;
   demand(mayWrite || (request.rights & RIGHTS_TO_WRITE) === 0);

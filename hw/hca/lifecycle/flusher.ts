@@ -168,7 +168,7 @@ export class Flusher {
     return this.#qps.rows[qp]!.state === SQER && this.#phase[qp] === PHASE_SEND;
   }
 
-  /** The QP, or its send queue, has just gone to error. */
+  /** Begins to flush a QP, or its send queue, that has just gone to error. */
   begin(qp: QpSlot, cycle: Cycles): void {
     this.#qps.rows[qp]!.hasDoorbell = 1;
     this.#phase[qp] = PHASE_SEND;
@@ -258,7 +258,7 @@ export class Flusher {
     return { work: this.#work.values, polled: this.#polled.values };
   }
 
-  /** Flushes one work request of the QP. False: nothing to do now. */
+  /** Flushes one work request of the QP. Returns false if there is nothing to do now. */
   #step(qp: QpSlot, cycle: Cycles): boolean {
     if (this.#phase[qp] === PHASE_SEND) return this.#stepSend(qp, cycle);
     if (this.#phase[qp] === PHASE_RECEIVE) return this.#stepReceive(qp, cycle);
@@ -294,7 +294,7 @@ export class Flusher {
     return false;
   }
 
-  /** The receive WQE of a message half received or refused, then a poll of how many are posted. */
+  /** Begins with the receive WQE of a message half received or refused, then polls the number of posted WQEs. */
   #beginReceive(qp: QpSlot, cycle: Cycles): boolean {
     const pair = this.#qps.rows[qp]!;
     pair.messageKind = 0;
@@ -390,7 +390,7 @@ export class Flusher {
     this.#polled.rebase(cycles);
   }
 
-  /** Blocks of the send queue that the WQE at `at` of the HCA's memory takes. */
+  /** Returns the blocks of the send queue that the WQE at `at` of the HCA's memory occupies. */
   #blocksAt({ opcodeBase, sqStrideBytes }: QueuePair, at: number): number {
     if (opcodeBase !== ETHERNET_OPCODE_BASE) return 1;
     return wqeBlocksOf(this.#sends.bytesAt(this.#sramView, at), sqStrideBytes);

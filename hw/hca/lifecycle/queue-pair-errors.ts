@@ -102,7 +102,7 @@ export class QueuePairErrors {
     }
   }
 
-  /** The WQEs themselves cannot be read: nothing of the queue can be trusted (event 0x05). */
+  /** Handles unreadable WQEs: the whole queue is unusable (event 0x05). */
   queueFailed(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;
     pair.wqeLine.mayHaveMore = 0;

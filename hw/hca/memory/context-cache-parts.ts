@@ -8,7 +8,7 @@ import type { ContextMemory } from './context-memory.ts';
 import type { DmaReads, DmaWrites, SramAllocator } from './dma-ports.ts';
 import { type ContextKind, type ContextUser, contextUsers, PORT_COUNT } from './ports.ts';
 
-/** Write-backs of one cache under way at once. */
+/** Limit of write-backs of one cache in flight. */
 const WRITE_DEPTH = 8;
 
 export interface ContextCacheParts {

@@ -135,7 +135,7 @@ export class ContextPort {
   }
 
   /**
-   * The user has done the work for which it needed the context.
+   * Notes that the user has done the work for which it needed the context.
    * @param wasRead of a user that continues with other work: the context had to be read
    */
   used(wasRead = false): void {
@@ -143,7 +143,10 @@ export class ContextPort {
     if (wasRead) this.readUseCount++;
   }
 
-  /** Uses of contexts that were on chip. Of a user that waits for each miss every miss is followed by its use, unless that was given up. */
+  /**
+   * Uses of contexts that were on chip. For a user that waits for each miss, each miss is followed by its use, unless
+   * it was abandoned.
+   */
   get hitCount(): number {
     if (this.awaitedMax !== NO_LIMIT) return this.useCount - this.readUseCount;
     return Math.max(0, this.useCount - this.missCount);
@@ -219,7 +222,7 @@ export class ContextCache<U extends string = string> {
     return this.#ports;
   }
 
-  /** Contexts that another took the line of. */
+  /** Contexts that another one evicted. */
   get evictionCount(): number {
     return this.#parts.reduce((sum, { directory }) => sum + directory.evictionCount, 0);
   }

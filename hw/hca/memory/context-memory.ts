@@ -9,7 +9,7 @@ import type { ContextKind } from './ports.ts';
 export const TRANSLATION_ENTRY_BYTES = 8;
 
 export interface ContextMemory {
-  /** Pages that software has given. */
+  /** Pages that software has donated. */
   readonly mappedPageCount: number;
   /** Places of the key table, a power of two: the index of a key is key >> 8 modulo this. 0 before software has made the table. */
   readonly keyCount: number;

@@ -107,7 +107,7 @@ export class KeyCheck {
   ): KeyAnswer {
     const cache = this.#cache;
     if (cache.status[line] !== KeyState.VALID || cache.key[line] !== key) return BAD_KEY;
-    // A window gives a peer access, never a work request of this side.
+    // A window grants access to a peer, never to a work request of this side.
     if (cache.isRegion[line] === 0 && (rights & LOCAL_RIGHTS) !== 0) return BAD_KEY;
     if (cache.pd[line] !== pd) return BAD_PD;
     const boundQpn = cache.boundQpn[line]!;

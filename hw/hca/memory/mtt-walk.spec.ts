@@ -78,7 +78,7 @@ describe('MttWalk', () => {
         fc.nat(),
         (logPage, first, at) => {
           const pageBytes = 2 ** logPage;
-          // Each page has an address of its own that no other entry could give.
+          // Each page has an address that no other entry could yield.
           const pages = Array.from({ length: entryCount }, (_, entry) => (entry * 7 + 3) * pageBytes);
           const { walk } = bench(pages);
           const byte = at % ((entryCount - first) * pageBytes);

@@ -52,7 +52,7 @@ export interface PageRequest extends WantedPages {
 
 export interface PageRequestSink {
   canPost(): boolean;
-  /** False: no event queue takes page requests. */
+  /** Posts a page request. Returns false if no event queue accepts page requests. */
   postPageRequest(request: PageRequest, cycle: Cycles): boolean;
 }
 

@@ -11,7 +11,9 @@ import { KeyRecord } from './key-record.ts';
 export const MTT_LINE_BYTES = 64;
 export const MTT_ENTRIES_PER_LINE = MTT_LINE_BYTES / TRANSLATION_ENTRY_BYTES;
 
-/** Rights of a key, of which {@link KeyRecord.rights} is made. */
+/**
+ * Rights of a key, the bits of {@link KeyRecord.rights}.
+ */
 export const RIGHT_LOCAL_READ = 1;
 export const RIGHT_LOCAL_WRITE = 2;
 export const RIGHT_REMOTE_READ = 4;

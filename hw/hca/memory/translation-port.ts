@@ -22,7 +22,7 @@ export class TranslationPort {
   pd = 0;
   addressTop = 0;
   rights = 0;
-  /** Lines that were used; none of the MTT for a region of physical addresses. */
+  /** Lines that were used; no MTT line for a region of physical addresses. */
   mptLine = NO_LINE;
   mttLine = NO_LINE;
   /** The part of the page that belongs to the region, and the end of the region: virtual addresses, below that top. */

@@ -122,7 +122,7 @@ export class Translator {
     return answer;
   }
 
-  /** DMA addresses, to which a kernel's QP has all local rights; nothing is looked up. */
+  /** Translates DMA addresses, to which a kernel's QP has all local rights; nothing is looked up. */
   #translateReserved(
     port: TranslationPort,
     address: VirtualAddress,
@@ -259,8 +259,8 @@ export class Translator {
   }
 
   /**
-   * Forgets all cached MTT entries: an object was created or destroyed, and drivers give its range of the MTT to another one
-   * without a word to the device (Linux: mlx4_write_mtt writes the new entries straight into ICM).
+   * Forgets all cached MTT entries: an object was created or destroyed, and drivers reuse its range of the MTT without
+   * notifying the device (Linux: mlx4_write_mtt writes the new entries straight into ICM).
    */
   forgetMtt(): void {
     forgetLookups(this.#ports);
@@ -297,6 +297,9 @@ export class Translator {
   }
 }
 
-/** A virtual address that is a bus address. From 2^53 on it is the nearest number: nothing answers there. */
+/**
+ * Returns the bus address of a virtual address that is one. From 2^53 on it is the nearest number: no memory answers
+ * there.
+ */
 const busAddressOf = (address: VirtualAddress, top: number): BusAddress =>
   (address as number) + top * ADDRESS_TOP_UNIT;

@@ -15,7 +15,7 @@ const NONE = -1;
 const FIRST_SLOTS = 64;
 /** Number of slots from which a table grows by a quarter. */
 const MANY_SLOTS = 1024;
-/** Object numbers have 24 bits; those of one page of the directory lie together. */
+/** Object numbers have 24 bits; adjacent ones share a page of the directory. */
 const OBJECT_NUMBERS = 1 << 24;
 const PAGE_BITS = 10;
 const PAGE_MASK = (1 << PAGE_BITS) - 1;
@@ -43,7 +43,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
   numberOf: Int32Array;
   /** Slot of each object number or -1, in pages that are made when a number of theirs is first used. */
   readonly #directory: (Int32Array | undefined)[] = [];
-  /** Slots that were freed, and how many have ever been taken. */
+  /** Slots that were freed, and the number of slots ever allocated. */
   #free: number[] = [];
   #takenCount = 0;
   /** The last number looked up, and its slot; NONE after a change. */
@@ -89,7 +89,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
     return this.#lastSlot;
   }
 
-  /** Takes a zeroed slot for an object number below 2^24 that has none. Returns -1 when the table is full. */
+  /** Allocates a zeroed slot for an object number below 2^24 that has none. Returns -1 when the table is full. */
   allocate(objectNumber: ObjectNumber<Kind>): Slot<Kind> {
     const slot = this.#takeSlot();
     if (slot === NONE) return NONE;
@@ -108,7 +108,7 @@ export class ContextTable<Kind extends string = string, User extends string = st
     this.#free.push(slot);
   }
 
-  /** Reset: no context is live, and slots are taken in the order of their numbers again. */
+  /** Reset: no context is live, and slots are allocated in the order of their numbers again. */
   clear(): void {
     for (const slot of this.liveSlots()) this.free(slot);
     this.#free = [];

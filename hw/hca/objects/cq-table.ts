@@ -18,7 +18,7 @@ export class CqTable extends ContextTable<'CQ', 'notifier'> {
     this.enlarge(this.slotCount);
   }
 
-  /** Takes up a context that a command has just created: empty, not armed. */
+  /** Initialises the row of a context that a command has just created: empty, not armed. */
   create(slot: CqSlot): void {
     this.rows[slot]!.begin();
     this.load(slot);

@@ -10,7 +10,7 @@ import { ContextTable, enlarged, type SlotUser } from './context-table.ts';
 import type { Qpn, QpSlot } from './numbers.ts';
 import { QueuePair } from './queue-pair.ts';
 
-/** Most scatter entries of one receive WQE. */
+/** Limit of scatter entries of one receive WQE. */
 export const SEGMENTS_MAX = 32;
 const FIRST_SCATTER_LISTS = 16;
 const NONE = -1;
@@ -51,7 +51,7 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     super.connect(users);
   }
 
-  /** Takes up a context that a command has just created: everything live starts from nothing. */
+  /** Initialises the row of a context that a command has just created. */
   create(slot: QpSlot): void {
     this.rows[slot]!.begin();
     this.#transport.begin(slot);
@@ -87,7 +87,10 @@ export class QpTable extends ContextTable<'QP', QpUser> {
     return this.offsetOf(slot) + this.#format.pathOffset;
   }
 
-  /** See {@link ContextTable.allocate}: a slot that is taken for the first time gets its object. */
+  /**
+   * Allocates a slot as {@link ContextTable.allocate} does; a slot that is allocated for the first time gets its
+   * object.
+   */
   override allocate(qpn: Qpn): QpSlot {
     const slot = super.allocate(qpn);
     if (slot === this.rows.length) this.rows.push(new QueuePair(slot));

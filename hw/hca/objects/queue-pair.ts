@@ -45,7 +45,10 @@ export class QueuePair {
    * queues.
    */
   serviceBits = 0;
-  /** Whether packets carry a GRH, built from the path in the context bytes; and are for this very port whatever the LID. */
+  /**
+   * Whether packets carry a GRH, built from the path in the context bytes; and whether they go to this very port
+   * regardless of the LID.
+   */
   hasGrh = 0;
   isForcedBack = 0;
   sourcePathBits = 0;
@@ -69,7 +72,7 @@ export class QueuePair {
   rqLogCount = 0;
   rqStrideBytes = 0;
   hasReceiveQueue = 0;
-  /** Messages that fit are put in their receive WQE. */
+  /** 1 if messages that fit are put in their receive WQE. */
   receivesInline = 0;
   sendCqn: Cqn = 0;
   receiveCqn: Cqn = 0;
@@ -141,7 +144,7 @@ export class QueuePair {
   minRnrNakCode = 0;
   readResourcesMax = 0;
   creditsInvalid = 0;
-  /** Opcode class of the message being received: 0 none, 1 SEND, 2 WRITE. */
+  /** Opcode class of the message being received: 0 for none, 1 SEND, 2 WRITE. */
   messageKind = 0;
   messageBytes: Wide = 0;
   writeAddress: Wide = 0;
@@ -150,10 +153,10 @@ export class QueuePair {
   writeRemaining: Wide = 0;
   /** Length that the WRITE's header announced. */
   writeBytes: Wide = 0;
-  /** A receive WQE was taken and not yet completed. */
+  /** 1 if a receive WQE was taken and is not yet completed. */
   hasReceiveWqe = 0;
   receiveWqeCounter = 0;
-  /** The message is put in the WQE itself; its list is not used. */
+  /** 1 if the message is put in the WQE itself, whose list is not used. */
   isInlined = 0;
   /**
    * Index at which the slot's scatter list begins, -1 before its first: see QpTable.scatterListOf. The slot keeps it.
@@ -167,7 +170,7 @@ export class QueuePair {
   constructor(slot = NONE) {
     this.slot = slot;
   }
-  /** A context was just created: everything live starts from nothing. */
+  /** Initialises the live fields of a context just created. */
   begin(): void {
     this.sqCounter = 0;
     this.readsOutstanding = 0;

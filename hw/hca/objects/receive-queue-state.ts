@@ -18,7 +18,7 @@ export class ReceiveQueueState {
   line = NO_LINE;
   posted = 0;
   consumed = 0;
-  /** The doorbell record as it was last read, a big-endian dword. */
+  /** The doorbell record as last read, a big-endian dword. */
   recordWord = 0;
   /** Index of the next WQE of a shared queue. */
   nextIndex = 0;

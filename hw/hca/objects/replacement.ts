@@ -1,6 +1,6 @@
 /**
- * A set-associative directory: which tag is in which line, and which line is evicted for a new tag.
- * It holds no data; a cache keeps its data in arrays indexed by line.
+ * A set-associative directory: it maps tags to lines, and selects the line that is evicted for a new tag. It holds no
+ * data; a cache keeps its data in arrays indexed by line.
  */
 import type { BlockState } from '../../../sim/index.ts';
 

@@ -33,7 +33,9 @@ export const NO_ATTEMPT = Number.NEGATIVE_INFINITY;
  * They tile the time from the taking up of the request to the end of the last of them.
  */
 class EarlierAttempts {
-  /** Edge at which the last of them ended; {@link NO_ATTEMPT} when there was none. */
+  /**
+   * Edge at which the last of them ended; {@link NO_ATTEMPT} if there was none.
+   */
   endCycle = NO_ATTEMPT;
   gatherCycles: Wide = 0;
   transmitCycles: Wide = 0;

@@ -29,14 +29,18 @@ export class SendRecords {
     this.freeCount = capacity;
   }
 
-  /** All are free, also those that only a CQE on its way knew of; nothing under way may speak of them any more. */
+  /**
+   * Frees all records, also those that only a CQE in flight referred to; nothing in flight may refer to them any more.
+   */
   reset(): void {
     this.#free = noRecord;
     this.freeCount = this.capacity - this.rows.length;
     for (let number = this.rows.length - 1; number >= 0; number--) this.release(this.rows[number]!);
   }
 
-  /** Takes a record. The caller has checked {@link freeCount}. */
+  /**
+   * Allocates a record. The caller has checked {@link freeCount}.
+   */
   allocate(): SendRecord {
     if (this.#free === noRecord) this.#makeMore();
     const request = this.#free;
@@ -56,7 +60,7 @@ export class SendRecords {
     for (const request of this.rows) request.rebase(cycles);
   }
 
-  /** Makes the next records; the first of them is taken first. */
+  /** Creates the next records; the first of them is allocated first. */
   #makeMore(): void {
     const { rows } = this;
     const from = rows.length;

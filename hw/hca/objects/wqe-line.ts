@@ -156,5 +156,5 @@ export class WqeLine {
 export const wqeBlocksOf = (wqeBytes: number, strideBytes: number): number =>
   wqeBytes <= strideBytes ? 1 : Math.ceil(wqeBytes / strideBytes);
 
-/** The line of a QP that has none: nothing is in it. */
+/** Placeholder line of a QP without one: it is empty. */
 export const noLine = new WqeLine(-1, -1);

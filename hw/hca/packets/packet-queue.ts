@@ -74,7 +74,7 @@ export class PacketQueue<Packet extends PacketSlot = PacketSlot> {
 
   /**
    * @param sramOffset of capacity × slotBytes bytes
-   * @param makeSlot makes the slot of a number, whose payload lies at an offset of the HCA's memory
+   * @param makeSlot makes the slot with a number and the offset of its payload in the HCA's memory
    * @param slotBytes room for one payload
    */
   constructor(

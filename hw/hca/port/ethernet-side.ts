@@ -15,7 +15,7 @@ export interface EthernetSideSetup {
   /** Longest payload of a frame. */
   readonly mtuBytes: number;
   readonly gigabitsPerSecond: number;
-  /** Versions of RoCE that the port carries; left out: none. */
+  /** Versions of RoCE that the port supports; omitted: none. */
   readonly roce?: 'none' | 'v1' | 'v2' | undefined;
   /** Places of the GID table. */
   readonly gidCount?: number | undefined;
@@ -23,11 +23,11 @@ export interface EthernetSideSetup {
   readonly receiveChecksums?: ReceiveChecksums | undefined;
   /** Log2 of the largest payload of an LSO in bytes; 0 or omitted: no LSO. */
   readonly logMaxLsoBytes?: number | undefined;
-  /** Flow counters; 0 or left out: there are none. */
+  /** Number of flow counters; 0 or omitted: none. */
   readonly flowCounterCount?: number | undefined;
   /** Error counters of the wire port; undefined on a port without one. */
   readonly errors: FrameErrors | undefined;
-  /** Flow control of the wire port; left out on a port that has none. */
+  /** Flow control of the wire port; omitted on a port without a cable. */
   readonly flowControl?: PauseControl | undefined;
 }
 

@@ -59,7 +59,7 @@ const TAG_BYTES = 4;
 const NONE = -1;
 
 export class FlowRules {
-  /** Regular ones in the order in which they are tried, then default ones. */
+  /** Regular rules in the order in which they are tried, then default rules. */
   readonly #rules: FlowRule[] = [];
 
   get count(): number {

@@ -47,7 +47,7 @@ const SIZE_PLACES = frameSizeBins.length + 2;
 const TO_MTU = frameSizeBins.length;
 const GIANT = TO_MTU + 1;
 
-/** Frames of one direction, each by its place: priorities 0 to 7, then those without a tag. */
+/** Frames of one direction, by index: priorities 0 to 7, then frames without a tag. */
 class Direction {
   readonly bySize = Array.from({ length: SIZE_PLACES }, () => new Float64Array(untaggedPlace + 1));
   readonly broadcast = new Float64Array(untaggedPlace + 1);
@@ -90,7 +90,9 @@ export class FrameStatistics {
   readonly #flowControl: Pick<PauseControl, 'totals'>;
   #pausesBefore: PauseTotals = noPauses;
 
-  /** @param errors of the wire port, and its flow control; nothing on a port without one */
+  /**
+   * @param errors of the wire port, and its flow control; undefined on a port without one
+   */
   constructor(errors: FrameErrors | undefined, flowControl: Pick<PauseControl, 'totals'> = unpaused) {
     this.#errors = errors;
     this.#flowControl = flowControl;

@@ -31,7 +31,7 @@ const frameDropReasons = [
   'noReceiveWqe',
   /** A page of its buffer was requested. */
   'pageFault',
-  /** A packet of RoCE with a wrong ICRC; and one that is none. */
+  /** A packet of RoCE with a wrong ICRC; then a malformed one. */
   'packetDamaged',
   'packetMalformed',
 ] as const;
@@ -69,7 +69,9 @@ export class FrameSteering {
    * Frames dropped since the model was built, by reason: those for which {@link qpnOf} found no QP, and others.
    */
   readonly drops: Record<FrameDropReason, number> = noDrops();
-  /** Why {@link qpnOf} found none. */
+  /**
+   * Reason for which {@link qpnOf} found no QP.
+   */
   #reason: FrameDropReason = 'portClosed';
 
   /**

@@ -79,7 +79,7 @@ const capabilityMask = PerformanceCapability.EXTENDED_WIDTH_NO_IETF | Performanc
 /** 4.096 us times 2^16 is 0.27 s, as in PortInfo. */
 const responseTime = 16;
 
-/** The counters of one port: for each its value less the link's total, both at the last Set. */
+/** The counters of one port: for each its value minus the link's total, both at the last Set. */
 interface PortOffsets {
   readonly basic: Record<CounterName, number>;
   readonly extended: Record<ExtendedName, bigint>;

@@ -45,7 +45,7 @@ export interface LinkTraffic {
     /** LRH to VCRC. */
     readonly packetBytes: number;
     readonly discardedCount: number;
-    /** Picoseconds in which a packet waited for credits. */
+    /** Picoseconds for which packets waited for credits. */
     readonly creditWaitPs: Picoseconds;
   };
   readonly received: {
@@ -74,7 +74,7 @@ export interface LinkTotals {
   readonly receiveErrors: number;
   readonly transmitDiscards: number;
   readonly managementDrops: number;
-  /** Cycles of the HCA in which a packet waited for credits. */
+  /** Cycles of the HCA for which packets waited for credits. */
   readonly transmitWaitTicks: number;
   /** Number of times that the link went down while the port was open. */
   readonly linkDowned: number;
@@ -101,7 +101,7 @@ export interface PortSetup {
   readonly lid: number;
   readonly subnetManagerLid: number;
   readonly domain: ClockDomain;
-  /** The cable, or nothing on a port that has none. */
+  /** The cable; undefined on a port without one. */
   readonly link: LinkStateSource | undefined;
   /** Speed and width that the ports of the card have, with a cable or without; left out: 4X QDR. */
   readonly linkSetting?: LinkSetting | undefined;
@@ -241,12 +241,12 @@ export class HcaPort implements PortAddress {
     });
   }
 
-  /** A GID of RoCE, as software sets it; all zeros for none. */
+  /** Sets a GID of RoCE, as software does; all zeros for none. */
   setGid(index: number, gid: Uint8Array): void {
     this.gids.set(gid, index * gidBytes);
   }
 
-  /** INIT_PORT; a port that is open already stays as it is. */
+  /** INIT_PORT: opens the port; an open port stays unchanged. */
   open(cycle: Cycles): void {
     if (this.isEnabled) return;
     this.isEnabled = true;
@@ -255,7 +255,7 @@ export class HcaPort implements PortAddress {
     this.setup.domain.wake(this.#stage, cycle + 1);
   }
 
-  /** CLOSE_PORT; a port that is closed already stays as it is. */
+  /** CLOSE_PORT: closes the port; a closed port stays unchanged. */
   close(cycle: Cycles): void {
     this.isEnabled = false;
     this.setup.link?.setEnabled(false);

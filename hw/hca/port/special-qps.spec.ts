@@ -59,7 +59,7 @@ describe('QP0 and QP1', () => {
       await bench.run(30);
       expect(a.cq.drain().map(({ isSend, syndrome }) => [isSend, syndrome])).toEqual([[true, 0]]);
       expect(bench.b.dataPath.parts.violations.report()).toEqual({});
-      // The driver writes path bits, here none, as source LID: the port's own LID is the port's matter.
+      // The driver writes path bits, here none, as source LID: the port supplies its own LID.
       expect(b.cq.poll()).toMatchObject({ qpn, byteCount: 296, syndrome: 0, sourceLid: 1 });
       expect(b.cq.source).toMatchObject({ qpn: wireQpn, hasGrh: false });
       expect(to.read(40, 256)).toEqual(pattern(5, 256));

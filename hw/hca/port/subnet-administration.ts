@@ -73,7 +73,7 @@ interface Table {
   readonly segmentCount: number;
 }
 
-/** The answer to a query: records of one length, or why there are none. */
+/** The answer to a query: records of one length, or the status if there are none. */
 type Answer = readonly Uint8Array[] | number;
 
 const classVersion = 2;
@@ -202,7 +202,7 @@ export class SubnetAdministration {
     this.#tables.set(mad.fields.transactionId.get(view, 0), table);
   }
 
-  /** An acknowledgement lets segments go, up to the end of its window; all else ends the table. */
+  /** Handles an acknowledgement, which releases segments up to the end of its window; anything else ends the table. */
   #goOn(bytes: Uint8Array, view: DataView): boolean {
     const { rmppType, segmentNumber, payloadLength } = subnetAdministration.fields;
     const id = mad.fields.transactionId.get(view, 0);

@@ -48,7 +48,10 @@ export class LinkSerializer {
   readonly #denominator: number;
   readonly #alignmentMask: number;
   readonly #dllpBytes: number;
-  /** The lanes have been busy since #originPs, for #busyUnits of a denominator-th of a picosecond: a whole number of them per byte. */
+  /**
+   * Start of the lanes' busy time, which lasts #busyUnits since then. The unit is a fraction of a picosecond such that
+   * each byte takes a whole number of units.
+   */
   #originPs = 0;
   #busyUnits: Wide = 0;
   /** Units of #denominator bytes: they last whole picoseconds. */

@@ -21,7 +21,7 @@ const { readRequest, readLast, readOnly, acknowledge, atomicAcknowledge } = oper
 
 /** Rules that the story's faults suspend. */
 export interface AnswerRules {
-  /** Answers may pass each other on the cable: then their order is not that in which they were given. */
+  /** Whether responses may overtake each other on the cable: their order is then not that in which they were sent. */
   readonly isDisordered: boolean;
   /** Answers may vanish before they are on the cable. */
   readonly hasGaps: boolean;
@@ -32,7 +32,7 @@ interface Owed {
   readonly from: number;
   readonly to: number;
   readonly isAtomic: boolean;
-  /** Place of the answer that is due next; beyond `to`: all have been given. */
+  /** Place of the next response; beyond `to`: all have been sent. */
   next: number;
 }
 
@@ -176,7 +176,7 @@ export class AnsweringEnd {
     return this.#rules.isDisordered || this.#rules.hasGaps;
   }
 
-  /** Takes the repetition that explains an answer for a place, and could explain the fewest others. */
+  /** Uses up the repetition that explains a response for a place, and could explain the fewest others. */
   #explainedByRepetition(place: number): boolean {
     let best = -1;
     for (const [at, repeated] of this.#repeated.entries())

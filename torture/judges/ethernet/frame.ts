@@ -46,7 +46,7 @@ export const isToGroupMac = (bytes: Uint8Array): boolean => (bytes[0]! & 1) === 
 export const destinationOf = (bytes: Uint8Array): string => hexOf(bytes.subarray(0, 6));
 export const sourceOf = (bytes: Uint8Array): string => hexOf(bytes.subarray(6, 12));
 
-/** Undefined of a frame that is no packet of RoCE, and of one that is cut. */
+/** Returns the RoCE packet; undefined for other frames, and for a cut frame. */
 export function packetIn(bytes: Uint8Array): RocePacket | undefined {
   const packet = readFrame(bytes);
   if (packet === undefined || typeof packet === 'string') return undefined;

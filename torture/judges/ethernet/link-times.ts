@@ -16,7 +16,7 @@ export class LinkTimes {
   readonly latencyPs: bigint;
   /** Time between the end of a frame and the preamble of the next. */
   readonly gapPs: bigint;
-  /** Time within which the last frame begins that a port had taken before it was paused. */
+  /** Time within which the last frame begins that a port had accepted before it was paused. */
   readonly takenPs: bigint;
   /** Time of the longest frame, with preamble and gap. */
   readonly longestPs: bigint;

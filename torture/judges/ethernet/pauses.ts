@@ -26,7 +26,7 @@ export interface PauseRules {
   readonly hasLateFrames: boolean;
   /** Whether all PAUSE frames leave as they should, and the link stays up. */
   readonly isUndisturbed: boolean;
-  /** When nothing more happens. */
+  /** Instant from which nothing more happens. */
   readonly endPs: bigint;
 }
 
@@ -54,7 +54,7 @@ function judgeForm({ bytes, atPs }: SeenFrame, { mac, quanta }: PauseRules): str
 /** An end that pauses its peer repeats the request after half of the time, as soon as the link is free, until it lifts the pause. */
 function judgeStopping(own: readonly SeenFrame[], { times, quanta, endPs }: PauseRules): string[] {
   const halfPs = times.quantaPs(quanta / 2);
-  // Frames that the port had taken, the longest frame, and the PAUSE frame itself.
+  // Frames that the port had accepted, the longest frame, and the PAUSE frame itself.
   const waitPs = times.takenPs + 2n * times.longestPs + times.onLinkPs(controlBytes) + 2n;
   let isStopping = false;
   let sincePs = 0n;

@@ -64,7 +64,9 @@ export class CompletionRule implements LinkRule {
   readonly #timeoutPs: number;
   readonly #outstanding = new Map<string, Outstanding>();
 
-  /** @param timeoutPs after which a device gives a read up; Infinity where none is lost */
+  /**
+   * @param timeoutPs after which a device abandons a read; Infinity if none is lost
+   */
   constructor({ pcie }: MachineConfig, timeoutPs: number, accuse: Accuse) {
     this.#accuse = accuse;
     this.#boundaryBytes = pcie.rootComplex.readCompletionBoundaryBytes;

@@ -15,7 +15,7 @@ import {
   textOf,
 } from './link-facts.ts';
 
-/** Completions of one read, side by side, in which DLLPs may lie now and then. */
+/** Number of adjacent completions of one read, between which DLLPs may occur. */
 const adjoiningMin = 20;
 
 /** TLPs of one direction arrive at least as far apart as their bytes take, and adjacent ones no farther. */
@@ -37,7 +37,7 @@ export class LaneRule implements LinkRule {
     this.#direction = direction;
     this.#psPerByte = psPerByteOf(config);
     this.#alignmentBytes = link.packetAlignmentBytes;
-    // The root complex has a completion ready in each of its cycles, and nothing but the lanes holds it up.
+    // The root complex has a completion ready in each of its cycles, and only the lanes delay it.
     const cyclePs = 1_000_000 / rootComplex.clockMHz;
     const leastPs = rootComplex.readCompletionBoundaryBytes * this.#psPerByte;
     const isUnlimited = endpointPort.completionHeaders === 0 && endpointPort.completionData === 0;

@@ -1,6 +1,6 @@
 /** Bytes that identify their message, and comparisons. */
 
-/** Bytes of a message by its number, different for each message of a scene; none is 0. */
+/** Bytes of a message by its number, different for each message of a scene; no byte is 0. */
 export function patternOf(number: number, lengthBytes: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(lengthBytes);
   let word = Math.imul(number + 1, 0x9e37_79b1) | 1;

@@ -75,7 +75,7 @@ import {
   querySharedQueue,
 } from './shared-receive-queues.ts';
 
-/** A command that waits for nothing is a plain function. */
+/** The function of a command; one that never waits is a plain function. */
 type Body = (
   device: DeviceState,
   request: CommandRequest,

@@ -136,8 +136,8 @@ describe('MODIFY_CQ', () => {
     };
     const inBox = cqc.encode({ logEntries: 8, mttAddress: translate(bench, 2, 2) });
     must(bench, 'MODIFY_CQ', { inBox, inputModifier: cqn });
-    // The mark takes number 140, in the old buffer: the new one is written from 141 on. Those up to 255 are of pass 0, owner 1;
-    // places before them, and that of number 140, are next written in pass 1, owner 0.
+    // The mark has number 140, in the old buffer: the new one is written from 141 on. Entries up to 255 belong to pass
+    // 0, owner 1; places before them, and that of number 140, are next written in pass 1, owner 0.
     expect([139, 140, 141, 255].map((entry) => ownerAt(bench, 2, entry))).toEqual([0, 0, 1, 1]);
     const context = cqc.decode(bench.tables.cqs.bytes, bench.tables.cqs.offsetOf(0));
     expect([context.logEntries, context.mttAddress, context.uarPage]).toEqual([8, 0x1000, 200]);

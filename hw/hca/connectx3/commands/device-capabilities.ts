@@ -225,7 +225,7 @@ interface OffloadFlags {
   readonly memoryManagementFlags: number;
 }
 
-/** Linux takes LSO from the flag of long headers, and the modes of received checksums from CONFIG_DEV. */
+/** Linux derives LSO from the flag of long headers, and the modes of received checksums from CONFIG_DEV. */
 function withOffloads<Report extends OffloadFlags>(report: Report, config: CapabilityConfig) {
   const { logMaxLsoBytes } = config;
   const lsoFlags = logMaxLsoBytes > 0 ? capabilityFlagsOf(CapabilityFlag.BIG_LSO_HDR) : 0n;

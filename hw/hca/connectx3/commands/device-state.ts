@@ -44,9 +44,9 @@ export class DeviceState {
   /** Multicast entries that are not empty, by index; default entries by port and steering, as WRITE_MCG numbers them. */
   readonly groups: MulticastGroups;
   readonly defaultGroups = new Map<number, Uint8Array>();
-  /** MPT entries that were given to hardware at least once. */
+  /** MPT entries that were passed to hardware at least once. */
   readonly knownMpts = new Set<number>();
-  /** MPT entries given to hardware and not yet taken back by command. */
+  /** MPT entries passed to hardware and not yet returned by a command. */
   readonly liveMpts = new Set<number>();
   /** QPN that occupies each context of the QPC table: two QPNs may share an index, not a context. */
   readonly qpnOfIndex = new Map<number, number>();
@@ -62,7 +62,7 @@ export class DeviceState {
     this.parts = { ...this.#setup, ...ports };
   }
 
-  /** CLOSE_HCA: every context is forgotten; mappings stay. */
+  /** CLOSE_HCA: forgets every context; mappings stay. */
   closeHca(cycle: Cycles): void {
     const { qps, cqs, srqs, eqs, events, icm, dataPath, drains, ports } = this.parts;
     for (const port of ports) {

@@ -133,7 +133,7 @@ const queryForm = 1;
  */
 const sumOfEveryPacket = 1;
 
-/** CONFIG_DEV: there to configure RoCE v2, and to query how checksums of received frames are given. */
+/** CONFIG_DEV: configures RoCE v2, and queries the checksum modes of received frames. */
 export function* configureDevice(device: DeviceState, request: CommandRequest): Steps<undefined> {
   if (request.opcodeModifier !== queryForm) return yield* configureRoce(device, request);
   const { capabilities, ports } = device.parts;
@@ -147,7 +147,7 @@ export function* configureDevice(device: DeviceState, request: CommandRequest): 
   return undefined;
 }
 
-/** The UDP port of RoCE v2, of all ports. Nothing else that the command configures is offered. */
+/** Sets the UDP port of RoCE v2 on all ports. The other functions of the command are not offered. */
 function* configureRoce({ parts }: DeviceState, request: CommandRequest): Steps<undefined> {
   const sides = parts.ports.map(({ ethernet }) => ethernet?.roce);
   demand(
@@ -228,7 +228,7 @@ export function* queryFlowCounter({ parts }: DeviceState, request: CommandReques
   return undefined;
 }
 
-/** The Ethernet side of a port; one of InfiniBand has none. */
+/** Returns the Ethernet side of a port; a port of InfiniBand has none. */
 export function sideOf({ parts }: DeviceState, portNumber: number): EthernetSide {
   const port = parts.ports[(portNumber & portMask) - 1] ?? reject(CommandStatus.BAD_PARAM);
   return port.ethernet ?? reject(CommandStatus.BAD_OP);

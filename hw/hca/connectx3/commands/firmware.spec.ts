@@ -8,7 +8,7 @@ import { ControlBench } from '../../testing/control-bench.ts';
 
 const { OK, BAD_SYS_STATE, BAD_PARAM, EXCEED_LIM, RESOURCE_BUSY, ICM_ERROR } = CommandStatus;
 
-/** A device to which firmware and auxiliary pages were given, nothing else. */
+/** A device that has received firmware and auxiliary pages, nothing else. */
 function withAuxiliary(): ControlBench {
   const bench = new ControlBench();
   startFirmware(bench);

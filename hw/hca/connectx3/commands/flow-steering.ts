@@ -23,7 +23,7 @@ import { readInBox } from './mailboxes.ts';
 const TCP = 6;
 const UDP = 17;
 const ANY = -1;
-/** Places in the headers, by which a mask of bytes compares. */
+/** Offsets in the headers at which byte masks compare. */
 const macPlaces = { destination: 0, source: 6 } as const;
 const ipv4Places = { source: 12, destination: 16 } as const;
 const portPlaces = { source: 0, destination: 2 } as const;

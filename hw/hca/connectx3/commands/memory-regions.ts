@@ -69,8 +69,8 @@ function checkRegion(device: DeviceState, view: DataView): void {
 }
 
 /**
- * Returns the entry to software: it stays in the page. Whether it was the device's is read in the page: the
- * driver re-registers a region by clearing the status there. Once the command has ended the device does not access the
+ * Returns the entry to software: it stays in the page. The page tells whether the device owned it: the driver
+ * re-registers a region by clearing the status there. When the command has ended the device does not access the
  * region's memory any more.
  */
 export function* deactivateRegion(device: DeviceState, request: CommandRequest): Steps<undefined> {
@@ -181,7 +181,10 @@ export function* synchroniseTranslation(device: DeviceState): Steps<undefined> {
   return undefined;
 }
 
-/** Ours: the driver has taken pages from on-demand regions; ends when no access under way can reach them. */
+/**
+ * Emulator-specific command: the driver has removed pages of on-demand regions; the command ends when no access in
+ * flight can reach them.
+ */
 export function* invalidatePages(device: DeviceState): Steps<undefined> {
   device.parts.dataPath.pagesChanged();
   yield* outlastAccesses(device);
@@ -205,7 +208,7 @@ function entryAddress(device: DeviceState, index: number): number {
   return address;
 }
 
-/** MTT entries that lie together in one ICM page. */
+/** Adjacent MTT entries in one ICM page. */
 interface Run {
   readonly address: number;
   /** Byte offset from the first entry. */

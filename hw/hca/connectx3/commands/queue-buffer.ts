@@ -1,6 +1,6 @@
 /**
- * The buffer of an EQ or CQ: where its entries lie in host memory, found through MTT entries, and how their ownership is
- * cleared before the queue begins to run. Sources: interface sheet 3.16, 4.4, 6.6, 6.7.
+ * The buffer of an EQ or CQ: finds its entries in host memory through MTT entries, and clears their ownership before
+ * the queue begins to run. Sources: interface sheet 3.16, 4.4, 6.6, 6.7.
  */
 
 import { CommandStatus, eqeBytes, icmPageBytes, mttEntry, mttEntryBytes } from '../../../../abi/index.ts';
@@ -28,7 +28,7 @@ export interface QueueBuffer {
   readonly mttAddress: number;
 }
 
-/** Rejects a buffer with more entries than the device takes, or with impossible pages. */
+/** Rejects a buffer with more entries than the device supports, or with impossible pages. */
 export function checkBuffer(buffer: QueueBuffer, logEntriesMax: number): void {
   demand(buffer.logEntries <= logEntriesMax, CommandStatus.EXCEED_LIM);
   demand(buffer.logPageBytes <= logPageBytesMax, CommandStatus.BAD_PARAM);
@@ -58,7 +58,7 @@ export function* readPages(device: DeviceState, buffer: QueueBuffer): Steps<numb
   return pages;
 }
 
-/** Gives entries [first, first + count) the owner bit that software does not take for valid. */
+/** Sets the owner bit of entries [first, first + count) so that software considers them invalid. */
 export function* markEntries(
   pages: readonly number[],
   buffer: QueueBuffer,

@@ -37,7 +37,7 @@ const leastMailbox = qpMailbox.encode({ context: { pathMtu: PathMtu.MTU_256 } })
 const transition = (name: CommandName, inBox = leastMailbox): number =>
   bench.command(name, { inBox, inputModifier: qpn }).status;
 
-/** Brings the QP to a state by legal transitions, or puts it where only the device itself brings it. */
+/** Brings the QP to a state by legal transitions, or sets a state that only the device itself causes. */
 function bringTo(state: number): void {
   create();
   const path: CommandName[] = ['INIT2RTR_QP', 'RTR2RTS_QP'];

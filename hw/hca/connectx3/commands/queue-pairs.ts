@@ -63,7 +63,7 @@ export function* initialiseQueuePair(device: DeviceState, request: CommandReques
   return undefined;
 }
 
-/** The table lies where other contexts have their paths. */
+/** The table occupies the place of the paths in other contexts. */
 function copyRingTable(mailbox: DataView, contexts: Uint8Array, base: number): void {
   const from = qpcOffsetInMailbox + rssOffsetInQpc;
   const table = new Uint8Array(mailbox.buffer, mailbox.byteOffset + from, rssContext.sizeBytes);
@@ -161,7 +161,7 @@ function checkLimits(
   const responderReadsMax = Math.min(capabilities.logMaxResponderReads, device.profile!.logRdmarcPerQp);
   within('logMaxRequesterReads', fields.logMaxRequesterReads.get(view, base), logMaxRequesterReads);
   within('logMaxResponderReads', fields.logMaxResponderReads.get(view, base), responderReadsMax);
-  // Linux gives rings the largest codes; their frames have limits of their own.
+  // Linux sets the largest codes for rings; their frames have separate limits.
   if (!isRing(device, view, base)) {
     within('logMaxMessage', fields.logMaxMessage.get(view, base), logMaxMessageBytes);
     within('pathMtu', fields.pathMtu.get(view, base), PathMtu.MTU_4096);
@@ -289,7 +289,7 @@ export function* queryQueuePair(device: DeviceState, request: CommandRequest): S
   return undefined;
 }
 
-/** Names the block of special QPs, 8 of them and aligned to 8; 0 takes it back. */
+/** Sets the block of special QPs, 8 of them and aligned to 8; 0 removes it. */
 export function configureSpecialQueuePairs(device: DeviceState, request: CommandRequest): undefined {
   const base = request.inputModifier & mask24;
   demand(base % specialQpBlock === 0, CommandStatus.BAD_PARAM);

@@ -58,7 +58,7 @@ export class CommandRegister implements CommandSource {
     this.#processor.posted(cycle);
   }
 
-  /** The processor takes the posted command; by event, the register is free again at once. */
+  /** Passes the posted command to the processor; for a command by event, the register is free again at once. */
   latch(): CommandRequest {
     const view = this.#view;
     const fields = hcr.fields;

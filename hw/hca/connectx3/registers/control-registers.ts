@@ -40,7 +40,7 @@ export class ControlRegisters implements RegisterSpace {
   readonly #interruptPin: number;
   readonly #file = new RegisterFile(bar0.sizeBytes);
   readonly #registers: PlacedBank<typeof bar0.registers>;
-  /** Faults to inject: the register reads as taken, whichever function releases it. */
+  /** Faults to inject: the register reads as taken, even after a release. */
   isOwnerStuck = false;
   isSemaphoreStuck = false;
   #resetObserver: ResetObserver | undefined;
@@ -107,7 +107,7 @@ export class ControlRegisters implements RegisterSpace {
     this.#file.reset();
   }
 
-  /** Whether the access is of one register's dword; one that touches a register otherwise is counted. */
+  /** Whether the access covers exactly one register's dword; other accesses to registers are counted. */
   #isOneRegister(offset: number, lengthBytes: number): boolean {
     if (!this.#file.isClaimed(offset) || lengthBytes === 0) return false;
     if (lengthBytes === DWORD_BYTES && offset % DWORD_BYTES === 0) return true;

@@ -82,7 +82,7 @@ describe('BAR0, beside the access column of sheet 2.1', () => {
     const { offset: declared, sizeBytes } = bar0.registers[name];
     if (offset !== undefined) expect(declared).toBe(offset);
     for (let at = 0; at < sizeBytes; at += 4) {
-      // Dword 6 of the HCR takes the command, and is then busy: command-register.spec.ts.
+      // Dword 6 of the HCR starts the command, and is then busy: command-register.spec.ts.
       if (name !== 'hcr' || at < 0x18) trial[access]!(new ControlBench(), declared + at);
     }
   });

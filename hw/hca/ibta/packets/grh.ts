@@ -74,7 +74,7 @@ function isMappedAddress(gids: Uint8Array, gid: number, bytes: Uint8Array, at: n
   return isMappedGid(gids, gid);
 }
 
-/** True for the GID of one of the port's table entries. A place that is all zeros has none. */
+/** True if the GID is one of the port's table entries; an entry of zeros is empty. */
 function isOwnGid(address: PortAddress, bytes: Uint8Array, at: number): boolean {
   const { gids } = address;
   if (bytes[at] === 0 && !isMappedGid(bytes, at)) return false;

@@ -61,7 +61,7 @@ export class Loopback {
   /** Port of each place's packet, from 0. */
   readonly #portIndexes: Uint8Array;
   #freeCount = 0;
-  /** Cycle from which the path can take another byte. */
+  /** Cycle from which the path can accept another byte. */
   freeCycle = 0;
   #ports!: LoopbackPorts;
 
@@ -128,7 +128,7 @@ export class Loopback {
     return this.#portIndexes[offset / SLOT_BYTES]!;
   }
 
-  /** The receiver has taken the packet up. */
+  /** Notes that the receiver has begun the packet. */
   received(offset: number): void {
     const word = offset >> 2;
     const packetBytes = packetBytesIn(this.words[word + WORD_PACKET_FLAGS]!);
@@ -143,13 +143,13 @@ export class Loopback {
     return { packets: this.heldCount, freeCycle: this.freeCycle };
   }
 
-  /** Gives a packet's buffer back. */
+  /** Releases a packet's buffer. */
   consume(offset: number): void {
     this.#free[this.#freeCount++] = offset;
     if (this.#freeCount === 1) this.#ports.transmitter.loopbackSpace();
   }
 
-  /** Forgets all packets: none may be consumed afterwards. */
+  /** Forgets all packets: none of them may be consumed afterwards. */
   reset(): void {
     this.#freeCount = this.capacity;
     for (let slot = 0; slot < this.capacity; slot++)

@@ -1,6 +1,7 @@
 /**
- * The turnaround between messages of one QP: after the last packet of one, on the cable or the loopback, the first packet of the next waits. Of
- * requests and of READ responses apart, since both directions of a QP have their own state; other QPs are not held up.
+ * The turnaround between messages of one QP: after the last packet of one, on the cable or the loopback, the first
+ * packet of the next waits. Requests and READ responses are separate, since both directions of a QP have their own
+ * state; other QPs are not delayed.
  */
 import type { Cycles } from '../../../../base/index.ts';
 import { Opcode } from '../../../../wire/index.ts';

@@ -37,7 +37,7 @@ export interface PacketPort {
    * retries at the returned instant: `spaceFreed` is called for it only if the link goes down.
    */
   expectPacket(fromPs: Picoseconds, formingPs: Picoseconds): number;
-  /** Instant by which all that has been handed to the port has left. */
+  /** Instant by which everything handed to the port has left. */
   readonly freePs: Picoseconds;
   /** Packets that left nowhere, because the link was down. */
   readonly discardedCount: number;
@@ -45,7 +45,7 @@ export interface PacketPort {
   readonly txWords: Int32Array;
   readonly txFloats: Float64Array;
 
-  /** Gives the packet's buffer back. */
+  /** Releases the packet's buffer. */
   consume(offset: number): void;
   readonly rxBytes: Uint8Array;
   readonly rxWords: Int32Array;

@@ -140,7 +140,7 @@ export class ReceivedPackets {
     return this.rxWords[(this.offset >> 2) + word]!;
   }
 
-  /** Gives a packet's buffer back, by its name. */
+  /** Releases a packet's buffer, by its name. */
   consume(name: number): void {
     if (name < 0) this.#loopback.consume(~name);
     else if (name < NAMES_PER_PORT) this.#ports[0]!.consume(name);

@@ -12,7 +12,7 @@ import {
 } from '../../../../wire/index.ts';
 import { UC_OPCODE_BASE, XRC_SERVICE } from '../../objects/index.ts';
 
-/** Kinds of messages. READs and atomics are one packet, and none. */
+/** Kinds of messages. READs and atomics are single packets and have kind NONE. */
 export const MESSAGE_NONE = 0;
 export const MESSAGE_SEND = 1;
 export const MESSAGE_WRITE = 2;

@@ -32,7 +32,7 @@ export interface HeaderOptions {
   readonly keepsSourceLid: number;
   /** 1: on the lane of management. */
   readonly isOnManagementLane: number;
-  /** 1: for this very port, whatever the destination. */
+  /** 1 if the packet goes to this very port, regardless of its destination. */
   readonly isForcedBack: number;
 }
 
@@ -96,7 +96,7 @@ function readLinkHeaders(
   datagrams.destinationLid[record] = lid;
   datagrams.isToGroup[record] = isGroupLid(lid) ? 1 : 0;
   const sourceLid = lrh.fields.sourceLid.get(view, 0);
-  // Software writes path bits only, and the port adds its LID, unless the work request keeps the source as it is.
+  // Software writes path bits only, and the port adds its LID, unless the work request keeps the source unchanged.
   datagrams.sourceLid[record] = keepsSourceLid === 1 ? sourceLid : port.lid | (sourceLid & PATH_BITS_MASK);
   datagrams.virtualLane[record] = isOnManagementLane === 1 ? MANAGEMENT_LANE : 0;
   datagrams.hasGrh[record] = hasGrh ? 1 : 0;

@@ -11,7 +11,7 @@ import { scene, syndromesOf } from '../../testing/scenario.ts';
 describe('the transmitter', () => {
   it('IBTA 9.7.3: sends the packets of a QP in the order of their PSNs, however late the payload of one comes', async () => {
     const { bench, a, aCq, local, target } = await scene();
-    // The first WRITE gathers from many places, the following ones from one or none.
+    // The first WRITE gathers from many places, the following ones from one, or have no payload.
     a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target, segments: [local.part(0, 4000)] });
     a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target });
     a.post({ opcode: WqeOpcode.RDMA_WRITE, remote: target, inline: Uint8Array.of(1) });

@@ -185,7 +185,7 @@ export class Transmitter {
     this.#stage = setup.domain.addStage(this.#run, this);
   }
 
-  /** The port may take a packet again. */
+  /** Notes that the port may accept a packet again. */
   spaceFreed(): void {
     this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }
@@ -242,7 +242,10 @@ export class Transmitter {
     this.#scheduleNext(cycle + this.#packetCycles);
   }
 
-  /** The cable takes none: it is busy, or the port has a reason of its own. Only the first port can have one: that of Ethernet. */
+  /**
+   * Returns the reason why the cable accepts no packet: it is busy, or the port has a reason of its own. Only the first
+   * port, that of Ethernet, can have one.
+   */
   #reasonOf(outcome: number): number {
     if (outcome !== STALL_WIRE) return outcome;
     const { holdReason } = this.#ports[0]!;
@@ -429,7 +432,7 @@ export class Transmitter {
       : this.#loopback.freeCycle;
   }
 
-  /** NOT_STALLED, or STALL_WIRE: the cable takes none now. */
+  /** Sends the packet by the cable. Returns NOT_STALLED, or STALL_WIRE if the cable accepts none now. */
   #sendByCable(packet: IbtaPacket, flags: number, lane: number, cycle: Cycles): number {
     const { payloadBytes } = packet;
     const opcode = packet.opcode | packet.pair.serviceBits;
@@ -492,7 +495,7 @@ export class Transmitter {
     else fillOperands(packet, words, word);
   }
 
-  /** The words in which a datagram's headers differ from those of a connected QP's packet. */
+  /** Fills the words in which a datagram's headers differ from those of a connected QP's packet. */
   #fillDatagram(record: number, words: Int32Array, word: number): void {
     const { datagrams } = this.#records;
     words[word + WORD_DATAGRAM_PKEY] = datagrams.pkeyAndLevel[record]!;

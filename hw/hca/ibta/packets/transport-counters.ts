@@ -4,7 +4,7 @@
  * ViolationCounters} counts breaches of rules. Source: IBTA volume 1, 9.7.5 to 9.7.7, 9.8.
  */
 const transportEvents = {
-  /** RNR NAKs put into the packet queue, and taken from the wire. */
+  /** RNR NAKs put into the packet queue, and received from the wire. */
   rnrNakSent: 0,
   rnrNakReceived: 1,
   /** NAKs for a PSN sequence error. */
@@ -22,7 +22,7 @@ const transportEvents = {
   unreliableNoReceive: 9,
   /** Responses found missing because a later one arrived: each is an implied NAK, and is requested again. */
   missingResponse: 10,
-  /** READ responses whose payload could not be read from memory: a NAK takes the place of each. */
+  /** READ responses whose payload could not be read from memory: a NAK replaces each. */
   unreadableResponse: 11,
   /** Messages of unreliable connections that the right of the QP, or the key, forbids: dropped without an answer. */
   unreliableRefused: 12,

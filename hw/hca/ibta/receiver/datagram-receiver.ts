@@ -166,7 +166,7 @@ export class DatagramReceiver {
     return this.#packets.rxWords[(offset >> 2) + word]!;
   }
 
-  /** Keys. QP0 has none; QP1 takes any partition that the port has. */
+  /** Checks the keys. QP0 has none; QP1 accepts any partition of the port. */
   #check(offset: number, qp: QpSlot): boolean {
     const wireQpn = this.#word(offset, WORD_DESTINATION_QPN);
     this.#pkeyIndex = 0;

@@ -84,7 +84,7 @@ export class MulticastGroups {
     return mcgMember.fields.qpn.get(this.#found, mcgHead.sizeBytes + index * mcgMember.sizeBytes);
   }
 
-  /** True when a member wants nothing that it has sent itself. */
+  /** True if a member receives none of its own datagrams. */
   blocksLoopback(index: number): boolean {
     if (this.#found === undefined) return true;
     const place = mcgHead.sizeBytes + index * mcgMember.sizeBytes;

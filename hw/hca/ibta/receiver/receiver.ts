@@ -77,7 +77,7 @@ const PORTS = 2;
 
 /** Numbers of the special QPs. */
 export interface SpecialQps {
-  /** QPN of port 1's QP0, or 0 while there are none. */
+  /** QPN of port 1's QP0, or 0 before it is set. */
   readonly specialQpBase: number;
 }
 
@@ -326,7 +326,7 @@ export class Receiver {
     if (headCycle !== NEVER) this.wake(Math.max(headCycle, cycle + busyCycles));
   }
 
-  /** The receiver of frames has its turn: the next one is this one's, if its packet can be seen. */
+  /** The frame receiver is active: requests the next turn if a packet is visible. */
   #await(turns: ReceiveTurns, cycle: Cycles): void {
     if (this.#source.headCycle <= cycle) turns.awaitNext(this);
     else if (!this.#source.isEmpty) this.wake(this.#source.headCycle);
@@ -414,7 +414,7 @@ export class Receiver {
     return pair;
   }
 
-  /** A connection takes packets of its partition only (9.6.1.1, 10.9.1); others are counted by the port. */
+  /** True if the packet belongs to the connection's partition (9.6.1.1, 10.9.1); the port counts others. */
   #isInPartition(pair: QueuePair): boolean {
     const packet = this.#packets;
     const place = (packet.traits & IS_REQUEST) !== 0 ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
@@ -500,7 +500,10 @@ export class Receiver {
     return grhPlace(offset, bytesBeforeGrh(opcode, payloadBytes));
   }
 
-  /** The first member of the group that takes the packet, if any; packets of groups without a member here are not counted. */
+  /**
+   * Returns the first member of the group that accepts the packet, if any; packets of groups without a member here are
+   * not counted.
+   */
   #firstMember(): QueuePair | undefined {
     const packet = this.#packets;
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;
@@ -513,7 +516,7 @@ export class Receiver {
     return this.#memberCount === 0 ? undefined : this.#nextMember();
   }
 
-  /** The next member that takes the packet, if there is one left. */
+  /** Returns the next member that accepts the packet, if one is left. */
   #nextMember(): QueuePair | undefined {
     const source = this.#packets.word(WORD_DATAGRAM_SOURCE_QPN);
     while (++this.#member < this.#memberCount) {

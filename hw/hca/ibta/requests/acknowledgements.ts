@@ -422,7 +422,10 @@ export class Acknowledgements {
     return result;
   }
 
-  /** The PSN that an answer for `psn` acknowledges: none of the oldest request if that is a READ or atomic without its own answer. */
+  /**
+   * Returns the PSN up to which a response for `psn` acknowledges: not beyond the oldest request if that is a READ or
+   * atomic without its own response.
+   */
   #acknowledgedBy(oldest: SendRecord, psn: number): number {
     if (oldest.packetCount === 0 || oldest.isReadOrAtomic === 0) return psn;
     const answered = (this.#missingPsnOf(oldest) - 1) & PSN_MASK;

@@ -108,7 +108,7 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     fillRequest(packet, pair, request);
   }
 
-  /** The answer is awaited, or the service has none. */
+  /** Notes that the request was sent: its response is awaited, unless the service has none. */
   sent(packet: IbtaPacket, cycle: Cycles): void {
     const { request, pair, isLast } = packet;
     if (pair.opcodeBase === 0) this.#timers.sentAt(pair, request, packet.psn, cycle);

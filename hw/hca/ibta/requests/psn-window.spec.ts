@@ -1,6 +1,7 @@
 /**
- * A requester may have 2^23 - 1 PSNs outstanding, those of the answers that its READs wait for among them (IBTA vol. 1, 9.7.2): with more a
- * responder would take a new request for a duplicate. Requests are lost on purpose here, so that no test moves gigabytes.
+ * A requester may have 2^23 - 1 PSNs outstanding, including those of the responses for which its READs wait (IBTA vol.
+ * 1, 9.7.2): with more, a responder would mistake a new request for a duplicate. Requests are lost on purpose here, so
+ * that no test moves gigabytes.
  */
 import { describe, expect, it } from 'vitest';
 import { CqeSyndrome } from '../../../../abi/cqe.ts';

@@ -138,7 +138,7 @@ export class AtomicResponses {
     return resources.find(qp, psn) === NONE ? this.#results.find(qp, psn) : resources.isAhead(qp, psn);
   }
 
-  /** Gives the repetition `entry` the result if it is kept; one that is being executed gives its own. */
+  /** Sets the result of the repetition `entry` if it is kept; an atomic that is being executed sets its own. */
   setReplay(qp: QpSlot, entry: number): void {
     const resources = this.#resources;
     if (this.#results.find(qp, resources.psn[entry]!))

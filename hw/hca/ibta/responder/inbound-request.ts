@@ -38,7 +38,7 @@ export interface InboundRequestSetup {
 export class InboundRequest {
   /** Its headers: the packet that the receiver is processing. */
   readonly packet: ReceivedPackets;
-  /** The QP it is for, and its sequence numbers. */
+  /** The QP of the request, and its sequence numbers. */
   pair = new QueuePair();
   state = new IbtaState();
   /** Protection domain of the memory that the peer may reach: the QP's, or that of the SRQ which an XRC request names. */

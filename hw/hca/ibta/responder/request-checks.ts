@@ -112,7 +112,7 @@ export class RequestChecks {
     return kind !== MESSAGE_NONE || this.#hasResources(cycle) ? EXECUTE : DROPPED;
   }
 
-  /** Rights of WRITE, READ and atomics. DONE: they are given. */
+  /** Checks the rights of WRITE, READ and atomics. Returns DONE if they are granted. */
   checkRights(cycle: Cycles): StepAnswer {
     const request = this.#request;
     const { kind, pair } = request;
@@ -162,7 +162,10 @@ export class RequestChecks {
     return DROPPED;
   }
 
-  /** First and only start a message when none is open; middle and last continue one of the same kind. */
+  /**
+   * True if the opcode follows the sequence: first and only start a message when none is open; middle and last continue
+   * one of the same kind.
+   */
   #followsSequence(): boolean {
     const { kind, traits, pair } = this.#request;
     if (kind === MESSAGE_UNKNOWN) return false;
@@ -206,7 +209,10 @@ export class RequestChecks {
     return false;
   }
 
-  /** The CQ of an SRQ can take completions: QPs that others use it by have not been brought to error with it. */
+  /**
+   * True if the CQ of an SRQ accepts completions: a failed CQ does not bring the QPs of other processes on the SRQ to
+   * error.
+   */
   #isUsable(cqn: Cqn): boolean {
     const cq = this.#cqs.slotOf(cqn);
     return cq !== -1 && this.#cqs.rows[cq]!.status === QueueStatus.OK;

@@ -125,7 +125,7 @@ export class ResponderResources {
     return this.rows.reduce((sum, { count, hasAck }) => sum + count + hasAck, 0);
   }
 
-  /** Puts a QP that is not in the ring at its end. */
+  /** Adds a QP that is not in the ring at its end. */
   enter(pending: PendingResponses): void {
     pending.isInRing = 1;
     pending.next = undefined;

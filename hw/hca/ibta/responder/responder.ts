@@ -226,7 +226,7 @@ export class Responder {
     return taken;
   }
 
-  /** A SEND of one packet may be put in its receive WQE. */
+  /** Puts a SEND of one packet in its receive WQE, if allowed. */
   #takeInline(): void {
     const { pair, kind, traits, payloadBytes } = this.#request;
     if (kind === MESSAGE_SEND && (traits & ENDS_MESSAGE) !== 0) this.#scatter.takeInline(pair, payloadBytes);
@@ -269,7 +269,10 @@ export class Responder {
     return DONE;
   }
 
-  /** The first piece of a message was translated when its rights were checked, unless it has waited since. */
+  /**
+   * Translates the next piece, unless that is done: checking the rights translated the first piece of a message, if it
+   * has not waited since.
+   */
   #translateWrite(pair: QueuePair, left: number, cycle: Cycles): number {
     if (this.#checks.isTranslated(cycle)) return TRANSLATED;
     const { writeKey: key, writeAddress: address, writeAddressTop: top } = pair;

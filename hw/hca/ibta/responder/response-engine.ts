@@ -398,7 +398,7 @@ export class ResponseEngine implements ResponseSide {
     costs.worksOnAnswerTo(PORT_RESPONSE, pair, psn);
   }
 
-  /** Takes the next QP that has something due. */
+  /** Returns the next QP that has something due. */
   #choose(cycle: Cycles): PendingResponses | undefined {
     const resources = this.#resources;
     let nextCycle = NEVER;

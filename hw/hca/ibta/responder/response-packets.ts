@@ -102,7 +102,7 @@ export class ResponsePackets {
     this.#ports.transmitter.wake(cycle + 1);
   }
 
-  /** Receive WQEs that the QP's queue has given, 16 bits. */
+  /** Returns the receive WQEs consumed from the QP's queue, 16 bits. */
   receivesTaken({ slot }: QueuePair): number {
     const { receives } = this.#ports;
     return receives.consumedCounter(receives.queueOf(slot));

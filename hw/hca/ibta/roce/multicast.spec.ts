@@ -56,7 +56,7 @@ function memberAt(node: DataPathNode, qkey?: number) {
   return { ...made, region };
 }
 
-/** The bench, two QPs at either end that have receives, and a fifth that has joined nothing. */
+/** The bench, two QPs at either end that have receives, and a fifth that has joined no group. */
 async function scene(roce: RoceForm) {
   const bench = await dataPathBench({ roce, ethernet: { receiveFifoFrames: 64 } });
   const [a1, a2, b1, b2, stranger] = [bench.a, bench.a, bench.b, bench.b, bench.b].map((node) =>

@@ -166,7 +166,7 @@ export class RoceLink implements PacketPort {
     return this.#out.floats;
   }
 
-  /** The far end has this one send nothing. */
+  /** The reason for which the link accepts no packet: the far end has paused this one. */
   get holdReason(): number {
     return this.#ethernet!.port.isPaused ? 0 : -1;
   }
@@ -203,7 +203,7 @@ export class RoceLink implements PacketPort {
     return 0;
   }
 
-  /** The cable takes something, and it is not a frame's turn. */
+  /** True if the cable accepts a packet, and it is not a frame's turn. */
   #mayTransmit(formedPs: Picoseconds): boolean {
     if (!this.#ethernet!.port.canTransmit(formedPs)) return false;
     if (!this.#wasPacket || !this.#ports.frameTransmitter.waitsForWire) return true;
@@ -255,12 +255,14 @@ export class RoceLink implements PacketPort {
     return this.#in.floats;
   }
 
-  /** Name of the buffer in which a frame lies, as {@link consume} takes it. */
+  /**
+   * Returns the name of a frame's buffer, for {@link consume}.
+   */
   frameName(slot: number): number {
     return slot * RECORD_BYTES;
   }
 
-  /** Gives the buffer of a packet back, or of a frame. */
+  /** Releases the buffer of a packet or of a frame. */
   consume(name: number): void {
     this.#ethernet!.port.consume(name / RECORD_BYTES);
   }

@@ -82,7 +82,7 @@ describe.each(forms)('RoCE %s', (roce) => {
   it.each([
     ['', {}, ackTimeout],
     [' at the smallest sizes', tightest, ackTimeout],
-    // Slower than the cable: packets wait in the port, which drops some, for longer than the others are given.
+    // Slower than the cable: packets wait in the port, which drops some, for longer than the other scenes allow.
     [' with one context on chip', oneLineCaches, slowAckTimeout],
   ])('carries the mixture of all operations%s', async (_what, hca, timeout) => {
     const bench = await dataPathBench({ roce, ethernet: fast, hca });

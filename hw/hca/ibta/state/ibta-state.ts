@@ -32,7 +32,7 @@ export class IbtaState {
   /** 1 from a NAK for a sequence error until the expected packet arrives. */
   hasNakSent = 0;
 
-  /** Starts from nothing, for a context just created. */
+  /** Resets the state for a context just created. */
   begin(): void {
     this.nextPsn = 0;
     this.unsentPsn = 0;

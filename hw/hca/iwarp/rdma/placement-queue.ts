@@ -92,7 +92,7 @@ export class PlacementQueue implements ReceiveBuffers {
   readonly #copies: Uint8Array;
   #copyAt = 0;
   #copiedBytes = 0;
-  /** Jobs whose memory is not given back: they are freed in their order. */
+  /** Number of jobs whose memory is not released: they are freed in order. */
   #usedCount = 0;
   #next = 0;
   /** A stream was busy: TCP is notified of room. */
@@ -161,7 +161,7 @@ export class PlacementQueue implements ReceiveBuffers {
     return job;
   }
 
-  /** Gives the memory of the oldest job back: jobs end in their order. */
+  /** Releases the memory of the oldest job: jobs end in order. */
   consume(name: number): void {
     const job = this.#rows[name]!;
     job.connection = undefined;

@@ -210,7 +210,10 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     this.#add(JobKind.SEND, header, bytes, at, lengthBytes);
   }
 
-  /** A target learns of a WRITE by a later message only: nothing is delivered. One without payload is not placed either. */
+  /**
+   * Handles a WRITE, of which only a later message notifies the target: nothing is delivered, and an empty one is not
+   * placed.
+   */
   writeArrived(header: SegmentHeader): void {
     this.#writtenBytes = this.#writeBytes;
     this.#writeBytes = 0;

@@ -188,7 +188,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
     if (pair.parkedFor === reason) this.#ports.scheduler.unpark(pair, cycle + 1);
   }
 
-  /** Places in the retransmission memory are given back before TCP forgets the stream. */
+  /** Releases places in the retransmission memory before TCP forgets the stream. */
   #forget(connection: RdmaConnection | undefined): void {
     if (connection === undefined) return;
     connection.receiver.stop();

@@ -9,10 +9,10 @@ export class RdmaPacket extends PacketSlot {
   connection: RdmaConnection | undefined = undefined;
   /** Undefined if the stream has ended since: the packet is dropped. */
   segment: SendSegment | undefined = undefined;
-  /** READ of the peer of which it is a response; undefined of a request. */
+  /** The peer's READ to which a response belongs; undefined for a request. */
   read: InboundRead | undefined = undefined;
 
-  /** Gives the place in the retransmission memory back. */
+  /** Releases the place in the retransmission memory. */
   discard(): void {
     if (this.segment !== undefined) this.connection!.discard(this.segment);
     this.segment = undefined;

@@ -103,7 +103,7 @@ export class StreamEnds {
     if (!isOpen(connection)) return;
     const { errors, responder, transmitter } = this.#ports;
     const { slot } = connection.pair;
-    // After its FIN this side can say nothing.
+    // After its FIN this side can send nothing.
     const isHalfClosed = connection.state === 'CLOSING';
     connection.receiver.stop();
     connection.maySend = false;

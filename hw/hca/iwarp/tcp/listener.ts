@@ -22,7 +22,9 @@ export class Listener {
     return this.unknownCount < this.opening.backlog;
   }
 
-  /** @param address of 16 bytes, to which a SYN came */
+  /**
+   * @param address of 16 bytes, to which a SYN was sent
+   */
   isFor(address: Uint8Array): boolean {
     return this.#isAny || address.every((byte, index) => byte === this.opening.localAddress[index]);
   }

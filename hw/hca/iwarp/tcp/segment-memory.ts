@@ -64,7 +64,9 @@ export class SegmentMemory {
     return this.segments.length - this.#free.length;
   }
 
-  /** Takes a place. The caller has checked {@link isFull}. */
+  /**
+   * Allocates a place. The caller has checked {@link isFull}.
+   */
   take(): CardSegment {
     const segment = this.segments[this.#free.pop()!]!;
     segment.isSent = false;
@@ -77,7 +79,9 @@ export class SegmentMemory {
     this.#free.push(place);
   }
 
-  /** Number of the place in which the byte at an offset of {@link bytes} lies; -1: none. */
+  /**
+   * Returns the number of the place that contains an offset of {@link bytes}; -1 for none.
+   */
   placeAt(at: number): number {
     const place = Math.floor((at - this.start) / this.placeBytes);
     return place >= 0 && place < this.segments.length ? place : -1;

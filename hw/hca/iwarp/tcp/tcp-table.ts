@@ -21,14 +21,16 @@ export class TcpTable extends ContextTable<'TCP'> {
   /** Entries of the table in host memory; 0 before software has placed it. */
   count = 0;
   #nextNumber = FIRST_NUMBER;
-  /** Numbers that were given back, the oldest first. */
+  /** Released numbers, the oldest first. */
   #freeNumbers: number[] = [];
 
   constructor(capacity: number) {
     super(tcpContext.sizeBytes, capacity);
   }
 
-  /** Takes a number and a zeroed slot for it. @returns the slot, or -1 when all are in use */
+  /**
+   * Allocates a number and a zeroed slot for it. @returns the slot, or -1 when all are in use
+   */
   takeNumber(): number {
     const number = this.#nextNumber < this.count ? this.#nextNumber++ : (this.#freeNumbers.shift() ?? NONE);
     return number === NONE ? NONE : this.allocate(number);

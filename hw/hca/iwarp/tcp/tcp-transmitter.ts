@@ -57,7 +57,7 @@ export class TcpTransmitter {
   readonly #bytesPerCycle: number;
   readonly #stage: number;
   #nextPlace = 0;
-  /** A segment was the last to be sent, and a ring's frame has not had its turn. */
+  /** True if a segment was sent last, and no ring's frame since. */
   #wasSegment = false;
   #ports!: TcpTransmitterPorts;
 
@@ -110,7 +110,7 @@ export class TcpTransmitter {
     this.#domain.wake(this.#stage, cycle);
   }
 
-  /** The wire port may take a frame again. */
+  /** Notes that the wire port may accept a frame again. */
   spaceFreed(): void {
     this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);
   }

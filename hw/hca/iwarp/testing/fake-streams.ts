@@ -21,7 +21,7 @@ class FakeConnection {
   reader: FpduReader | undefined = undefined;
   /** Bytes under way to the peer; and bytes that the peer may still send here before it must wait. */
   outbound: Uint8Array[] = [];
-  /** Segments that have come and were not delivered. */
+  /** Segments that have arrived and were not delivered. */
   inbound: Uint8Array[] = [];
   /** Delivered bytes that the peer has not been notified of. */
   deliveredBytes = 0;
@@ -47,7 +47,7 @@ export class FakeStreams implements TcpStreams {
   readonly sent: Uint8Array[] = [];
   /** Room of the retransmission memory of each connection. */
   roomBytes = 128 * 1024;
-  /** Sizes of the segments into which streams are cut, in turn; empty: as they were sent. */
+  /** Sizes of the segments into which streams are cut, cyclically; empty: as they were sent. */
   cuts: readonly number[] = [];
   maxBytes = MAX_SEGMENT_BYTES;
   /** Segments whose memory is held by the other side; how often streams were busy. */

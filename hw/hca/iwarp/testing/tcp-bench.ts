@@ -451,7 +451,7 @@ function execute(
   }
 }
 
-/** Steps that wait for nothing. */
+/** Steps that never wait. */
 function* atOnce<T>(value: T): Steps<T> {
   yield* [];
   return value;
