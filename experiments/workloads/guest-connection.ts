@@ -5,6 +5,7 @@
 import { psPerMs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import {
+  RDMA_CM_EVENT_ADDR_ERROR,
   RDMA_CM_EVENT_ADDR_RESOLVED,
   RDMA_CM_EVENT_ESTABLISHED,
   RDMA_CM_EVENT_REJECTED,
@@ -22,6 +23,7 @@ import {
   rdmaGetCmEvent,
   rdmaResolveAddr,
   rdmaResolveRoute,
+  type SocketAddress,
 } from '../../userlib/index.ts';
 
 const timeoutMs = 2000;
@@ -44,6 +46,19 @@ export async function expectEvent(channel: RdmaEventChannel, expected: number): 
 const unexpected = ({ event, status }: RdmaCmEvent): RdmaEventError =>
   new RdmaEventError(`${rdmaEventStr(event)} with status ${status}`);
 
+/** Resolves the address, again as long as the guest's interface is not up. */
+async function resolve(channel: RdmaEventChannel, to: SocketAddress): Promise<RdmaCmId> {
+  for (let tries = 1; ; tries++) {
+    const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
+    await rdmaResolveAddr(id, null, to, timeoutMs);
+    const event = (await rdmaGetCmEvent(channel))!;
+    rdmaAckCmEvent(event);
+    if (event.event === RDMA_CM_EVENT_ADDR_RESOLVED) return id;
+    if (event.event !== RDMA_CM_EVENT_ADDR_ERROR || tries === connectTries) throw unexpected(event);
+    await rdmaDestroyId(id);
+  }
+}
+
 /** Where a guest's server listens, and the READs in flight either way. */
 export interface GuestServer {
   readonly address: string;
@@ -64,9 +79,7 @@ export async function connectToGuest<End>(
 ): Promise<{ readonly id: RdmaCmId; readonly end: End }> {
   const reads = { responderResources: readsMax, initiatorDepth: readsMax };
   for (let tries = 1; ; tries++) {
-    const id = await rdmaCreateId(channel, null, RDMA_PS_TCP);
-    await rdmaResolveAddr(id, null, { sinAddr: address, sinPort }, timeoutMs);
-    await expectEvent(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+    const id = await resolve(channel, { sinAddr: address, sinPort });
     await rdmaResolveRoute(id, timeoutMs);
     await expectEvent(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
     const end = await prepare(id);

@@ -70,12 +70,17 @@ export async function guestPerftest(
   const open: Open = isClient
     ? (prepare) => connect(program, channel, args.address, prepare)
     : (prepare) => accept(channel, prepare);
-  const control = await perftestControl(program, isClient, open);
-  await control.agree();
-  const data = await connectData(program, args, control, open);
-  const bytes = await runTest(program, args, control, data);
-  await disconnect(channel, [data.end.id, control.end.id], isClient);
-  if (listener !== undefined) await rdmaDestroyId(listener);
+  let bytes = 0;
+  try {
+    const control = await perftestControl(program, isClient, open);
+    await control.agree();
+    const data = await connectData(program, args, control, open);
+    bytes = await runTest(program, args, control, data);
+    await disconnect(channel, [data.end.id, control.end.id], isClient);
+  } finally {
+    // The next task of this program may listen at the same port.
+    if (listener !== undefined) await rdmaDestroyId(listener);
+  }
   await rdmaDestroyEventChannel(channel);
   return { bytes };
 }

@@ -129,13 +129,27 @@ class RpingEnd {
 async function serve(
   program: ProgramContext,
   channel: RdmaEventChannel,
-  { count, sizeBytes = usualPingBytes }: GuestRpingArgs,
+  args: GuestRpingArgs,
 ): Promise<number> {
   const listener = await rdmaCreateId(channel, null, RDMA_PS_TCP);
   // For either kind of address.
   await rdmaBindAddr(listener, { sinAddr: '::', sinPort });
   await rdmaListen(listener, 3);
   await program.exchange.put('listening', sinPort);
+  try {
+    await serveOne(program, channel, args);
+  } finally {
+    // The next task of this program may listen at the same port.
+    await rdmaDestroyId(listener);
+  }
+  return args.count;
+}
+
+async function serveOne(
+  program: ProgramContext,
+  channel: RdmaEventChannel,
+  { count, sizeBytes = usualPingBytes }: GuestRpingArgs,
+): Promise<void> {
   const { id } = await expectEvent(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
   const end = await RpingEnd.create(program, id, sizeBytes);
   await rdmaAccept(id, { responderResources: 1, initiatorDepth: 1 });
@@ -152,8 +166,6 @@ async function serve(
   await rdmaDisconnect(id);
   await rdmaDestroyQp(id);
   await rdmaDestroyId(id);
-  await rdmaDestroyId(listener);
-  return count;
 }
 
 /** The client. */

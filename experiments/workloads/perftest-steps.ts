@@ -149,8 +149,9 @@ export const perftestSteps: Readonly<Record<Perftest, Steps>> = {
   ib_write_lat: {
     ...latency,
     isClosed: false,
-    asks: (data) => data.writeInTurn(true),
-    answers: (data) => data.writeInTurn(false),
+    // The server begins (run_iter_lat_write).
+    asks: (data) => data.writeInTurn(false),
+    answers: (data) => data.writeInTurn(true),
   },
   ib_read_lat: { ...latency, asks: (data) => data.writeAndRead(), answers: nothing },
   ib_send_lat: {
