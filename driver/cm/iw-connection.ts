@@ -57,7 +57,6 @@ export interface IwCore {
   readonly timers: ProtocolTimers;
   /** Policy of this host; the IRD and ORD of a connection replace those in it. */
   readonly policy: MpaParameters;
-  readonly initAttributes: QpAttributes;
   /** From the SYN to MPA's end. */
   readonly timeLimitPs: number;
   count(reason: CmDrop): void;
@@ -83,21 +82,14 @@ export interface StreamOfQp {
   readonly agreement: MpaAgreement;
 }
 
-/**
- * INIT with the rights of Linux's iwcm_init_qp_init_attr, and that of atomics on a card that has them: Linux knows no such card. An ID without
- * a connection has them too; rdma_init_qp_attr gives it none.
- */
-export function iwInitAttributes(hasAtomics: boolean): QpAttributes {
-  const { IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } = AccessFlag;
-  const atomics = hasAtomics ? IBV_ACCESS_REMOTE_ATOMIC : 0;
-  return {
-    attr: {
-      qpState: QpStateVerb.IBV_QPS_INIT,
-      qpAccessFlags: IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | atomics,
-    },
-    mask: QpAttrMask.IBV_QP_STATE | QpAttrMask.IBV_QP_ACCESS_FLAGS,
-  };
-}
+/** INIT with the rights of Linux's iwcm_init_qp_init_attr. An ID without a connection has them too; rdma_init_qp_attr gives it none. */
+export const iwInitAttributes: QpAttributes = {
+  attr: {
+    qpState: QpStateVerb.IBV_QPS_INIT,
+    qpAccessFlags: AccessFlag.IBV_ACCESS_REMOTE_WRITE | AccessFlag.IBV_ACCESS_REMOTE_READ,
+  },
+  mask: QpAttrMask.IBV_QP_STATE | QpAttrMask.IBV_QP_ACCESS_FLAGS,
+};
 
 const noConnection = -1;
 /** Of a frame that finds no memory: for a second, in which a peer acknowledges what it delays (RFC 1122, 4.2.3.2: 500 ms at most). */
@@ -183,9 +175,7 @@ export class IwConnection implements IdConnection, TcpSink {
 
   /** The kernel itself takes the QP further than INIT. */
   qpAttributes(state: QpStateVerb): QpAttributes {
-    return state === QpStateVerb.IBV_QPS_INIT
-      ? this.#core.initAttributes
-      : { attr: { qpState: state }, mask: 0 };
+    return state === QpStateVerb.IBV_QPS_INIT ? iwInitAttributes : { attr: { qpState: state }, mask: 0 };
   }
 
   /** See {@link TcpSink}: the kernel's thread does what has to be done. */

@@ -3,7 +3,7 @@
  *
  *     IDs of rdma_cm ─► IwConnection ─► SerialWork ─► TcpConnections ─► commands        card ─► event ─► IwConnection
  */
-import { CapabilityFlag, CloseTcp, hasCapability, TcpCongestion } from '../../abi/index.ts';
+import { CloseTcp, TcpCongestion } from '../../abi/index.ts';
 import { msToPs } from '../../base/index.ts';
 import { type MpaParameters, ReadyMessage } from '../../protocol/iwarp/index.ts';
 import { textOfGid } from '../address-text.ts';
@@ -25,7 +25,6 @@ import type {
   ConnectorCounts,
   IdConnection,
   ParameterLimits,
-  QpAttributes,
 } from './connector.ts';
 import { gidOfAddress, isIpv4Address } from './internet-address.ts';
 import { IwConnection, type IwCore, type IwRequest, iwInitAttributes } from './iw-connection.ts';
@@ -60,7 +59,7 @@ export class IwarpConnector implements Connector {
   readonly transport = TransportVerb.IBV_TRANSPORT_IWARP;
   /** Those of the card, as cxgb4 has it (Linux 6.1, cm.c: c4iw_connect, c4iw_accept_cr). */
   readonly limits: ParameterLimits;
-  readonly initAttributes: QpAttributes;
+  readonly initAttributes = iwInitAttributes;
   readonly #setup: IwarpConnectorSetup;
   readonly #tcp: TcpConnections;
   readonly #work: SerialWork;
@@ -86,9 +85,6 @@ export class IwarpConnector implements Connector {
       responderResources: responderResourcesOf(device.profile),
       initiatorDepth: 2 ** device.limits.logMaxRequesterReads,
     };
-    this.initAttributes = iwInitAttributes(
-      hasCapability(device.limits.capabilityFlags, CapabilityFlag.ATOMIC),
-    );
     this.#work = new SerialWork(device.platform, 'iw_cm');
     this.#timers = new ProtocolTimers(device.platform, 'iw_cm');
     this.#tcp = new TcpConnections(device, (connection) => this.#abort(connection));
@@ -97,7 +93,6 @@ export class IwarpConnector implements Connector {
       work: this.#work,
       timers: this.#timers,
       policy: policyOf(device),
-      initAttributes: this.initAttributes,
       timeLimitPs: msToPs(device.config.mpaLimitMs),
       count: (reason) => void this.#dropped[reason]++,
       openingOf: (path, addresses) => this.#openingOf(path, addresses),

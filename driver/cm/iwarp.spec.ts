@@ -1,6 +1,7 @@
 /** Connections of iWARP as the kernel makes them: commands, MPA's bytes, events of rdma_cm. Expected bytes are written from the RFCs. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CommandStatus } from '../../abi/command-status.ts';
+import { qpMailbox } from '../../abi/index.ts';
 import { iwarpContext, TcpEvent } from '../../abi/tcp-connection.ts';
 import { fromHex, toHex } from '../../base/bytes.ts';
 import type { Device } from '../device.ts';
@@ -241,6 +242,17 @@ describe('an initiator', () => {
     await bench.notify(TcpEvent.RESET);
     expect(told.at(-1)).toBe('disconnected');
   });
+
+  it.each(['INIT2RTR_QP', 'RTR2RTS_QP'] as const)(
+    'gives its QP the rights that rdma_create_qp does not (Linux 6.1, cxgb4’s qp.c, rdma_init): %s',
+    async (command) => {
+      await asking((await bench.qp()).qpn);
+      await bench.notify(TcpEvent.ESTABLISHED);
+      await bench.deliver(fromHex(frame('Rep', '50', '80018001')));
+      const { context } = qpMailbox.decode(bench.opened.machine.last(command).input);
+      expect(context).toMatchObject({ remoteReadEnabled: 1, remoteWriteEnabled: 1, remoteAtomicEnabled: 1 });
+    },
+  );
 
   it.each([
     // Linux 6.1, cma.c: a refused or reset connection is rejected, one that times out unreachable.

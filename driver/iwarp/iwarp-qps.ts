@@ -17,11 +17,16 @@ import { KernelError, require } from '../kernel-error.ts';
 import type { Cpu } from '../platform.ts';
 import type { QueuePair } from '../qp.ts';
 import { logReads, standingFields } from '../qp-context.ts';
-import { AccessFlag, QpStateVerb, QpTypeVerb } from '../uapi.ts';
+import { QpStateVerb, QpTypeVerb } from '../uapi.ts';
 
 /** The rights are set by bits of their own. */
 const { RRE, RWE, RAE } = OptionalParameter;
 const optionalParameterMask = 2 ** RRE + 2 ** RWE + 2 ** RAE;
+/**
+ * A connected QP serves READs, WRITEs and, on a card that has them, atomics; memory regions decide the rest. rdma_create_qp takes a QP to INIT without rights, and with iWARP
+ * nothing sets them later (librdmacm, ucma_init_conn_qp; Linux 6.1, cma.c, rdma_init_qp_attr); cxgb4 enables READs and WRITEs (qp.c, rdma_init).
+ */
+const connectedRights = { remoteReadEnabled: 1, remoteWriteEnabled: 1, remoteAtomicEnabled: 1 } as const;
 const { IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QPS_RTS } = QpStateVerb;
 
 export class IwarpQps {
@@ -58,8 +63,7 @@ export class IwarpQps {
     state: QpState,
     { connection, isInitiator, agreement }: StreamOfQp,
   ): Promise<void> {
-    const { geometry, memory } = qp;
-    const right = (flag: AccessFlag): number => ((memory.access & flag) === 0 ? 0 : 1);
+    const { geometry } = qp;
     const context = {
       state,
       ...standingFields(geometry),
@@ -67,9 +71,7 @@ export class IwarpQps {
       logMaxMessage: geometry.logMaxMessageBytes,
       // The requester counts READs by this power of two, the stream by ORD: the smaller one binds.
       logMaxRequesterReads: logReads(agreement.outboundReads),
-      remoteReadEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_READ),
-      remoteWriteEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_WRITE),
-      remoteAtomicEnabled: right(AccessFlag.IBV_ACCESS_REMOTE_ATOMIC),
+      ...connectedRights,
     };
     await this.#commands.executeWithMailbox(cpu, command, { inputModifier: qp.qpn }, (bytes, at) => {
       qpMailbox.encodeInto({ optionalParameterMask, context }, bytes, at);

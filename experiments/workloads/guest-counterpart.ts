@@ -4,13 +4,15 @@
  */
 import { textOfThrown } from '../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
+import { type GuestPerftestArgs, guestPerftest } from './guest-perftest.ts';
 import { type GuestPingpongArgs, guestPingpong } from './guest-pingpong.ts';
 import { type GuestRpingArgs, guestRping } from './guest-rping.ts';
 
 /** The guest's command and its arguments. */
 export type CounterpartTask =
   | ({ readonly program: 'ibv_rc_pingpong' } & GuestPingpongArgs)
-  | ({ readonly program: 'rping' } & GuestRpingArgs);
+  | ({ readonly program: 'rping' } & GuestRpingArgs)
+  | ({ readonly program: 'perftest' } & GuestPerftestArgs);
 
 /** Outcome of a task. */
 export type CounterpartOutcome =
@@ -23,9 +25,20 @@ export async function rping(program: ProgramContext<GuestRpingArgs>): Promise<Js
   return { ...(await guestRping(program, program.args)) };
 }
 
+/** Acts as the peer of a program of perftest once, according to its args. */
+export async function perftest(program: ProgramContext<GuestPerftestArgs>): Promise<JsonValue> {
+  return { ...(await guestPerftest(program, program.args)) };
+}
+
 /** Acts as the peer of `ibv_rc_pingpong` once, according to its args. */
 export async function pingpong(program: ProgramContext<GuestPingpongArgs>): Promise<JsonValue> {
   return { ...(await guestPingpong(program, program.args)) };
+}
+
+function carryOut(program: ProgramContext, task: CounterpartTask): Promise<object> {
+  if (task.program === 'rping') return guestRping(program, task);
+  if (task.program === 'perftest') return guestPerftest(program, task);
+  return guestPingpong(program, task);
 }
 
 /** @returns the number of tasks received */
@@ -36,9 +49,7 @@ export async function guestCounterpart(program: ProgramContext): Promise<number>
     if (task === null) return count;
     let outcome: CounterpartOutcome;
     try {
-      const result =
-        task.program === 'rping' ? await guestRping(program, task) : await guestPingpong(program, task);
-      outcome = { result: { ...result } };
+      outcome = { result: { ...(await carryOut(program, task)) } };
     } catch (thrown) {
       outcome = { error: textOfThrown(thrown) };
     }

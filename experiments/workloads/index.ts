@@ -21,6 +21,7 @@ export {
 export { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
 export { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 export type { DeviceQuery } from './device-query.ts';
+export { RdmaEventError } from './guest-connection.ts';
 export { type CounterpartOutcome, type CounterpartTask, guestCounterpart } from './guest-counterpart.ts';
 export {
   GuestDataError,
@@ -28,7 +29,7 @@ export {
   type GuestPingpongResult,
   guestPingpong,
 } from './guest-pingpong.ts';
-export { type GuestRpingArgs, type GuestRpingResult, guestRping, RdmaEventError } from './guest-rping.ts';
+export { type GuestRpingArgs, type GuestRpingResult, guestRping } from './guest-rping.ts';
 export type { SocketTask } from './guest-sockets.ts';
 export {
   acceptGuest,

@@ -104,18 +104,19 @@ export function checkPeer({
   const { machine, hca } = config;
   if (hcaCount !== 1) throw new ConfigurationError('hcas', hcaCount, '1 beside a peer: the other HCA is its');
   if (cabling !== 'cable') throw new ConfigurationError('cabling', cabling, 'a cable to the peer');
-  const { linkLayer, roce } = hca.capability;
+  const { linkLayer, roce, transport } = hca.capability;
   if (machine.adapter === 'nic' && linkLayer !== 'ethernet')
     throw new ConfigurationError(
       'hca.capability.linkLayer',
       linkLayer,
       'ethernet beside a simulated host with a NIC (machine.adapter=nic)',
     );
-  if (machine.adapter === 'hca' && linkLayer === 'ethernet' && roce === 'none')
+  const isConventional = linkLayer === 'ethernet' && roce === 'none' && transport !== 'iwarp';
+  if (machine.adapter === 'hca' && isConventional)
     throw new ConfigurationError(
       'hca.capability.roce',
       roce,
-      'v1 or v2 beside a simulated host with an HCA; with machine.adapter=nic it has a NIC, and its kernel TCP',
+      'v1 or v2 beside a simulated host with an HCA, or hca.capability.transport=iwarp; with machine.adapter=nic it has a NIC, and its kernel TCP',
     );
   checkLinkLayer(config);
   if (machine.nodeCount !== 2)

@@ -35,11 +35,12 @@ const messageNames = new Map<number, string>(
   Object.entries(RdmapOpcode).map(([name, opcode]) => [opcode, name]),
 );
 
-/** Undefined for another transport. */
+/** Undefined for another transport, and for a card whose software left all TCP to the rings, as a stock guest does. */
 export function iwarpLedgerOf({ iwarp }: Hca): IwarpLedger | undefined {
   if (iwarp === undefined) return undefined;
   const { segmentCounters: counters } = iwarp.parts;
-  const { tcpEngine } = iwarp.blocks;
+  const { tcpEngine, tcpControl } = iwarp.blocks;
+  if (!tcpControl.hasConnections && tcpEngine.arrivedCount === 0) return undefined;
   const { sent, received, terminatesSent, terminatesReceived } = counters;
   return {
     sent: segmentsOf(sent),

@@ -5,17 +5,18 @@ import { withoutConst } from './soft-iwarp.ts';
 
 describe('Soft-iWARP of a kernel', () => {
   it('has variables where the sources of Linux 6.1 have constants, in the header and in the driver', () => {
-    const driver = 'const bool zcopy_tx = true;\nconst bool mpa_crc_required;\nconst bool peer_to_peer;\n';
-    expect(withoutConst(driver)).toBe(
-      'const bool zcopy_tx = true;\nbool mpa_crc_required;\nbool peer_to_peer;\n',
+    const [crc, strict, mode] = ['bool mpa_crc_required;', 'bool mpa_crc_strict;', 'bool peer_to_peer;'];
+    const zerocopy = 'const bool zcopy_tx = true;';
+    expect(withoutConst(`${zerocopy}\nconst ${crc}\nconst ${strict}\nconst ${mode}\n`)).toBe(
+      `${zerocopy}\n${crc}\n${strict}\n${mode}\n`,
     );
-    expect(withoutConst('extern const bool mpa_crc_required;\nextern const bool peer_to_peer;\n')).toBe(
-      'extern bool mpa_crc_required;\nextern bool peer_to_peer;\n',
+    expect(withoutConst(`extern const ${crc}\nextern const ${strict}\nextern const ${mode}\n`)).toBe(
+      `extern ${crc}\nextern ${strict}\nextern ${mode}\n`,
     );
   });
 
   it('is refused for sources without one of the constants, by its name', () => {
-    expect(() => withoutConst('const bool mpa_crc_required;')).toThrow(/peer_to_peer/);
+    expect(() => withoutConst('const bool mpa_crc_required; const bool mpa_crc_strict;')).toThrow(/peer_to_peer/);
   });
 
   it("is refused for a kernel of the user's own, before anything is fetched", async () => {

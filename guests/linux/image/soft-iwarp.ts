@@ -2,10 +2,10 @@
  * Linux's Soft-iWARP (siw), which Debian leaves out of its kernels: built from Debian's own sources of the kernel, against its headers, and
  * kept in the cache by the kernel's version. Nothing is installed and nothing outside of the cache and a temporary folder is written.
  *
- *     module-source kit: linux-source-6.1.tar.xz ─► siw/*.c ─► two constants become parameters ─► make M=… ─► CACHE/modules/…/siw.ko
+ *     module-source kit: linux-source-6.1.tar.xz ─► siw/*.c ─► constants become parameters ─► make M=… ─► CACHE/modules/…/siw.ko
  *
- * Its constants of MPA are module parameters here, so that one module runs with and without CRCs: Linux has had no such parameter since
- * siw was accepted (6.1, drivers/infiniband/sw/siw/siw_main.c).
+ * Its settings of MPA are module parameters here, so that one module runs with and without CRCs and with both revisions: Linux has had no such
+ * parameter since siw was accepted (6.1, drivers/infiniband/sw/siw/siw_main.c).
  */
 import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,12 @@ import { treeProgram } from '../tree-program.ts';
 import { libraryFolders } from './libraries.ts';
 
 /** Constants of siw that become parameters of the same name, as /sys/module/siw/parameters has them. */
-const softIwarpParameters = ['mpa_crc_required', 'peer_to_peer'] as const;
+const softIwarpConstants = ['mpa_crc_required', 'mpa_crc_strict', 'peer_to_peer'] as const;
+/** All of its parameters, by their types: the revision of MPA is a variable of siw already. */
+const softIwarpParameters = [
+  ...softIwarpConstants.map((name) => [name, 'bool'] as const),
+  ['mpa_version', 'byte'],
+] as const;
 
 /** Folder of the driver within the sources, and the number of folders above its files. */
 const driverFolder = 'drivers/infiniband/sw/siw';
@@ -126,11 +131,13 @@ async function make(sources: string, kernelVersion: string, folder: string): Pro
 
 /** Makes the constants variables. @throws ConfigurationError for sources without one of them */
 export function withoutConst(text: string): string {
-  return softIwarpParameters.reduce((before, name) => {
+  return softIwarpConstants.reduce((before, name) => {
     const after = before.replace(`const bool ${name};`, `bool ${name};`);
     if (after === before) throw new ConfigurationError('sources of siw', name, 'a constant of that name');
     return after;
   }, text);
 }
 
-const parameterLines = softIwarpParameters.map((name) => `module_param(${name}, bool, 0644);\n`).join('');
+const parameterLines = softIwarpParameters
+  .map(([name, type]) => `module_param(${name}, ${type}, 0644);\n`)
+  .join('');

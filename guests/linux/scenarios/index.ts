@@ -7,6 +7,7 @@ import { ethernetPeer } from './ethernet-peer.ts';
 import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
+import { iwarpPeer, iwarpPeerFaults } from './iwarp-peer.ts';
 import { nfs, nfsRoce } from './nfs.ts';
 import { peer } from './peer.ts';
 import { probe } from './probe.ts';
@@ -52,6 +53,8 @@ export const scenarios: readonly Scenario[] = [
   softRocePeer,
   softRoceFaults,
   softIwarp,
+  iwarpPeer,
+  iwarpPeerFaults,
   srpUnbind,
 ];
 

@@ -3,6 +3,7 @@
  * either side of each. Both ends check received data.
  */
 
+import { constants as os } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type {
   CounterpartOutcome,
@@ -14,16 +15,29 @@ import { peerAddresses } from '../peer-network.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
+/** One of the two sides has failed. */
+export class SideFailure extends ScenarioFailure {
+  /** The guest's side was still running when its time was over. */
+  readonly isStuck: boolean;
+
+  constructor(message: string, isStuck: boolean) {
+    super(message);
+    this.isStuck = isStuck;
+  }
+}
+
 /**
  * Runs our program's side while the guest runs `command`.
  * @param isListening whether it reports when the guest's client can connect
- * @throws ScenarioFailure if either fails
+ * @param seconds limit of the guest's side
+ * @throws SideFailure if either fails
  */
 export async function play(
   stage: Stage,
   task: CounterpartTask | SocketTask,
   command: string,
   isListening: boolean,
+  seconds = stepSeconds,
 ): Promise<string> {
   const { machine } = stage.session;
   const ended = machine.peerEnded.then(
@@ -32,18 +46,19 @@ export async function play(
   const done = Promise.race([machine.take('done') as Promise<CounterpartOutcome>, ended]);
   machine.put('task', { ...task });
   if (isListening) await Promise.race([machine.take('listening'), ended]);
-  const { output, exitStatus } = await stage.run(`timeout ${stepSeconds} ${command}`);
+  const { output, exitStatus } = await stage.run(`timeout -s KILL ${seconds} ${command}`);
   // If the guest's side has failed, the simulated one may wait for it indefinitely.
-  const outcome = await Promise.race([
-    done,
-    delay(exitStatus === 0 ? patienceMs : 0, { error: 'it waits' }, { ref: false }),
-  ]);
+  const outcome = await Promise.race([done, delay(patienceMs, { error: 'it waits' }, { ref: false })]);
   if ('error' in outcome || exitStatus !== 0) {
     const seen = JSON.stringify(outcome);
-    throw new ScenarioFailure(`${command}: exit ${exitStatus}; the peer: ${seen}\n${output}`);
+    const isStuck = exitStatus === killedStatus;
+    throw new SideFailure(`${command}: exit ${exitStatus}; the peer: ${seen}\n${output}`, isStuck);
   }
   return output;
 }
+
+/** Exit status of a program that `timeout -s KILL` ended. */
+export const killedStatus = 128 + os.signals.SIGKILL;
 
 /** Each side waits indefinitely for one that has failed. */
 const stepSeconds = 120;
@@ -87,7 +102,8 @@ const pingPongStep = (guest: 'client' | 'server'): Step => ({
   run: (stage) => pingPongs(stage, guest, pingPongSizes),
 });
 
-const pingCount = 10;
+/** Of rping. */
+export const pingCount = 10;
 /** The last message of rping. */
 const lastPing = 'ping data: rdma-ping-9: JKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA';
 

@@ -2,40 +2,27 @@
  * Linux's Soft-iWARP (siw) on the interfaces of two adapters: its TCP runs over mlx4_en, and MPA, DDP and RDMAP over the cable. Stock
  * programs connect by rdma_cm over IPv4 and IPv6, with and without CRCs of MPA, and each guest is the server of the other.
  */
-import { constants as os } from 'node:os';
 import { meetingPort } from '../image/init-scripts.ts';
 import { addresses, type Guest, guests, inBoth, jumboMtu, lastFigures } from './ethernet-ends.ts';
+import { killedStatus } from './peer.ts';
 import type { Scenario, Step } from './scenario.ts';
+import {
+  attachSiw,
+  crcWords,
+  type MpaMode,
+  setMpaMode,
+  siwInterface,
+  untilSiwCarrier,
+} from './siw-interface.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 /** Addresses of the adapters' interfaces, by guest. */
 const endpoints = { IPv4: addresses, IPv6: ['fd00:2::1', 'fd00:2::2'] } as const;
 type Family = keyof typeof endpoints;
 
-/** The adapter's interface, next to that by which guests are joined. */
-const interfaceName = '$(basename /sys/bus/pci/drivers/mlx4_core/0*/net/*)';
-
-/** The link goes down for a moment when the MTU changes. */
-const untilCarrier = `until [ "$(cat /sys/class/net/${interfaceName}/carrier)" = 1 ]; do sleep 0.1; done`;
-
-const attach = (guest: Guest): string => `modprobe -a ib_uverbs rdma_ucm || exit 1
-/bin/ip addr add ${endpoints.IPv6[guest]}/64 dev ${interfaceName} nodad && rdma link add siw0 type siw netdev ${interfaceName} || exit 1
-until grep -q ACTIVE /sys/class/infiniband/siw0/ports/1/state; do sleep 0.1; done
-ibv_devinfo | grep transport`;
-
-/** Parameters of MPA, which take effect with the next connection. */
-interface MpaMode {
-  readonly hasCrc: boolean;
-  readonly isPeerToPeer: boolean;
-}
-
 /** Sets the mode in both guests. */
-async function setMode(stage: Stage, { hasCrc, isPeerToPeer }: MpaMode): Promise<void> {
-  const values = { mpa_crc_required: hasCrc, peer_to_peer: isPeerToPeer };
-  const commands = Object.entries(values).map(
-    ([parameter, isOn]) => `echo ${isOn ? 1 : 0} >/sys/module/siw/parameters/${parameter}`,
-  );
-  await inBoth(stage, () => commands.join(' && '));
+async function setMode(stage: Stage, mode: MpaMode): Promise<void> {
+  for (const guest of guests) await setMpaMode(stage, mode, guest);
 }
 
 /**
@@ -44,8 +31,6 @@ async function setMode(stage: Stage, { hasCrc, isPeerToPeer }: MpaMode): Promise
  */
 const attempts = 4;
 const stuckSeconds = 30;
-/** Exit status of a program that `timeout -s KILL` ended. */
-const killedStatus = 128 + os.signals.SIGKILL;
 
 /**
  * Runs a server in one guest and its client in the other, again if both are stuck.
@@ -95,13 +80,11 @@ const sizes = [23, 1428, 1429, 65_535] as const;
 const rpingStep = (family: Family, hasCrc: boolean): Step => ({
   title: `rping over ${family}, MPA ${crcWords(hasCrc)}: ${sizes.join(', ')} bytes there and back, data checked, both directions`,
   async run(stage) {
-    await setMode(stage, { hasCrc, isPeerToPeer: false });
+    await setMode(stage, { hasCrc });
     for (const server of guests) for (const sizeBytes of sizes) await rping(stage, family, server, sizeBytes);
     return `${guests.length * sizes.length * pingCount} pings`;
   },
 });
-
-const crcWords = (hasCrc: boolean): string => (hasCrc ? 'with CRCs' : 'without CRCs');
 
 /** Iterations of a perftest program, and bytes of its messages: of one FPDU and of many. */
 const perftests = ['write', 'read', 'send'].flatMap((kind) => [
@@ -113,7 +96,7 @@ const perftests = ['write', 'read', 'send'].flatMap((kind) => [
 const perftestStep = (hasCrc: boolean): Step => ({
   title: `ib_write, ib_read and ib_send, _bw and _lat, by rdma_cm, MPA ${crcWords(hasCrc)}, both directions`,
   async run(stage) {
-    await setMode(stage, { hasCrc, isPeerToPeer: false });
+    await setMode(stage, { hasCrc });
     let last = '';
     for (const server of guests)
       for (const command of perftests)
@@ -128,9 +111,13 @@ const steps: readonly Step[] = [
   {
     title: 'Soft-iWARP is on the interface of both adapters, and the transport of its device is iWARP',
     async run(stage) {
-      const said = await inBoth(stage, attach);
-      for (const text of said) if (!text.includes('iWARP (1)')) throw new ScenarioFailure(text);
-      return said[0]!.trim();
+      let said = '';
+      await inBoth(
+        stage,
+        (guest) => `/bin/ip addr add ${endpoints.IPv6[guest]}/64 dev ${siwInterface} nodad`,
+      );
+      for (const guest of guests) said = await attachSiw(stage, guest);
+      return said;
     },
   },
   ...([false, true] as const).flatMap((hasCrc) => [
@@ -161,9 +148,9 @@ const steps: readonly Step[] = [
   {
     title: `FPDUs fill frames of ${jumboMtu} bytes`,
     async run(stage) {
-      await setMode(stage, { hasCrc: true, isPeerToPeer: false });
-      await inBoth(stage, () => `ip link set ${interfaceName} mtu ${jumboMtu}`);
-      await inBoth(stage, () => untilCarrier);
+      await setMode(stage, { hasCrc: true });
+      await inBoth(stage, () => `ip link set ${siwInterface} mtu ${jumboMtu}`);
+      await inBoth(stage, () => untilSiwCarrier);
       for (const server of guests) await rping(stage, 'IPv6', server, 65_535);
       return undefined;
     },

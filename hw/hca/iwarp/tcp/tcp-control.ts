@@ -39,6 +39,11 @@ export class TcpControl {
     this.#table.count = count;
   }
 
+  /** Whether software has given the card the TCP of its port. */
+  get hasConnections(): boolean {
+    return this.#table.count > 0;
+  }
+
   /** Payload of the largest segment of a frame. */
   segmentBytesMax(isIpv6: boolean): number {
     return this.#mtuBytes - segmentHeadersBytes(isIpv6);
