@@ -9,7 +9,7 @@
  * The page must be cross-origin isolated, for `SharedArrayBuffer` is a host's memory: {@link Machine.create} needs it. A worker is the place for it:
  * a simulation keeps its thread busy.
  */
-// What the declarations above name: the figures of reports and ledgers, and the parts of a host that programs are given.
+// Types that the declarations above name: the figures of reports and ledgers, and the parts of a host that programs are given.
 
 export type {
   ConnectionEnd,

@@ -62,7 +62,7 @@ const ofCommands = [
   ],
   ...['perf-bottleneck', 'perf-extended', 'rerun', 'sweep', 'validate', 'wire'],
 ].join('|');
-/** What stands around the machine, and leaves nothing behind: pages, tables, sweeps, the server, a guest's parts. */
+/** Tests of the parts around the machine, which leave no state to later tests: pages, tables, sweeps, the server, a guest's parts. */
 const tools = [
   'build/{local-names,plain-fields,wide-fields}.spec.ts',
   'build/site/*.spec.ts',

@@ -3,7 +3,7 @@ import { builtForm } from './build/vitest-plugin.ts';
 import { nodeRuntime } from './vitest.config.ts';
 
 /**
- * What strangers send in number: HOSTILE_PACKETS packets and frames at a port, MADs, messages of communication management, iWARP streams and frames on the
+ * Tests of hostile input in large numbers: HOSTILE_PACKETS packets and frames at a port, MADs, messages of communication management, iWARP streams and frames on the
  * socket of a cable, a million of each unless it says otherwise, by HOSTILE_SEED.
  */
 process.env['HOSTILE_PACKETS'] ??= '1000000';

@@ -72,7 +72,7 @@ const iwarpMachine = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.t
 /** Around the border of a segment, and several of them. */
 const iwarpSizes = { sizes: [0, 1, 1436, 20_000] };
 
-/** What a program found: of iWARP whether bytes are right, of the others what is wrong. */
+/** Result of a program: one over iWARP reports whether bytes are right, the others report errors. */
 type Found = IwarpFound | readonly string[] | undefined;
 const wrongOf = (found: Found): readonly string[] => {
   if (found === undefined || !('read' in found)) return found ?? [];

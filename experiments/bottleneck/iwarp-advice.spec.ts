@@ -1,4 +1,4 @@
-/** What binds over iWARP: the first advice raises the rate, for a bottleneck of each kind, and a path MTU is never advised. */
+/** Bottlenecks over iWARP: the first advice raises the rate, for a bottleneck of each kind, and a path MTU is never advised. */
 import { describe, expect, it, vi } from 'vitest';
 import type { ParameterValue } from '../../machine/profile/index.ts';
 import runPerf, { type PerfRow } from '../runs/perf-run.ts';

@@ -21,7 +21,7 @@ export interface ExtensionsFound {
   readonly before: readonly number[];
   /** The counter of this host at the end. */
   readonly counter: number;
-  /** What the completion of the peer's WRITE says, and whether its bytes are there. */
+  /** Immediate data that the completion of the peer's WRITE reports. */
   readonly immediate: number;
   readonly byteLen: number;
   readonly isWritten: boolean;
