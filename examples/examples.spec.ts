@@ -34,17 +34,14 @@ describe('the examples', () => {
     expect(wrong).toBe(0);
   });
 
-  it('connect by rdma_cm and exchange a message over iWARP, too', async () => {
-    const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' };
-    const { results } = await rdmaCmEcho({ set });
-    expect(results).toEqual(['echo over a connection', 'hello']);
-  });
-
-  it('connect by rdma_cm and exchange a message', async () => {
-    const { results, report } = await rdmaCmEcho();
-    expect(results).toEqual(['echo over a connection', 'hello']);
-    expect(renderReport(report)).toContain('The ledgers balance');
-  });
+  it.each(['infiniband', 'roce', 'iwarp'])(
+    'connect by rdma_cm over %s and exchange a message',
+    async (network) => {
+      const { results, report } = await rdmaCmEcho(network);
+      expect(results).toEqual(['echo over a connection', 'hello']);
+      expect(renderReport(report)).toContain('The ledgers balance');
+    },
+  );
 
   it('connect by sockets and exchange a message', async () => {
     const { results, report } = await socketEcho();

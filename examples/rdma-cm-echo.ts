@@ -2,10 +2,19 @@
  * A server and a client by rdma_cm, with the textbook steps in order. The client on host 0 connects to 10.0.0.2, sends
  * a message and receives it back; then both sides disconnect.
  *
- *     node examples/rdma-cm-echo.ts
+ *     node examples/rdma-cm-echo.ts                 over InfiniBand
+ *     node examples/rdma-cm-echo.ts roce            over RoCE v2
+ *     node examples/rdma-cm-echo.ts iwarp           over iWARP
  */
 import * as ibv from '../index.ts';
 import { Machine, type MachineOptions, type ProgramContext, type Report } from '../index.ts';
+
+/** Parameters of a machine by network: the programs do not differ. */
+const networks: Readonly<Record<string, MachineOptions['set']>> = {
+  infiniband: {},
+  roce: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
+  iwarp: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' },
+};
 
 const sinPort = 7471;
 const size = 64;
@@ -97,12 +106,14 @@ export async function client(context: ProgramContext): Promise<string> {
   return echo;
 }
 
-export async function main(options: MachineOptions = {}): Promise<{ results: unknown; report: Report }> {
-  await using machine = await Machine.create(options);
+export async function main(network = 'infiniband'): Promise<{ results: unknown; report: Report }> {
+  const set = networks[network];
+  if (set === undefined) throw new Error(`${network} is none of ${Object.keys(networks).join(', ')}`);
+  await using machine = await Machine.create({ set });
   await machine.load({ node: 0, run: client });
   await machine.load({ node: 1, run: server });
   await machine.run();
   return { results: await machine.results(), report: await machine.report() };
 }
 
-if (import.meta.main) console.log((await main()).results);
+if (import.meta.main) console.log((await main(process.argv[2])).results);

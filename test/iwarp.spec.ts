@@ -1,7 +1,6 @@
 /** iWARP between two simulated hosts, from rdma_cm to the bytes on the cable, which an independent reader checks. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CaptureReading, readCapture } from '../analyser/capture/index.ts';
-import { client, server } from '../examples/rdma-cm-echo.ts';
 import runCompare from '../experiments/runs/compare-run.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Report } from '../machine/report/schema.ts';
@@ -90,15 +89,6 @@ describe('a stream of READs', () => {
 });
 
 describe('rdma_cm over iWARP', () => {
-  it('runs the example unchanged', async () => {
-    await using machine = await smallMachine(iwarp());
-    await machine.load({ node: 0, run: client });
-    await machine.load({ node: 1, run: server });
-    await machine.run();
-    expect(await machine.results()).toEqual(['echo over a connection', 'hello']);
-    expectBalanced(await machine.report());
-  });
-
   it('RFC 5044, 7.1.1: puts MPA’s request and reply before the first FPDU, with the CRC32c of each FPDU right', async () => {
     const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 21 } };
     await using machine = await smallMachine(iwarp({ analysis }));

@@ -282,9 +282,13 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     ...(peer === undefined ? {} : { peer: peerOf(peer, exact) }),
     ...(stranger === undefined ? {} : { stranger: strangerOf(stranger) }),
     wire: [
-      ...links.map((link) => wireOf(hcas[link.from.node]!, hcas[link.to.node]!, link)),
+      ...links.map((link) => wireOf(hcas[link.from.node]!, hcas[link.to.node]!, link, config.ethernet)),
       ...ends.map(([sender, receiver]) =>
-        ethernetOf({ node: sender.node, ...sender.ethernet }, { node: receiver.node, ...receiver.ethernet }),
+        ethernetOf(
+          { node: sender.node, ...sender.ethernet },
+          { node: receiver.node, ...receiver.ethernet },
+          config.ethernet,
+        ),
       ),
     ],
     operations: operationsOf(

@@ -114,10 +114,15 @@ describe('the end of a cable for a third-party endpoint', () => {
     const { transmitted } = end.ledger;
     expect(transmitted).toMatchObject({ frames: 8, lostFrames: 1, copiedFrames: 1, heldBackFrames: 1 });
     expect(
-      ethernetOf({ node: 1, ...end.ledger }, { node: 0, transmitted: {}, received: {}, busyPs: 0 }),
+      ethernetOf(
+        { node: 1, ...end.ledger },
+        { node: 0, transmitted: {}, received: {}, busyPs: 0 },
+        { preambleBytes: 8, interFrameGapBytes: 12 },
+      ),
     ).toMatchObject({
       packets: 9,
       bytes: 9 * 64,
+      linkBytes: 9 * (8 + 64 + 12),
       duplicated: 1,
       reordered: 1,
       dropped: 0,

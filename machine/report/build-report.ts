@@ -12,7 +12,7 @@ import { atPort, type HcaLedger, type HcaOperationLedger } from './hca-ledger.ts
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import type { NicLedger } from './nic-ledger.ts';
-import { ethernetOf, frameOverheadBytes, nicDeviceOf, nicOf } from './nic-report.ts';
+import { type BetweenFrames, ethernetOf, frameOverheadBytes, nicDeviceOf, nicOf } from './nic-report.ts';
 import type { PacketLedger } from './packet-ledger.ts';
 import {
   type DeviceInterruptRow,
@@ -57,8 +57,8 @@ export function buildReport(
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
     nodes: hostByNode.map((host, node) => nodeReportOf(host, hcaByNode[node], nicByNode[node])),
     wire: [
-      ...alongLinks(directions, hcaByNode, wireOf),
-      ...alongLinks(directions, nicByNode, (sender, receiver) => ethernetOf(sender, receiver)),
+      ...alongLinks(directions, hcaByNode, (near, far, ends) => wireOf(near, far, ends, config.ethernet)),
+      ...alongLinks(directions, nicByNode, (near, far) => ethernetOf(near, far, config.ethernet)),
     ],
     operations: operationsOf(hostByNode, hcaByNode, exact),
     checks: checksOf(topology, hostByNode, hcaByNode, nicByNode),
@@ -214,11 +214,20 @@ export function deviceInterruptsOf(
 }
 
 /** One direction of a cable. */
-export function wireOf(nearHca: HcaLedger, farHca: HcaLedger, { from, to }: LinkDirectionEnds): WireReport {
+export function wireOf(
+  nearHca: HcaLedger,
+  farHca: HcaLedger,
+  { from, to }: LinkDirectionEnds,
+  between: BetweenFrames,
+): WireReport {
   const [sender, receiver] = [atPort(nearHca, from), atPort(farHca, to)];
   const { wire, ethernet } = sender;
   if (ethernet !== undefined && receiver.ethernet !== undefined)
-    return frameWireOf({ node: sender.node, ...ethernet }, { node: receiver.node, ...receiver.ethernet });
+    return frameWireOf(
+      { node: sender.node, ...ethernet },
+      { node: receiver.node, ...receiver.ethernet },
+      between,
+    );
   const packetsOf = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>
     Object.values(byOpcode).reduce((sum, { packets }) => sum + packets, 0);
   return {
@@ -249,8 +258,8 @@ export function wireOf(nearHca: HcaLedger, farHca: HcaLedger, { from, to }: Link
 }
 
 /** Frames with RoCE packets have their opcodes; other frames, and copies made by faults, have the opcode FRAME. */
-function frameWireOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
-  const wire = ethernetOf(sender, receiver);
+function frameWireOf(sender: FrameEnd, receiver: FrameEnd, between: BetweenFrames): WireReport {
+  const wire = ethernetOf(sender, receiver, between);
   const { roce, transmitted } = sender;
   if (roce === undefined) return wire;
   const packets = [roce.transmitted, roce.retransmitted].flatMap(Object.values<PacketLedger>);

@@ -34,8 +34,18 @@ type FrameEnd = Pick<NicLedger, 'node' | 'transmitted' | 'received' | 'busyPs'> 
   readonly flowControl?: Readonly<Record<string, number>>;
 };
 
+/** Bytes of the line before and after each frame: parameters of `ethernet`. */
+export interface BetweenFrames {
+  readonly preambleBytes: number;
+  readonly interFrameGapBytes: number;
+}
+
 /** One direction of an Ethernet cable. */
-export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
+export function ethernetOf(
+  sender: FrameEnd,
+  receiver: FrameEnd,
+  { preambleBytes, interFrameGapBytes }: BetweenFrames,
+): WireReport {
   const { lostFrames = 0, copiedFrames = 0, copiedBytes = 0, heldBackFrames = 0 } = sender.transmitted;
   const frames = (sender.transmitted['frames'] ?? 0) + copiedFrames;
   const bytes = (sender.transmitted['bytes'] ?? 0) + copiedBytes;
@@ -54,7 +64,7 @@ export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
     packets: frames,
     bytes,
     flowControlPackets: sentFrames,
-    linkBytes: bytes + sentBytes + (frames + sentFrames) * gapBytes,
+    linkBytes: bytes + sentBytes + (frames + sentFrames) * (preambleBytes + interFrameGapBytes),
     busyPs: sender.busyPs,
     creditWaitPs: 0,
     serializerWaitPs: 0,
@@ -62,6 +72,5 @@ export function ethernetOf(sender: FrameEnd, receiver: FrameEnd): WireReport {
   };
 }
 
-/** Header and frame check sequence; preamble and the gap between frames. */
+/** Header and frame check sequence. */
 export const frameOverheadBytes = 18;
-const gapBytes = 20;
