@@ -16,7 +16,9 @@ describe('Soft-iWARP of a kernel', () => {
   });
 
   it('is refused for sources without one of the constants, by its name', () => {
-    expect(() => withoutConst('const bool mpa_crc_required; const bool mpa_crc_strict;')).toThrow(/peer_to_peer/);
+    expect(() => withoutConst('const bool mpa_crc_required; const bool mpa_crc_strict;')).toThrow(
+      /peer_to_peer/,
+    );
   });
 
   it("is refused for a kernel of the user's own, before anything is fetched", async () => {

@@ -103,7 +103,7 @@ const pingPongStep = (guest: 'client' | 'server'): Step => ({
 });
 
 /** Of rping. */
-export const pingCount = 10;
+const pingCount = 10;
 /** The last message of rping. */
 const lastPing = 'ping data: rdma-ping-9: JKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA';
 
