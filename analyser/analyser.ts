@@ -30,6 +30,7 @@ import { TraceFilter } from './filter.ts';
 import { CommandRegister, type ObservedCommand } from './follow/command-register.ts';
 import { Connections } from './follow/connections.ts';
 import { DeviceView } from './follow/device-view.ts';
+import { hasTcpConnections } from './follow/icm-map.ts';
 import type { MemoryReader } from './host-memory-reader.ts';
 import { fieldsSetIn } from './layout-fields.ts';
 import { type Finding, Findings } from './lint/findings.ts';
@@ -273,7 +274,7 @@ export class Analyser implements LinkTap {
     this.#trace.emit('commands', command.status < 0 ? this.#lastPs : command.finishedPs, title, {
       objects: name === undefined ? {} : objectsOf({ ...command, name }),
       command: name ?? hex(opcode),
-      sections: boxSections(command),
+      sections: boxSections(command, hasTcpConnections(this.view.profile)),
     });
   }
 
@@ -288,7 +289,7 @@ export class Analyser implements LinkTap {
 }
 
 /** Mailboxes and immediate values of a command, field by field. */
-function boxSections(command: ObservedCommand): TraceSection[] {
+function boxSections(command: ObservedCommand, hasConnections: boolean): TraceSection[] {
   const { name, row, inBox, outBox, inParam, immediate, status } = command;
   if (name === undefined) return [];
   const sections: TraceSection[] = [];
@@ -296,7 +297,8 @@ function boxSections(command: ObservedCommand): TraceSection[] {
     sections.push({ title, fields: [{ name: 'value', value: hex(of), valueName: undefined }] });
   };
   if (inBox !== undefined) {
-    const parts = name === 'MAD_IFC' ? madPartsOf(inBox) : inBoxOf({ ...command, name }, inBox);
+    const parts =
+      name === 'MAD_IFC' ? madPartsOf(inBox) : inBoxOf({ ...command, name }, inBox, hasConnections);
     for (const { title, layout, offset } of parts)
       sections.push({ title: `in ${title}`, fields: fieldsSetIn(layout, inBox, offset) });
   } else if (row?.input === 'immediate' || (row?.input === 'optionalImmediate' && inParam !== 0))

@@ -12,6 +12,8 @@ import {
   extendedPortInfo,
   guidInfo,
   initHca,
+  iwarpContext,
+  iwarpOffsetInQpc,
   MadClass,
   mad,
   mapEntry,
@@ -183,9 +185,22 @@ const partsOf = (rule: BoxRule | undefined, form: CommandForm, box: Uint8Array):
   return typeof rule === 'function' ? rule(form, box) : one(rule);
 };
 
-/** Returns the parts of the mailbox that the driver filled; empty if the command has none or its layout is unknown. */
-export const inBoxOf = (form: CommandForm, box: Uint8Array): BoxPart[] =>
-  partsOf(inBoxes[form.name], form, box);
+/** With iWARP, the stream of a QP replaces its alternate path. */
+const streamOfQp: BoxPart = {
+  title: 'stream',
+  layout: anyLayout(iwarpContext),
+  offset: qpcOffsetInMailbox + iwarpOffsetInQpc,
+};
+const namesConnection: ReadonlySet<CommandName> = new Set(['INIT2RTR_QP', 'RTR2RTS_QP']);
+
+/**
+ * Returns the parts of the mailbox that the driver filled; empty if the command has none or its layout is unknown.
+ * @param hasConnections the card keeps TCP connections
+ */
+export const inBoxOf = (form: CommandForm, box: Uint8Array, hasConnections: boolean): BoxPart[] => {
+  const parts = partsOf(inBoxes[form.name], form, box);
+  return hasConnections && namesConnection.has(form.name) ? [...parts, streamOfQp] : parts;
+};
 
 /** Returns the parts of the mailbox that the device filled. */
 export const outBoxOf = (form: CommandForm, box: Uint8Array): BoxPart[] =>

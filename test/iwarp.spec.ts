@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CaptureReading, readCapture } from '../analyser/capture/index.ts';
 import runCompare from '../experiments/runs/compare-run.ts';
+import { client, server } from '../examples/rdma-cm-echo.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
@@ -89,6 +90,16 @@ describe('a stream of READs', () => {
 });
 
 describe('rdma_cm over iWARP', () => {
+  it('keeps the rules of the interface, by the linter', async () => {
+    await using machine = await smallMachine(iwarp({ analysis: { lint: true } }));
+    await machine.load({ node: 0, run: client });
+    await machine.load({ node: 1, run: server });
+    await machine.run();
+    expect(await machine.results()).toEqual(['echo over a connection', 'hello']);
+    expectBalanced(await machine.report());
+    expect((await machine.analyses()).flatMap(({ findings }) => findings)).toEqual([]);
+  });
+
   it('RFC 5044, 7.1.1: puts MPA’s request and reply before the first FPDU, with the CRC32c of each FPDU right', async () => {
     const analysis = { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 21 } };
     await using machine = await smallMachine(iwarp({ analysis }));

@@ -83,6 +83,14 @@ export class IcmMap {
 const bytesOr = (given: number | undefined, preset: number): number =>
   given === undefined || given === 0 ? preset : given;
 
+/** Whether `auxc` is the table of TCP connections, which have numbers of their own (reference/iwarp-interface.md). */
+export const hasTcpConnections = (profile: Profile | undefined): boolean =>
+  profile !== undefined && profile.logTcpConnections > 0;
+
+/** The ICM tables in which each QP has an entry of its number. */
+export const tablesOfQps = (profile: Profile | undefined): readonly string[] =>
+  hasTcpConnections(profile) ? ['QPC', 'ALTC'] : ['QPC', 'AUXC', 'ALTC'];
+
 /** The tables in the order of the sheet; entry sizes from QUERY_DEV_CAP, or this project's if QUERY_DEV_CAP was not seen. */
 export function placedTables(profile: Profile, capabilities: Capabilities | undefined): PlacedTable[] {
   const size = (name: keyof typeof icmTables, given: number | undefined): number =>
@@ -96,7 +104,12 @@ export function placedTables(profile: Profile, capabilities: Capabilities | unde
   const qps = 2 ** profile.logQps;
   return [
     row('QPC', profile.qpcBase, size('qpc', capabilities?.qpcEntryBytes), qps),
-    row('AUXC', profile.auxcBase, size('auxc', capabilities?.auxcEntryBytes), qps),
+    row(
+      'AUXC',
+      profile.auxcBase,
+      size('auxc', capabilities?.auxcEntryBytes),
+      hasTcpConnections(profile) ? 2 ** profile.logTcpConnections : qps,
+    ),
     row('ALTC', profile.altcBase, size('altc', capabilities?.altcEntryBytes), qps),
     row(
       'RDMARC',

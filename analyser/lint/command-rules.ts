@@ -18,6 +18,7 @@ import type { Decoded } from '../../base/index.ts';
 import { inBoxOf, objectsOf } from '../command-boxes.ts';
 import type { ObservedCommand } from '../follow/command-register.ts';
 import { type DeviceView, type ObjectTable, Phase } from '../follow/device-view.ts';
+import { hasTcpConnections } from '../follow/icm-map.ts';
 import { anyLayout, reservedBitsIn } from '../layout-fields.ts';
 import { hex, type LintContext } from './context.ts';
 
@@ -96,7 +97,7 @@ export function checkParameters(lint: LintContext, command: NamedCommand): void 
   if (row?.input === 'box') checkBox(lint, name, inParam);
   if (row?.output === 'box') checkBox(lint, name, outParam);
   if (command.inBox === undefined || name === 'MAD_IFC') return;
-  const parts = inBoxOf(command, command.inBox);
+  const parts = inBoxOf(command, command.inBox, hasTcpConnections(lint.view.profile));
   for (const { title, layout, offset } of parts) {
     const reserved = reservedBitsIn(layout, command.inBox, offset, parts);
     if (reserved !== undefined)

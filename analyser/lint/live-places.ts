@@ -1,6 +1,7 @@
 /** ICM ranges of the entries of live objects, which must stay mapped. */
 import { mttEntryBytes } from '../../abi/index.ts';
 import type { DeviceView } from '../follow/device-view.ts';
+import { tablesOfQps } from '../follow/icm-map.ts';
 import { mttEntriesOfRegion } from '../follow/objects.ts';
 import { mttEntriesOf, type QueueBuffer } from '../follow/queue-buffer.ts';
 import { hex } from './context.ts';
@@ -27,7 +28,7 @@ export function* livePlaces(view: DeviceView): Generator<LivePlace> {
   });
   for (const { qpn, buffer } of view.qps.values()) {
     const word = `QP ${hex(qpn)}`;
-    for (const table of ['QPC', 'AUXC', 'ALTC']) yield context(word, table, qpn);
+    for (const table of tablesOfQps(view.profile)) yield context(word, table, qpn);
     if (buffer !== undefined) yield translation(word, buffer);
   }
   for (const { cqn, buffer } of view.cqs.values()) {

@@ -16,7 +16,7 @@ import {
 import { mask24, viewOf } from '../../base/index.ts';
 import type { ObservedCommand } from '../follow/command-register.ts';
 import { chunksOf, Phase } from '../follow/device-view.ts';
-import { tableAt } from '../follow/icm-map.ts';
+import { tableAt, tablesOfQps } from '../follow/icm-map.ts';
 import { FollowedQp, mttEntriesOfRegion, ringPlaceOf, srqPlaceOf } from '../follow/objects.ts';
 import { type BufferPlace, mttEntriesOf } from '../follow/queue-buffer.ts';
 import { hex, type LintContext } from './context.ts';
@@ -178,9 +178,8 @@ function checkRegion(lint: LintContext, index: number, box: Uint8Array): void {
 
 function checkQp(lint: LintContext, qpn: number, box: Uint8Array): void {
   const object = `QP ${hex(qpn)}`;
-  const names = ['QPC', 'AUXC', 'ALTC'] as const;
   const rdmarc = qpn * 2 ** (lint.view.profile?.logRdmarcPerQp ?? 0);
-  const places = names.map((name) => entry(lint, name, qpn));
+  const places = tablesOfQps(lint.view.profile).map((name) => entry(lint, name, qpn));
   checkContext(lint, object, [...places, entry(lint, 'RDMARC', rdmarc), cmpt(lint, CmptType.QP, qpn)]);
   const qp = new FollowedQp(qpn);
   const mask = qpMailbox.fields.optionalParameterMask.get(viewOf(box), 0);
