@@ -286,6 +286,42 @@ describe('the end of a stream', () => {
     expect(b.state).toBe(QpState.ERR);
   });
 
+  it('2RST of an open stream resets the connection: the peer goes to error and flushes', async () => {
+    const { bench, a, b, bCq, connection, remote, streams } = await iwarpScene();
+    b.receive([remote.part(0, 10)]);
+    bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
+    expect((await completionsOf(bench, bCq, 1))[0]).toMatchObject({ syndrome: WR_FLUSH_ERR, isSend: false });
+    expect([streams.a.log, streams.b.log]).toEqual([[`${connection} abort`], [`${connection} reset`]]);
+    expect(b.state).toBe(QpState.ERR);
+  });
+
+  it('2RST during an orderly close sends FIN, and not RST', async () => {
+    const { bench, a, connection, streams } = await iwarpScene();
+    const { stream } = streams.a.connection(connection);
+    bench.a.act(() => stream!.closeRequested(bench.a.domain.cycle));
+    bench.a.act(() => bench.a.dataPath.control.qpDestroyed(a.slot));
+    await runJoined(bench, 20);
+    expect(streams.a.connection(connection).hasFinSent).toBe(true);
+    expect(streams.b.log).toEqual([]);
+  });
+
+  it('a close does not wait for a READ that the peer cannot answer after its FIN', async () => {
+    const { bench, a, b, aCq, connection, local, remote, streams } = await iwarpScene();
+    const { stream } = streams.b.connection(connection);
+    bench.b.act(() => stream!.closeRequested(bench.b.domain.cycle));
+    await untilJoined(bench, () => streams.a.connection(connection).hasFinReceived);
+    a.send({
+      opcode: RDMA_READ,
+      segments: [local.part(0, 10)],
+      remote: { address: remote.address, key: remote.key },
+    });
+    await runJoined(bench, 20);
+    expect(bench.b.dataPath.parts.connections.rows[b.slot]!.reads.count).toBe(0);
+    bench.a.act(() => streams.a.connection(connection).stream!.closeRequested(bench.a.domain.cycle));
+    expect(brief(await completionsOf(bench, aCq, 1))).toEqual([`0: ${WR_FLUSH_ERR}`]);
+    expect(a.state).toBe(QpState.ERR);
+  });
+
   it('an orderly close sends FIN after what was posted, and flushes when both sides have closed', async () => {
     const { bench, a, b, aCq, bCq, connection, local, remote, streams } = await iwarpScene();
     b.receive([remote.part(0, 9000)]);

@@ -242,7 +242,8 @@ export class Placement implements PacketReceiver {
         return this.#atomicResult(job, connection, cycle);
       case JobKind.READ_REQUEST:
       case JobKind.ATOMIC_REQUEST:
-        this.#ports.responder.readArrived(connection, job, cycle);
+        // After FIN nothing is answered.
+        if (connection.state === 'RTS') this.#ports.responder.readArrived(connection, job, cycle);
         return DONE;
       default:
         return this.#tagged(job, connection, cycle);

@@ -113,17 +113,23 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
 
   /**
    * Forgets the stream of a QP that begins, ends, or stops its send queue. A stream that has not ended by itself ends
-   * with the QP: by RST if the QP is in error, silently if it is reset.
+   * with the QP: by RST, or, if the QP is reset while either side closes, by FIN after everything that TCP has (Linux
+   * 6.1, cxgb4's qp.c: c4iw_destroy_qp takes a QP in RTS to ERROR, which aborts).
    */
   forget(slot: QpSlot): void {
     const connection = this.rows[slot];
     if (connection === undefined) return;
+    const { number, state, isCloseRequested, hasPeerClosed } = connection;
     const isReset = connection.pair.state === QpState.RST;
-    const isOver = connection.state === 'TERMINATE' || connection.state === 'ERROR';
+    const isOver = state === 'TERMINATE' || state === 'ERROR';
     if (!isReset && isOver) return;
     this.#forget(connection);
-    if (isReset) this.#ports.streams.detach(connection.number);
-    else this.#ports.streams.abort(connection.number, this.#domain.cycle);
+    const { streams } = this.#ports;
+    const closes = isCloseRequested || hasPeerClosed;
+    if (isReset && (isOver || closes)) {
+      streams.detach(number);
+      if (state === 'RTS') streams.close(number, this.#domain.cycle);
+    } else streams.abort(number, this.#domain.cycle);
   }
 
   /** TCP has ended the stream. */

@@ -13,14 +13,15 @@ import type { Cycles } from '../../../../base/index.ts';
 import { IwarpError, NO_ERROR, QuotedSegment, stateAfter } from '../../../../protocol/iwarp/index.ts';
 import type { BlockState, ClockDomain, Wakeable } from '../../../../sim/index.ts';
 import { noRecord, type QpSlot, type QueuePair } from '../../objects/index.ts';
-import { NOT_PARKED } from '../../send-queue/index.ts';
+import { NOT_PARKED, PARKED_TRANSPORT_WINDOW } from '../../send-queue/index.ts';
 import type { TcpStreams } from '../streams.ts';
 import type { RdmaConnection } from './rdma-connection.ts';
 import type { RdmaConnections } from './rdma-connections.ts';
 import { eventTypeOf } from './stream-errors.ts';
 
-/** Interval at which a stream that must be closed is checked for work. */
-const CLOSE_POLL_CYCLES = 64;
+/** Intervals at which a stream that must be closed is checked for work. They double: work may wait for the peer for seconds. */
+const CLOSE_POLL_CYCLES_MIN = 64;
+const CLOSE_POLL_CYCLES_MAX = 16_384;
 
 export interface StreamEndPorts {
   readonly streams: TcpStreams;
@@ -39,6 +40,7 @@ export class StreamEnds {
   #ports!: StreamEndPorts;
   /** Streams with something to be done, each once. */
   #due: RdmaConnection[] = [];
+  #pollCycles = CLOSE_POLL_CYCLES_MIN;
 
   constructor({ domain }: { readonly domain: ClockDomain }) {
     this.#domain = domain;
@@ -54,6 +56,7 @@ export class StreamEnds {
 
   endDue(connection: RdmaConnection): void {
     if (!this.#due.includes(connection)) this.#due.push(connection);
+    this.#pollCycles = CLOSE_POLL_CYCLES_MIN;
     this.#ports.placement.wake(this.#domain.cycle + 1);
   }
 
@@ -66,8 +69,9 @@ export class StreamEnds {
       const isWaiting = connection.jobCount > 0 || !this.#end(connection, cycle);
       if (isWaiting) this.#due.push(connection);
     }
-    if (this.#due.some(({ jobCount }) => jobCount === 0))
-      this.#ports.placement.wake(cycle + CLOSE_POLL_CYCLES);
+    if (!this.#due.some(({ jobCount }) => jobCount === 0)) return;
+    this.#ports.placement.wake(cycle + this.#pollCycles);
+    this.#pollCycles = Math.min(2 * this.#pollCycles, CLOSE_POLL_CYCLES_MAX);
   }
 
   /** Fails a stream with an error: sends a Terminate that names it, and FIN after it. */
@@ -79,6 +83,7 @@ export class StreamEnds {
 
   reset(): void {
     this.#due = [];
+    this.#pollCycles = CLOSE_POLL_CYCLES_MIN;
   }
 
   inspect(): BlockState {
@@ -154,13 +159,16 @@ export class StreamEnds {
 
 const isOpen = ({ state }: RdmaConnection): boolean => state === 'RTS' || state === 'CLOSING';
 
-/** Whether something posted was not sent, or a READ of either side has no response yet. What may not be sent never will be. */
-const hasWork = (pair: QueuePair, { maySend, reads, isReadyDue }: RdmaConnection): boolean =>
-  reads.count > 0 ||
-  isReadyDue ||
-  (maySend &&
-    (pair.recordHead !== noRecord ||
-      pair.inPipelineCount > 0 ||
-      pair.isScheduled !== 0 ||
-      pair.isFetching !== 0 ||
-      pair.parkedFor !== NOT_PARKED));
+/**
+ * Whether something posted was not sent, or a READ of either side has no response yet. What may not be sent never will be; and a peer that has
+ * sent its FIN answers no READ, so that whatever waits for one never ends.
+ */
+function hasWork(pair: QueuePair, { maySend, reads, isReadyDue, hasPeerClosed }: RdmaConnection): boolean {
+  if (reads.count > 0 || isReadyDue) return true;
+  if (!maySend) return false;
+  const isSending = pair.inPipelineCount > 0 || pair.isScheduled !== 0 || pair.isFetching !== 0;
+  const isAnswerable = pair.readsOutstanding === 0 || !hasPeerClosed;
+  return isAnswerable
+    ? isSending || pair.recordHead !== noRecord || pair.parkedFor !== NOT_PARKED
+    : isSending || pair.parkedFor === PARKED_TRANSPORT_WINDOW;
+}

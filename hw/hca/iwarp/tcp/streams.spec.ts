@@ -76,6 +76,16 @@ describe('a stream of a QP', () => {
     expect(far.log).toEqual(['peerClosed', 'closeRequested', `ended ${TcpEvent.CLOSED}`]);
   });
 
+  it('that is aborted while the transmitter is full sends RST when it has room', async () => {
+    const { bench, client, near, far } = await attached({ iwarp: { transmitFrames: 2 } });
+    bench.start(bench.a, near, lengthsOf(50, 1000));
+    await bench.until(() => bench.a.blocks.tcpTransmitter.room === 0);
+    bench.a.act(() => bench.a.blocks.tcpStreams.abort(client));
+    // Frames of 1 KiB take less than a microsecond each; a time-out of the peer would take 200 ms.
+    await bench.run(100);
+    expect(far.log).toEqual([`ended ${TcpEvent.RESET}`]);
+  });
+
   it('is told that the peer has reset it; the one that resets is called no more', async () => {
     const { bench, client, near, far } = await attached();
     bench.start(bench.a, near, lengthsOf(50, 1000));

@@ -497,6 +497,12 @@ export class TcpEngine implements ConnectionHost {
     return this.#arrived.count + this.#attention.fifo.count;
   }
 
+  /** Segments in the memories: not acknowledged, after a gap, or not placed yet. */
+  get keptSegments(): number {
+    const { sendMemory, reorderMemory } = this.#setup;
+    return sendMemory.heldCount + reorderMemory.heldCount + this.#buffers.holdCount + this.#arrived.count;
+  }
+
   get fifos(): readonly Fifo[] {
     return [this.#arrived, this.#attention.fifo, this.#throttled.fifo, this.#poolWaiters.fifo];
   }
@@ -747,8 +753,10 @@ export class TcpEngine implements ConnectionHost {
     const { state } = connection;
     if (state === 'CLOSED') return;
     if (connection.isAbortDue) {
-      if (state !== 'SYN_SENT' && state !== 'TIME_WAIT')
-        sendReset<ConnectionHost, CardSegment>(this, connection);
+      const sendsReset = state !== 'SYN_SENT' && state !== 'TIME_WAIT';
+      // Without room for the frame the connection is called again: a peer that hears nothing tries for minutes.
+      if (sendsReset && this.transmitRoom === 0) return this.throttle(connection);
+      if (sendsReset) sendReset<ConnectionHost, CardSegment>(this, connection);
       connection.fail(this, 'ECONNRESET');
       return;
     }

@@ -114,6 +114,8 @@ export class FakeStreams implements TcpStreams {
     connection.roomBytes += segment.length - lengthBytes;
     this.openCount--;
     const bytes = segment.bytes.slice(segment.start, segment.start + lengthBytes);
+    // TCP sends nothing after its FIN.
+    if (connection.isFinDue) return;
     this.sent.push(bytes);
     connection.outbound.push(bytes);
   }
