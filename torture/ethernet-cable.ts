@@ -20,6 +20,10 @@ const longestPayloadBytes = 4096;
 export const isOnEthernet = ({ set }: Pick<Story, 'set'>): boolean =>
   set['hca.capability.linkLayer'] === 'ethernet';
 
+/** Whether cards carry RDMA over TCP: all of it is frames. */
+export const isOverIwarp = ({ set }: Pick<Story, 'set'>): boolean =>
+  set['hca.capability.transport'] === 'iwarp';
+
 /** Frames of a node that are no packets, by which drivers find each other; none on InfiniBand. */
 export function framesOf(
   { nodes, wire }: Report,

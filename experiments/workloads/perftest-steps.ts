@@ -136,7 +136,7 @@ const nothing = async (): Promise<void> => {};
 const bandwidth = { receives: 'none', handshakes: 3, hasReport: true, isClosed: true } as const;
 const latency = { receives: 'none', handshakes: 4, hasReport: false, isClosed: true } as const;
 
-/** What this side does in each test: as its client, and as its server. */
+/** The roles of this side in each test: as its client, and as its server. */
 export const perftestSteps: Readonly<Record<Perftest, Steps>> = {
   ib_write_bw: { ...bandwidth, asks: (data) => data.write(), answers: nothing },
   ib_read_bw: { ...bandwidth, asks: (data) => data.writeAndRead(), answers: nothing },

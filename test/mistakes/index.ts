@@ -6,6 +6,7 @@ import { ethernetMistakes } from './ethernet.ts';
 import { farNumberMistakes } from './far-numbers.ts';
 import { hcaMistakes } from './hca.ts';
 import { hostMistakes } from './host.ts';
+import { iwarpMistakes } from './iwarp.ts';
 import type { Mistake } from './mistake.ts';
 import { packetMistakes } from './packets.ts';
 import { onceFoundMistakes } from './part-b.ts';
@@ -22,6 +23,7 @@ export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   hca: hcaMistakes,
   wire: wireMistakes,
   ethernet: ethernetMistakes,
+  iwarp: iwarpMistakes,
   packets: packetMistakes,
   driver: driverMistakes,
   userlib: userlibMistakes,

@@ -6,7 +6,7 @@
 import { type Finding, storyOfSeed } from '../../torture/index.ts';
 import type { Mistake } from './mistake.ts';
 import type { SourceTree } from './source-tree.ts';
-import { StoryPlayer } from './story-player.ts';
+import { type StoryName, StoryPlayer } from './story-player.ts';
 import type { Trial } from './trial.ts';
 
 interface KnownStory {
@@ -23,16 +23,23 @@ interface KnownStory {
 export class KnownStories {
   readonly #stories: readonly KnownStory[];
   readonly #firstSeed: number;
+  readonly #scenes: readonly string[];
 
-  private constructor(stories: readonly KnownStory[], firstSeed: number) {
+  private constructor(stories: readonly KnownStory[], firstSeed: number, scenes: readonly string[]) {
     this.#stories = stories;
     this.#firstSeed = firstSeed;
+    this.#scenes = scenes;
   }
 
-  /** Plays as many stories as one processor plays in `minutes`. */
+  /** Plays as many stories as one processor plays in `minutes`. @param scenes to be played in turn; empty: as the seeds draw them */
   static async play(
     unchanged: SourceTree,
-    { firstSeed, minutes, jobs }: { firstSeed: number; minutes: number; jobs: number },
+    {
+      firstSeed,
+      minutes,
+      jobs,
+      scenes = [],
+    }: { firstSeed: number; minutes: number; jobs: number; scenes?: readonly string[] },
     tell: (minutes: number) => void,
   ): Promise<KnownStories> {
     const played = new Map<number, KnownStory>();
@@ -42,9 +49,10 @@ export class KnownStories {
       await using player = new StoryPlayer(unchanged);
       while (totalMs < minutes * 60_000) {
         const seed = next++;
-        const { findings, cpuMs } = await player.play(seed);
+        const wanted = scenes[seed % scenes.length];
+        const { findings, cpuMs } = await player.play(nameOf(seed, wanted));
         totalMs += cpuMs;
-        const scene = storyOfSeed(seed).scene?.name;
+        const scene = wanted ?? storyOfSeed(seed).scene?.name;
         played.set(seed, { seed, scene, cpuMs, endMs: 0, findings });
         tell(totalMs / 60_000);
       }
@@ -57,7 +65,7 @@ export class KnownStories {
         endMs += story.cpuMs;
         return { ...story, endMs };
       });
-    return new KnownStories(stories, firstSeed);
+    return new KnownStories(stories, firstSeed, scenes);
   }
 
   get count(): number {
@@ -79,7 +87,10 @@ export class KnownStories {
     const order = [...likely, ...others.toSorted((left, right) => left.cpuMs - right.cpuMs)];
     await using player = new StoryPlayer(tree);
     for (const { seed, scene, endMs, findings } of order) {
-      const [finding] = findings.length > 0 ? [] : (await player.play(seed)).findings;
+      const [finding] =
+        findings.length > 0
+          ? []
+          : (await player.play(nameOf(seed, this.#scenes[seed % this.#scenes.length]))).findings;
       if (finding === undefined) continue;
       const find = { by: finding.judge, seed, scene, what: finding.what };
       return { mistake, find, stories: seed - this.#firstSeed + 1, seconds: endMs / 1000 };
@@ -87,6 +98,9 @@ export class KnownStories {
     return { mistake, find: undefined, stories: stories.length, seconds: stories.at(-1)!.endMs / 1000 };
   }
 }
+
+const nameOf = (seed: number, scene: string | undefined): StoryName =>
+  scene === undefined ? seed : `${scene} ${seed}`;
 
 const servedStoriesMax = 20;
 

@@ -1,13 +1,13 @@
 /**
- * Reads seeds from standard input, one a line, plays their stories, and prints each outcome as one line of JSON. A line is `17`, or `served
- * 17` for a story of a served device. story-player.ts starts this program.
+ * Reads seeds from standard input, one a line, plays their stories, and prints each outcome as one line of JSON. A line is `17`, `two-ways 17`
+ * for a scene, or `served 17` for a story of a served device. story-player.ts starts this program.
  */
 import '../../runtime/node.ts';
 import { createInterface } from 'node:readline';
 import { type Finding, playServedStory, runStory, storyOfSeed } from '../../torture/index.ts';
 
-async function playSeed(seed: number): Promise<readonly Finding[]> {
-  return (await runStory(storyOfSeed(seed))).findings;
+async function playSeed(seed: number, scene: string | undefined): Promise<readonly Finding[]> {
+  return (await runStory(storyOfSeed(seed, scene))).findings;
 }
 
 /** Short: one rough guest between two normal ones. */
@@ -20,7 +20,7 @@ const playServed = (seed: number): readonly Finding[] =>
 let beganMs = 0;
 for await (const line of createInterface({ input: process.stdin })) {
   const [seed, kind] = line.split(' ').toReversed();
-  const findings = kind === 'served' ? playServed(Number(seed)) : await playSeed(Number(seed));
+  const findings = kind === 'served' ? playServed(Number(seed)) : await playSeed(Number(seed), kind);
   const { user, system } = process.cpuUsage();
   const nowMs = (user + system) / 1000;
   process.stdout.write(`${JSON.stringify({ findings: findings.slice(0, 3), cpuMs: nowMs - beganMs })}\n`);

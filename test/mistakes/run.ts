@@ -18,6 +18,7 @@ interface Options {
   readonly firstSeed: number;
   readonly json?: string;
   readonly inOrder: boolean;
+  readonly likely: boolean;
 }
 
 function positive(text: string): number {
@@ -26,7 +27,7 @@ function positive(text: string): number {
   return value;
 }
 
-const { minutes, only, area, jobs, firstSeed, json, inOrder } = new Command('mistakes')
+const { minutes, only, area, jobs, firstSeed, json, inOrder, likely } = new Command('mistakes')
   .description('put each seeded mistake into a copy of the source, and see whether hca torture finds it')
   .option('--minutes <n>', 'time for each mistake', positive, 10)
   .option('--only <names...>', 'these mistakes')
@@ -38,15 +39,19 @@ const { minutes, only, area, jobs, firstSeed, json, inOrder } = new Command('mis
     'play all stories in order, for each mistake, in place of the likely ones first',
     false,
   )
+  .option('--likely', 'play only the scenes that are likely to show the mistakes, in turn', false)
   .option('--json <file>', 'write what came of each, as JSON')
   .parse()
   .opts<Options>();
 
 const wanted = chosen(only, area);
 const trials: Trial[] = [];
+const scenes = likely ? [...new Set(wanted.flatMap(({ scene }) => scene ?? []))] : [];
 using tree = new SourceTree();
 const unchanged = new UnchangedSource(tree);
-const known = inOrder ? undefined : await KnownStories.play(tree, { firstSeed, minutes, jobs }, tellProgress);
+const known = inOrder
+  ? undefined
+  : await KnownStories.play(tree, { firstSeed, minutes, jobs, scenes }, tellProgress);
 if (known !== undefined) {
   process.stdout.write(`${known.count} stories without a mistake\n`);
   for (const { seed, findings } of known.failing())

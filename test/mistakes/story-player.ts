@@ -18,6 +18,9 @@ export interface PlayedStory {
   readonly cpuMs: number;
 }
 
+/** A seed, alone or after the name of a scene, or after `served`. */
+export type StoryName = number | `${string} ${number}`;
+
 export class StoryPlayer implements AsyncDisposable {
   readonly #tree: SourceTree;
   #process: PlayingProcess | undefined;
@@ -27,7 +30,7 @@ export class StoryPlayer implements AsyncDisposable {
   }
 
   /** A process that crashes, or a story that does not end, is a finding; the next story gets a new process. */
-  async play(seed: number | `served ${number}`): Promise<PlayedStory> {
+  async play(seed: StoryName): Promise<PlayedStory> {
     this.#process ??= new PlayingProcess(this.#tree);
     const played = await this.#process.play(seed);
     if (typeof played !== 'string') return played;
@@ -62,7 +65,7 @@ class PlayingProcess {
   }
 
   /** @returns why the process is no longer usable, if so */
-  async play(seed: number | `served ${number}`): Promise<PlayedStory | string> {
+  async play(seed: StoryName): Promise<PlayedStory | string> {
     let isEndless = false;
     const limit = setTimeout(() => {
       isEndless = true;

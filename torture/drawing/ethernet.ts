@@ -58,7 +58,7 @@ export function ethernetForScene(
   needed: ParameterValues,
   facts: Facts,
 ): ParameterValues | undefined {
-  if (!random.chance(share.scenes)) return undefined;
+  if (!random.chance(share.scenes) || 'hca.capability.linkLayer' in needed) return undefined;
   const mtu = random.between(longestPacketBytes, longestMtuBytes);
   const more = { ...needed, ...drawCable(random, facts).set, 'ethernet.mtuBytes': mtu };
   return atSomeRate(random, hardware, more, true);

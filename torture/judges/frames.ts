@@ -7,7 +7,7 @@
  *                           ├─ packets: addresses, lengths, padding, ICRC; by opcode as many as the report has, of as many bytes
  *                           └─ what is missing was lost by a fault or dropped under its reason, and never where there is room for all
  */
-import { gidCountOf, isOnEthernet, mayDropFrames, missingFrames } from '../ethernet-cable.ts';
+import { gidCountOf, isOnEthernet, isOverIwarp, mayDropFrames, missingFrames } from '../ethernet-cable.ts';
 import type { Played } from '../run-story.ts';
 import {
   type CableEnd,
@@ -187,7 +187,9 @@ function judgePackets(played: Played, near: CableEnd, far: CableEnd): string[] {
       packet === undefined
         ? isOfNeighbours(bytes)
           ? []
-          : ['it is neither a packet of RoCE nor one of ARP or Neighbor Discovery']
+          : isOverIwarp(story)
+            ? macFaults(bytes, near.node, macs)
+            : ['it is neither a packet of RoCE nor one of ARP or Neighbor Discovery']
         : faultsOf(packet, bytes, played, near.node, macs);
     if (wrong.length > 0 && found.length === 0)
       found.push(`node ${near.node}, the frame of ${atPs} ps: ${wrong.join('; ')}`);
@@ -236,6 +238,16 @@ function gidsOf(node: number, mac: string | undefined): string[] {
   return [`fe80${'0'.repeat(12)}${first}${mac.slice(2, 6)}fffe${mac.slice(6)}`, ipv4];
 }
 
+function macFaults(bytes: Uint8Array, node: number, macs: readonly (string | undefined)[]): string[] {
+  const [from, to] = [macs[node], macs[1 - node]];
+  const wrong: string[] = [];
+  if (sourceOf(bytes) !== from) wrong.push(`it comes from ${sourceOf(bytes)}, others from ${from}`);
+  // Of a group the reader holds the MAC to the GID.
+  if (to !== undefined && !isToGroupMac(bytes) && destinationOf(bytes) !== to)
+    wrong.push(`it goes to ${destinationOf(bytes)}, not to ${to}`);
+  return wrong;
+}
+
 function faultsOf(
   packet: RocePacket,
   bytes: Uint8Array,
@@ -246,11 +258,8 @@ function faultsOf(
   const wrong = [...packet.wrong];
   const { opcode = '', payloadBytes } = packet;
   const [from, to] = [macs[node], macs[1 - node]];
-  if (sourceOf(bytes) !== from) wrong.push(`it comes from ${sourceOf(bytes)}, others from ${from}`);
-  // Of a group the reader holds the MAC to the GID.
+  wrong.push(...macFaults(bytes, node, macs));
   const isToGroup = isToGroupMac(bytes);
-  if (to !== undefined && !isToGroup && destinationOf(bytes) !== to)
-    wrong.push(`it goes to ${destinationOf(bytes)}, not to ${to}`);
   const source = gidsOf(node, from).indexOf(packet.sourceGid);
   const destination = gidsOf(1 - node, to).indexOf(packet.destinationGid);
   if (source < 0) wrong.push(`its source GID is ${packet.sourceGid}, none of the port's`);

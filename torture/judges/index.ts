@@ -14,6 +14,7 @@ import { judgeEnding } from './ending.ts';
 import { judgeEvents } from './events.ts';
 import { judgeFrames } from './frames.ts';
 import { judgeHeld } from './held.ts';
+import { judgeIwarp } from './iwarp.ts';
 import { judgeLinks } from './links.ts';
 import { judgeLiveness } from './liveness.ts';
 import { judgePackets } from './packets.ts';
@@ -35,6 +36,7 @@ const ofHardware: readonly Judge[] = [
   { name: 'packets', judge: judgePackets },
   { name: 'frames', judge: judgeFrames },
   { name: 'links', judge: judgeLinks },
+  { name: 'iwarp', judge: judgeIwarp },
   { name: 'answers', judge: judgeAnswers },
   { name: 'stalls', judge: judgeStalls },
   { name: 'requester', judge: judgeRequester },

@@ -20,6 +20,8 @@ export { fullReceiveBuffers } from './full-receive-buffers.ts';
 export { highAddresses } from './high-addresses.ts';
 export { inlineReceives } from './inline-receives.ts';
 export { interruptsInService } from './interrupts-in-service.ts';
+export { iwarpRefusals } from './iwarp-refusals.ts';
+export { iwarpStreams } from './iwarp-streams.ts';
 export { joinedGroups } from './joined-groups.ts';
 export { lateAnswers } from './late-answers.ts';
 export { lateReceives } from './late-receives.ts';

@@ -9,6 +9,7 @@
 import type { Driver } from '../../driver/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { CmConnection, cmPort, cmServer, listen, listening, nameOf } from './cm-connection.ts';
+import { drawIwarp } from './iwarp-links.ts';
 import type { ArgsOf, Draft, Draws, FaultEntry, Stage } from './language/index.ts';
 import { patternOf, psPerMs, scene, times, topic } from './language/index.ts';
 
@@ -25,29 +26,33 @@ const refusalBytes = 12;
 
 function draw(random: Draws) {
   const isLossy = random.chance(0.6);
+  const isIwarp = random.chance(0.3);
   // A process that ends sends each peer one message, and no program is there to repeat it.
   const drawn = fates.filter((fate) => !isLossy || fate !== 'left-open');
+  const plans = times(1 + random.below(random.chance(0.2) ? 20 : 6), () => ({
+    fate: drawn[random.below(random.chance(0.5) ? 2 : drawn.length)]!,
+    lengthBytes: 1 + random.below(maxBytes),
+    // Beyond the number that says which one it is.
+    privateBytes: random.below(privateMax + 1),
+  }));
   const args = {
-    plans: times(1 + random.below(random.chance(0.2) ? 20 : 6), () => ({
-      fate: drawn[random.below(random.chance(0.5) ? 2 : drawn.length)]!,
-      lengthBytes: 1 + random.below(maxBytes),
-      // Bytes of private data beyond the number that identifies the connection.
-      privateBytes: random.below(privateMax + 1),
-    })),
+    plans,
     // The client begins all before it waits for any.
     isAtOnce: random.chance(0.6),
-    backlog: 1 + random.below(random.chance(0.5) ? 3 : 16),
+    // A request beyond it is repeated; over iWARP it is rejected.
+    backlog: isIwarp ? plans.length : 1 + random.below(random.chance(0.5) ? 3 : 16),
   };
   const hasDrawnHardware = random.chance(0.3);
-  const faults = isLossy ? times(1 + random.below(3), () => drawFault(random)) : [];
-  // Messages are repeated after some four seconds, sixteen times; an ended connection waits for its last packets.
+  const faults = isLossy ? times(1 + random.below(3), () => drawFault(random, isIwarp)) : [];
+  const set = isIwarp ? drawIwarp(random) : {};
+  // Messages are repeated after some four seconds, sixteen times; what has ended waits for its last packets.
   const sleepsSeconds = 2000;
   const climate = isLossy ? 'lossy' : 'calm';
-  return { args, hasDrawnHardware, climate, faults, sleepsSeconds } satisfies Draft<unknown>;
+  return { args, hasDrawnHardware, set, climate, faults, sleepsSeconds } satisfies Draft<unknown>;
 }
 
-/** Draws a fault, mostly of messages of the CM. Connections have seven retries, and messages fifteen. */
-function drawFault(random: Draws): FaultEntry {
+/** Of the messages of the CM, mostly. Connections have seven retries, and messages fifteen; requests for a neighbour have few. */
+function drawFault(random: Draws, isIwarp: boolean): FaultEntry {
   const delay = `${1 + random.below(random.chance(0.5) ? 100_000 : 9_000_000)}us`;
   const effects: FaultEntry[] = [
     { packet: 'lost' },
@@ -58,8 +63,8 @@ function drawFault(random: Draws): FaultEntry {
   ];
   return {
     ...random.oneOf(effects),
-    ...random.maybe(0.8, () => ({ only: 'datagrams' })),
-    ...{ nth: `${1 + random.below(20)}-`, shots: 1 + random.below(4), node: random.below(2) },
+    ...random.maybe(isIwarp ? 0 : 0.8, () => ({ only: 'datagrams' })),
+    ...{ nth: `${(isIwarp ? 6 : 1) + random.below(20)}-`, shots: 1 + random.below(4), node: random.below(2) },
   };
 }
 
@@ -69,9 +74,10 @@ type Plan = Args['plans'][number];
 const unheardPort = cmPort + 1;
 const timeoutMs = 2000;
 /** Reasons of REJ: no listener, and the program's own (IBTA volume 1, 12.6.7.2). */
-const reasonNoListener = 8;
-const reasonConsumer = 28;
-/** IDs of the receive of either side, and of its message. */
+const reasonsOfIbta = { 'no-listener': 8, refused: 28, 'let-go': 28 };
+/** Of iWARP (Linux 6.1, iwcm.c and cma.c): RST of a port that nobody has, flag R of MPA, RST of a connection. */
+const reasonsOfIwarp = { 'no-listener': -111, refused: -111, 'let-go': -104 };
+/** Of the receive of either side, and of its message. */
 const receiveId = 1;
 const messageId = 2;
 
@@ -102,6 +108,11 @@ class Talk {
 
   accuse(what: string): void {
     this.#stage.accuse(`connection ${this.number} (${this.plan.fate}): ${what}`);
+  }
+
+  get reasons(): typeof reasonsOfIbta {
+    const { capability } = this.#stage.context.configuration.hca;
+    return capability.transport === 'iwarp' ? reasonsOfIwarp : reasonsOfIbta;
   }
 
   expectBytes(what: string, seen: Uint8Array, due: Uint8Array): void {
@@ -213,8 +224,7 @@ async function clientEvent(event: ibv.RdmaCmEvent, open: Set<Talk>): Promise<voi
     return talk.send();
   }
   if (name === 'REJECTED') {
-    const reason = fate === 'no-listener' ? reasonNoListener : reasonConsumer;
-    if (isTalking(plan) || fate === 'given-up' || status !== reason)
+    if (isTalking(plan) || fate === 'given-up' || status !== talk.reasons[fate as keyof typeof reasonsOfIbta])
       talk.accuse(`REJECTED with reason ${status}`);
     const came = privateData.subarray(0, refusalBytes);
     if (fate === 'refused') talk.expectBytes('private data of REJ', came, patternOf(number, refusalBytes));

@@ -11,7 +11,7 @@ import { isWell, mtuOf, psPerMs, READ, SEND, scene, sumOf, times, WRITE } from '
 
 const retryCount = 7;
 
-function drawFault(random: Draws): FaultEntry {
+export function drawFault(random: Draws): FaultEntry {
   const which = {
     node: random.below(2),
     shots: 1 + random.below(3),
