@@ -24,7 +24,7 @@ import type { OnNode, Scene } from './scene.ts';
 import { terminateText } from './stream-words.ts';
 
 /** A stream that ended, or gets no answer. */
-export interface StreamSymptom {
+interface StreamSymptom {
   readonly scene: Scene;
   readonly node: number;
   readonly stream: StreamEvidence;
