@@ -36,8 +36,8 @@ import {
 } from './evidence.ts';
 import { Kept } from './kept.ts';
 import { services, stateNames } from './names.ts';
-import { PacketJournal } from './packets.ts';
-import { StreamJournal } from './streams.ts';
+import { PacketJournal } from './packet-journal.ts';
+import { StreamJournal } from './stream-journal.ts';
 import type { LiveQp, LiveQps, TransportJournal } from './transport-journal.ts';
 
 const path = addressPath.fields;

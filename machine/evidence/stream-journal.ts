@@ -1,5 +1,5 @@
 /**
- * What a device of iWARP notes of its TCP connections and the streams of its QPs: how far each came, the error that
+ * Records of TCP connections and the streams of QPs, as a device of iWARP sees them: how far each came, the error that
  * ended it, and the messages that it brought.
  */
 import { TcpEvent } from '../../abi/index.ts';

@@ -1,5 +1,5 @@
 /**
- * What a device of IBTA notes of packets: drops with the field that failed, refused requests, time-outs and NAKs, and the
+ * Records of packets, as a device of IBTA sees them: drops with the field that failed, refused requests, time-outs and NAKs, and the
  * requests that it served.
  */
 import { EtherType } from '../../abi/index.ts';
