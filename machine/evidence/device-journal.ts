@@ -106,7 +106,7 @@ export class DeviceJournal {
     watchAccesses(hca, ({ user, lengthBytes, ...access }) =>
       this.#accesses.add({ ...access, user: portNames[user]!, bytes: lengthBytes, atPs: this.#nowPs }),
     );
-    this.#transport = transportJournalOf(hca, this.#lives());
+    this.#transport = transportJournalOf(hca, this.#livingQps());
     watchCompletions(hca, ({ qpn, cq, wqeCounter, syndrome, isSend }) => {
       this.#completed(qpn, cq, syndrome, isSend);
       if (syndrome === 0) return;
@@ -150,7 +150,7 @@ export class DeviceJournal {
     };
   }
 
-  #lives(): LiveQps {
+  #livingQps(): LiveQps {
     const nowPs = (): number => this.#nowPs;
     return {
       get nowPs() {
