@@ -15,13 +15,17 @@ it.each([
   ['perf write-lat --traffic-class 8', '--traffic-class is 8, expected left out with iWARP'],
   ['explain atomic-lat', 'test is "atomic-lat", expected a test of write, read or send over iWARP'],
   ['explain write-lat -m 1024', '--mtu is 1024, expected left out with iWARP'],
-  [
-    'why write-lat',
-    'hca.capability.transport is "iwarp", expected ibta for hca why: it explains packets of IBTA',
-  ],
-  ['why examples/rdma-cm-echo.ts', 'hca.capability.transport is "iwarp", expected ibta for hca why'],
   ['serve --socket iwarp.socket', 'hca.capability.transport is "iwarp", expected ibta for guests'],
 ])('hca %s is refused with a sentence', async (words, sentence) => {
   const { code, out, err } = await hca(...words.split(' '), ...iwarp);
   expect([code, out, err]).toEqual([2, '', expect.stringContaining(`hca: ${sentence}`)]);
+});
+
+it('hca why names a cause over iWARP, and says what a completion tells', async () => {
+  const lossy = ['--fault', 'packet=lost,node=0,nth=2-99999'];
+  const { out } = await hca('why', 'write-lat', '-n', '5', ...lossy, ...iwarp);
+  expect(out).toContain('TCP has sent its SYN again');
+  expect(out).toContain('[tcp-no-answer]');
+  const well = await hca('why', 'write-lat', '-n', '5', ...iwarp);
+  expect(well.out).toContain('over iWARP a WRITE or SEND completes when TCP has it');
 });

@@ -159,14 +159,3 @@ export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice & Topolo
     'hca for this command; hca compare has the NIC too',
   );
 }
-
-/**
- * Checks that a machine's transport is that of IBTA.
- * @param reason why the command has nothing for iWARP
- * @throws ConfigurationError naming the command
- */
-export function refuseIwarp(options: MachineOptions, command: string, reason: string): void {
-  const { transport } = configuredOf(options).config.hca.capability;
-  if (transport !== 'iwarp') return;
-  throw new ConfigurationError('hca.capability.transport', transport, `ibta for ${command}: ${reason}`);
-}

@@ -42,7 +42,6 @@ import {
   hcaMachineOptionsOf,
   type MachineChoice,
   machineHashOf,
-  refuseIwarp,
   type TopologyChoice,
 } from '../options.ts';
 import { Screen, writeJson } from '../output.ts';
@@ -90,19 +89,15 @@ export function addWhyCommand(program: Command): void {
   addFaultOptions(addTopologyOption(addMachineOptions(addPerfOptions(command))));
 }
 
-const withoutCauses =
-  'it explains packets of IBTA; over iWARP, --pcap of hca perf and nodes[].hca.iwarp of a report show Terminates, resets and retransmissions';
-
 async function why(name: string, options: WhyOptions, command: Command): Promise<void> {
   const machine = hcaMachineOptionsOf(options);
-  refuseIwarp(machine, 'hca why', withoutCauses);
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);
   const load = isProgramFile(name) ? await programsOf(name, options) : testOf(name, options, machine);
   const lines = new ProgramLines(isProgramFile(name) ? resolve(name) : undefined, isLibrary);
   const { report, ...result } = await whyOf(machine, load, lines);
-  const text = textOf(result, report.nodes.length);
+  const text = textOf(result, report);
   screen.print(text);
   const ran = { title: `Why: ${name}`, words: [name], machine, elapsedPs: report.elapsedPs };
   const page = (): string =>
@@ -241,7 +236,7 @@ const usText = (ps: number): string => `${(ps / 1e6).toFixed(3)} µs`;
 
 function textOf(
   { error, causes, failures, unfinished, losses, faults, dropped }: WhyResult,
-  hostCount: number,
+  { nodes }: Report,
 ): string {
   const lines = failures.map(
     ({ node, qpn, queue, wqeCounter, status, atPs, operation, ordinal, postedAt, reasons }) => [
@@ -264,7 +259,7 @@ function textOf(
     ...lines.flat(),
     ...open.flat(),
     ...(failures.length + unfinished.length === 0
-      ? [`Every send request of ${hostCount === 2 ? 'both' : 'all'} hosts ended well.`]
+      ? [`Every send request of ${nodes.length === 2 ? 'both' : 'all'} hosts ${endedWell(nodes)}.`]
       : []),
     ...reasonLines(losses.first),
     ...(losses.count > losses.first.length
@@ -276,6 +271,12 @@ function textOf(
     ...(dropped === 0 ? [] : [`${dropped} records found their stream full: reasons may be missing.`]),
   ].join('\n');
 }
+
+/** Over iWARP a completion of a WRITE or SEND tells nothing of the peer. */
+const endedWell = (nodes: Report['nodes']): string =>
+  nodes.some(({ hca }) => hca.iwarp !== undefined)
+    ? 'completed without an error; over iWARP a WRITE or SEND completes when TCP has it'
+    : 'ended well';
 
 const reasonLines = (reasons: Failure['reasons']): string[] =>
   reasons.flatMap(({ where, atPs, text, found, heldTo, clause }) => [

@@ -8,11 +8,13 @@ import { diagnosedRun } from './index.ts';
 import type { DiagnosedRun } from './run.ts';
 import { cmMistakes } from './testing/cm-mistakes.ts';
 import { furtherMistakes } from './testing/further-mistakes.ts';
+import { iwarpMistakes, rightIwarpPrograms } from './testing/iwarp-mistakes.ts';
 import { type Mistake, mistakes, type Network, rightPrograms } from './testing/mistakes.ts';
 
 const networks: Readonly<Record<Network, ParameterValues>> = {
   InfiniBand: {},
   RoCE: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' },
+  iWARP: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' },
 };
 
 /** The first frame of the catalogue itself: the scene acts like a library of the program. */
@@ -45,7 +47,7 @@ async function run(
   return await diagnosedRun(machine, (error) => placeOf(error instanceof Error ? error.stack : undefined));
 }
 
-const cases = [...mistakes, ...furtherMistakes, ...cmMistakes].flatMap((mistake) =>
+const cases = [...mistakes, ...furtherMistakes, ...cmMistakes, ...iwarpMistakes].flatMap((mistake) =>
   (mistake.networks ?? (['InfiniBand', 'RoCE'] as const)).map((network) => ({ network, mistake })),
 );
 const chosen = process.env['WHY'];
@@ -117,6 +119,14 @@ it('recognises a refused library call in a program’s own copy of the library',
 describe.each(rightPrograms)('a program without a mistake: $name', (program) => {
   it.each(['InfiniBand', 'RoCE'] as const)('is not accused on %s', async (network) => {
     const { error, findings } = await run(program, network);
+    expect(error).toBeUndefined();
+    expect(findings.filter(({ weight }) => weight === 'fault')).toEqual([]);
+  });
+});
+
+describe.each(rightIwarpPrograms)('a program without a mistake: $name', (program) => {
+  it('is not accused on iWARP', async () => {
+    const { error, findings } = await run(program, 'iWARP');
     expect(error).toBeUndefined();
     expect(findings.filter(({ weight }) => weight === 'fault')).toEqual([]);
   });

@@ -1,7 +1,9 @@
 /** Connections by rdma_cm: why an event does not arrive, or reports a failed connection. */
+import { errnoNumbers } from '../../driver/index.ts';
 import type { ConnectionCall, ConnectionEvent } from '../../machine/evidence/index.ts';
-import { durationText, type Explanation } from './cause.ts';
+import { counted, durationText, type Explanation } from './cause.ts';
 import type { Scene } from './scene.ts';
+import { abandonedConnection, sentAgain, unansweredConnection } from './streams.ts';
 
 /** Events that end an attempt, with their meaning. */
 const failures: Readonly<Record<string, string>> = {
@@ -26,13 +28,50 @@ const callsOf = (scene: Scene, node: number, name: string): ConnectionCall[] =>
 const eventsOf = (scene: Scene, node: number, name: string): ConnectionEvent[] =>
   (scene.host(node)?.connectionEvents ?? []).filter(({ event }) => event === `RDMA_CM_EVENT_${name}`);
 
+/** Why a connection over TCP was not made: its status is a negative errno. */
+function failedOverTcp(
+  scene: Scene,
+  node: number,
+  { event, status, atPs }: ConnectionEvent,
+): string | undefined {
+  const streams = scene.device(node)?.streams ?? [];
+  const [stream, ...others] = streams.filter(({ isActive, openedPs }) => isActive && openedPs <= atPs);
+  if (stream === undefined) return undefined;
+  // An event does not name its connection.
+  if (others.length > 0) return refusalsOverTcp[status];
+  const { establishedPs, remotePort } = stream;
+  if (event === 'RDMA_CM_EVENT_UNREACHABLE')
+    return establishedPs === undefined
+      ? `no SYN-ACK came: TCP sent its SYN again ${counted(sentAgain(stream), 'time')}`
+      : `TCP was connected at ${durationText(establishedPs)}, and no MPA reply of the peer came within driver.mpaLimitMs`;
+  if (event !== 'RDMA_CM_EVENT_REJECTED') return undefined;
+  if (status !== -errnoNumbers.ECONNREFUSED) return refusalsOverTcp[status];
+  if (establishedPs === undefined)
+    return `nothing listens on port ${remotePort} there, and the peer answered the SYN by a RST`;
+  const far = scene.farStream(stream);
+  if (far === undefined) return 'the MPA reply of the peer has the reject bit';
+  return callsOf(scene, far.node, 'rdma_reject').length > 0
+    ? 'the program of the peer refused it (rdma_reject) by an MPA reply with the reject bit'
+    : 'the MPA reply of the peer has the reject bit, and no program there called rdma_reject: its kernel did, e.g. since the backlog of rdma_listen was full';
+}
+
+/** Reasons of a REJECTED over TCP, by its status. */
+const refusalsOverTcp: Readonly<Record<number, string>> = {
+  [-errnoNumbers.ECONNREFUSED]: 'the peer answered the SYN by a RST, or rejected the MPA request',
+  [-errnoNumbers.EPROTO]:
+    'the MPA reply of the peer is malformed, or of a revision or with markers that this side lacks',
+  [-errnoNumbers.ECONNRESET]: 'the peer closed or reset the TCP connection before its MPA reply',
+};
+
 /** The last event of a host, if it reports a failed connection. */
 export function connectionFailed(scene: Scene, node: number): Explanation | undefined {
   const last = scene.host(node)?.connectionEvents.at(-1);
   if (last === undefined) return undefined;
   const { event, status, atPs } = last;
   const isRejected = event === 'RDMA_CM_EVENT_REJECTED';
-  const reason = isRejected ? (rejectReasons[status] ?? `reason ${status}`) : failures[event];
+  const reason =
+    failedOverTcp(scene, node, last) ??
+    (isRejected ? (rejectReasons[status] ?? `reason ${status}`) : failures[event]);
   if (reason === undefined) return undefined;
   const asked = callsOf(scene, node, 'rdma_resolve_addr').at(-1);
   return {
@@ -41,7 +80,7 @@ export function connectionFailed(scene: Scene, node: number): Explanation | unde
     evidence: { event, status },
     mendLine: asked?.line,
     advice:
-      status === 8 && isRejected
+      isRejected && reason.startsWith('nothing listens')
         ? 'Let the peer call rdma_listen on that port before the other side connects.'
         : 'Check address and port, and which side listens; look at event->event and event->status after each rdma_get_cm_event.',
     key: `connection ${node}`,
@@ -53,7 +92,8 @@ export function connectionWait(scene: Scene, node: number, subject: string): Exp
   const far = scene.farNode(node);
   if (far === undefined) return undefined;
   const failed = connectionFailed(scene, node);
-  if (failed !== undefined) return failed;
+  const unanswered = failed ?? unansweredConnection(scene, node) ?? abandonedConnection(scene, node, subject);
+  if (unanswered !== undefined) return unanswered;
   const evidence = { calls: scene.host(node)?.connectionCalls.length ?? 0 };
   const own = (name: string): number => callsOf(scene, node, name).length;
   const theirs = (name: string): number => callsOf(scene, far, name).length;

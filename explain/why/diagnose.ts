@@ -15,6 +15,7 @@ import { refusedPostExplained } from './refused-posts.ts';
 import { refusedVerbExplained } from './refused-verbs.ts';
 import { noAnswerRules, notReady } from './retries.ts';
 import { type FiredFault, Scene } from './scene.ts';
+import { streamFindings } from './streams.ts';
 import { bootFailed, thrownExplained } from './thrown.ts';
 import { emptyWaitExplained, ownCompletionsTaken, type Waiting, waitExplained } from './waits.ts';
 
@@ -89,6 +90,7 @@ export function diagnose(evidence: Evidence, end: RunEnd, faults: readonly Fired
   const findings = new Causes();
   addOverruns(scene, findings);
   addFailures(scene, findings);
+  addStreams(scene, findings, end);
   addRefusals(scene, findings, end);
   addTouched(scene, findings);
   addOpenRequests(scene, findings);
@@ -139,6 +141,12 @@ function addFailures(scene: Scene, findings: Causes): void {
       }
   if (findings.hasFault) return;
   for (const { node, explanation, line } of consequences) findings.add(node, explanation, 'fault', line);
+}
+
+/** Streams of iWARP that ended by an error: a refused WRITE or SEND may have completed well. */
+function addStreams(scene: Scene, findings: Causes, { how }: RunEnd): void {
+  for (const { node, explanation, line } of streamFindings(scene, how === 'waits'))
+    findings.add(node, explanation, 'fault', line);
 }
 
 /** Requests of a guest that were unanswered when their QP was destroyed, or still are. */

@@ -6,12 +6,14 @@ import type {
   PostEvidence,
   QpEvidence,
   RefusalEvidence,
+  StreamEvidence,
 } from '../../machine/evidence/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
 import { accessExplained, qpRightMissing } from './access.ts';
 import { durationText, type Explanation, explained, hex, qpName } from './cause.ts';
 import { noAnswerRules, notReady, psnMismatch } from './retries.ts';
 import { type Scene, stateAt } from './scene.ts';
+import { flushedWithStream, withTerminate } from './streams.ts';
 
 export interface FailedRequest {
   readonly scene: Scene;
@@ -32,7 +34,7 @@ export function failureExplained(failed: FailedRequest): Explanation | undefined
     case CqeSyndrome.WR_FLUSH_ERR:
       return flushed(failed);
     case CqeSyndrome.LOCAL_LENGTH_ERR:
-      return error.isSend ? sendTooLong(failed) : receiveTooShort(scene, node, qp, error.atPs);
+      return error.isSend ? sendTooLong(failed) : messageTooLong(failed);
     case CqeSyndrome.LOCAL_PROT_ERR:
       return localProtection(failed);
     case CqeSyndrome.LOCAL_QP_OP_ERR:
@@ -70,6 +72,11 @@ function flushed({ scene, node, error, qp }: FailedRequest): Explanation | undef
   if (qp.service !== 'UC' && device.refusals.some(isOfQp)) return undefined;
   const broken = [qp.sendCqn, qp.receiveCqn].find((cqn) => (scene.cq(node, cqn)?.status ?? 'ok') !== 'ok');
   if (broken !== undefined) return undefined;
+  const stream = scene.stream(node, qp.qpn, error.atPs);
+  if (stream !== undefined) {
+    const explanation = flushedWithStream(scene, node, { stream, isSend: error.isSend });
+    if (explanation !== undefined || hasFindingOfItsOwn(stream)) return explanation;
+  }
   const entered = qp.states.findLast(
     ({ state, atPs }) => (state === 'ERR' || state === 'SQE') && atPs <= error.atPs,
   );
@@ -93,6 +100,10 @@ function flushed({ scene, node, error, qp }: FailedRequest): Explanation | undef
   };
 }
 
+/** Whether the end of a stream is a symptom itself: see streams.ts. */
+const hasFindingOfItsOwn = ({ ownError, peerError, end, hasAborted }: StreamEvidence): boolean =>
+  ownError !== undefined || peerError !== undefined || end === 'timedOut' || (end === 'reset' && !hasAborted);
+
 // Errors of this side.
 
 /** The last access that a device refused to a QP before an instant. */
@@ -100,8 +111,11 @@ function accessBefore(scene: Scene, node: number, qpn: number, atPs: number): Ac
   return scene.device(node)?.accesses.findLast((access) => access.qpn === qpn && access.atPs <= atPs);
 }
 
-function localProtection(failed: FailedRequest): Explanation {
+function localProtection(failed: FailedRequest): Explanation | undefined {
   const { scene, node, qp, error } = failed;
+  // The sink of a READ over iWARP, which ended the stream.
+  const isSink = scene.stream(node, qp.qpn, error.atPs)?.ownError?.message === 'READ_RESPONSE';
+  if (isSink && error.isSend) return undefined;
   const access = accessBefore(scene, node, qp.qpn, error.atPs);
   const side = error.isSend ? 'local' : 'receive';
   const what = error.isSend ? requestText(failed) : `A receive of ${qpName(node, qp.qpn)}`;
@@ -152,6 +166,12 @@ function sendTooLong({ scene, node, qp, post, error }: FailedRequest): Explanati
   };
 }
 
+function messageTooLong({ scene, node, qp, error }: FailedRequest): Explanation {
+  const explanation = receiveTooShort(scene, node, qp, error.atPs);
+  const ended = scene.stream(node, qp.qpn, error.atPs)?.ownError;
+  return ended === undefined ? explanation : withTerminate(explanation, node, ended.error);
+}
+
 /** A message that is too long for the receive that it found: the reports of both sides are one finding. */
 function receiveTooShort(scene: Scene, node: number, qp: QpEvidence, atPs: number): Explanation {
   const isDatagram = qp.service === 'UD' || qp.service === 'MLX';
@@ -189,6 +209,8 @@ function localOperation({ scene, node, qp, post }: FailedRequest): Explanation {
         'Create the address handle with the protection domain of the QP; UD has SEND and SEND with immediate only.',
     };
   if (/LOCAL_INV|BIND|FAST_REG/.test(operation)) return keyOperation(node, qp, operation);
+  const lacking = lackingOverIwarp(scene, name, qp, post);
+  if (lacking !== undefined) return lacking;
   return {
     cause: 'unsupported-operation',
     sentence: `The device refused ${operation} on ${name}: service ${qp.service} does not have it, or the WQE is malformed`,
@@ -199,6 +221,34 @@ function localOperation({ scene, node, qp, post }: FailedRequest): Explanation {
       device: scene.device(node)?.node ?? node,
     },
     advice: 'READ and atomics need RC; check opcode, sizes and max_rd_atomic.',
+  };
+}
+
+/** Operations that RFC 5040 does not have, and those that RFC 7306 adds. */
+function lackingOverIwarp(
+  scene: Scene,
+  name: string,
+  qp: QpEvidence,
+  post: PostEvidence | undefined,
+): Explanation | undefined {
+  const stream = scene.devices.flatMap(({ streams }) => streams).find(({ qpn }) => qpn === qp.qpn);
+  if (stream === undefined || post === undefined) return undefined;
+  const { operation, buffers } = post;
+  const isExtension = /SWAP|ADD|^WRITE_IMM/.test(operation);
+  const isLacking = operation === 'SEND_IMM' || (isExtension && !stream.hasExtensions);
+  const isManySinks = operation === 'READ' && buffers.length > 1;
+  if (!isLacking && !isManySinks) return undefined;
+  return {
+    cause: isLacking ? 'iwarp-lacks-operation' : 'read-of-several-sinks',
+    sentence: isLacking
+      ? `The device refused ${operation} on ${name} (LOC_QP_OP_ERR): ${operation === 'SEND_IMM' ? 'a SEND of iWARP has no immediate data, with RFC 7306 neither' : 'iWARP of RFC 5040 has neither atomics nor immediate data'}`
+      : `The device refused a READ of ${buffers.length} buffers on ${name} (LOC_QP_OP_ERR): a READ of iWARP names its sink by one STag`,
+    evidence: { operation, extensions: stream.hasExtensions ? 1 : 0, buffers: buffers.length },
+    advice: isManySinks
+      ? 'Post a READ for each buffer (num_sge 1).'
+      : operation === 'SEND_IMM'
+        ? 'Put the value into the message, or use WRITE with immediate with hca.capability.iwarpExtensions.'
+        : 'Use SEND, WRITE and READ, or set hca.capability.iwarpExtensions (RFC 7306).',
   };
 }
 

@@ -12,18 +12,22 @@ import type {
   Evidence,
   QpEvidence,
   RefusalEvidence,
+  StreamEvidence,
 } from '../../machine/evidence/index.ts';
 import { Machine } from '../../machine/index.ts';
 import type { Cause } from './cause.ts';
 import { diagnosedGuests, diagnosedRun } from './index.ts';
+import { Scene } from './scene.ts';
+import { stalledStream } from './streams.ts';
 import { furtherMistakes } from './testing/further-mistakes.ts';
+import { iwarpMistakes } from './testing/iwarp-mistakes.ts';
 import { mistakes } from './testing/mistakes.ts';
 
 const roceSet = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
 
 /** The devices' evidence of a mistake of the catalogue; guests' devices have no more. */
 async function devicesOf(name: string, set: Readonly<Record<string, string>> = {}): Promise<Evidence> {
-  const mistake = [...mistakes, ...furtherMistakes].find((one) => one.name === name)!;
+  const mistake = [...mistakes, ...furtherMistakes, ...iwarpMistakes].find((one) => one.name === name)!;
   const { host0, host1, faults } = mistake;
   await using machine = await Machine.create({
     set: { ...set, ...mistake.set },
@@ -168,5 +172,93 @@ describe('a rule alone', () => {
     });
     expect(causes.map(({ cause }) => cause)).toEqual(['cq-unwritable', 'command-rejected']);
     expect(causes[1]!.sentence).toMatch(/rejected RTR2RTS_QP of object 0x41 with BAD_PARAM/);
+  });
+});
+
+describe('a stream of iWARP that ended for a reason that no evidence has', () => {
+  const iwarpSet = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' };
+  let ended: Evidence;
+  beforeAll(async () => {
+    ended = await devicesOf('a SEND without a receive', iwarpSet);
+  });
+
+  /** Replaces the errors of both streams, and drops the completions that they flushed. */
+  const endingAs = (near: Partial<StreamEvidence>, far: Partial<StreamEvidence>, isAlone = false) =>
+    causesAfter(ended, (nearDevice, farDevice) => withEnds(nearDevice, near, farDevice, far), isAlone);
+  const withEnds = (
+    near: Changed,
+    nearEnd: Partial<StreamEvidence>,
+    far: Changed,
+    farEnd: Partial<StreamEvidence>,
+  ): void => {
+    for (const [device, end] of [
+      [near, nearEnd],
+      [far, farEnd],
+    ] as const) {
+      device.errors = [];
+      device.streams = device.streams.map(({ ownError: _, peerError: __, end: ___, ...stream }) => ({
+        ...stream,
+        ...end,
+      }));
+    }
+  };
+  const error = (code: number) => ({ error: code, atPs: 5e9 });
+
+  it('RFC 5044, 8: shows the words of a Terminate, and says that no cause is known', () => {
+    const causes = endingAs({ peerError: error(0x2002) }, { ownError: error(0x2002) });
+    expect(faultsOf(causes)).toEqual(['terminated']);
+    expect(causes[0]!.sentence).toMatch(
+      /Terminate of the card of host 1, 0x2002: MPA: CRC of an FPDU is wrong; no further cause is known over iWARP/,
+    );
+  });
+
+  it('shows the Terminate of a peer outside of this machine', () => {
+    const causes = endingAs({ peerError: error(0x1202) }, {}, true);
+    expect(faultsOf(causes)).toEqual(['terminated']);
+    expect(causes[0]!.sentence).toMatch(/a Terminate of its peer, 0x1202: .*no buffer available/);
+  });
+
+  it.each([
+    ['connection-reset', /was reset \(RST\) at 6 ms; no further cause is known over iWARP/, {}],
+    ['peer-qp-destroyed', /its peer, QP 0x\w+ of host 1, was destroyed at 5\.5 ms/, { destroyedPs: 5.5e9 }],
+    [
+      'peer-qp-error',
+      /the program of host 1 put its QP 0x\w+ into ERR at 5\.5 ms/,
+      { states: [{ state: 'ERR', by: 'software', atPs: 5.5e9 }] },
+    ],
+  ] as const)('names %s of a stream that was reset', (cause, words, peer) => {
+    const causes = causesAfter(ended, (near, far) => {
+      const at = { end: 'reset', endedPs: 6e9 } as const;
+      withEnds(near, { ...at, hasAborted: false }, far, { ...at, hasAborted: true });
+      // Programs that end destroy their QPs.
+      far.qps = far.qps.map(({ destroyedPs: _, ...qp }) => ({ ...qp, ...peer }));
+    });
+    expect(faultsOf(causes)).toEqual([cause]);
+    expect(causes[0]!.sentence).toMatch(words);
+  });
+
+  it('names the FIN if no call of rdma_disconnect is known', () => {
+    const causes = causesAfter(ended, (near, far) => {
+      const closed = { end: 'closed', endedPs: 6e9, peerClosedPs: 5e9 } as const;
+      withEnds(near, closed, far, closed);
+      withError(near, CqeSyndrome.WR_FLUSH_ERR);
+    });
+    expect(faultsOf(causes)).toEqual(['peer-disconnected']);
+    expect(causes[0]!.sentence).toMatch(/was closed \(FIN\) at 5 ms: requests/);
+  });
+
+  it('says of a request that stalls on an open connection that no cause is known', () => {
+    const { devices, topology } = structuredClone(ended);
+    withEnds(devices[0] as Changed, {}, devices[1] as Changed, {});
+    const alive = devices.map((device) => ({
+      ...device,
+      qps: device.qps.map(({ destroyedPs: _, ...qp }) => qp),
+    }));
+    const scene = new Scene({ devices: alive, hosts: [], topology });
+    const explanation = stalledStream(scene, 0, connection(alive[0]!), 'Program p waits');
+    expect(explanation).toMatchObject({ cause: 'stream-stalled' });
+    expect(explanation!.sentence).toMatch(
+      /on a connection that is open.*no further cause is known over iWARP/,
+    );
   });
 });

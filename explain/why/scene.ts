@@ -11,6 +11,7 @@ import type {
   QpEvidence,
   QpStateName,
   RegionEvidence,
+  StreamEvidence,
 } from '../../machine/evidence/index.ts';
 import { peersOf, type Topology } from '../../machine/topology/index.ts';
 
@@ -94,8 +95,39 @@ export class Scene {
     });
   }
 
+  /** The stream of a QP at an instant, over iWARP: the last one that it was given. */
+  stream(node: number, qpn: number, atPs = Number.POSITIVE_INFINITY): StreamEvidence | undefined {
+    return this.device(node)?.streams.findLast((stream) => stream.qpn === qpn && stream.openedPs <= atPs);
+  }
+
+  /** The other end of a TCP connection, if it is of this machine. */
+  farStream(stream: StreamEvidence): OnNode<StreamEvidence> | undefined {
+    const isFarEnd = (other: StreamEvidence): boolean =>
+      other.isActive !== stream.isActive &&
+      other.localAddress === stream.remoteAddress &&
+      other.localPort === stream.remotePort &&
+      other.remoteAddress === stream.localAddress &&
+      other.remotePort === stream.localPort &&
+      other.openedPs <= (stream.endedPs ?? Number.POSITIVE_INFINITY) &&
+      stream.openedPs <= (other.endedPs ?? Number.POSITIVE_INFINITY);
+    for (const { node, streams } of this.devices) {
+      const of = streams.findLast(isFarEnd);
+      if (of !== undefined) return { node, of };
+    }
+    return undefined;
+  }
+
+  #peerOfStream(node: number, qpn: number, atPs?: number): OnNode<QpEvidence> | undefined {
+    const stream = this.stream(node, qpn, atPs);
+    const far = stream && this.farStream(stream);
+    const of = far && this.qp(far.node, far.of.qpn, far.of.endedPs);
+    return of && { node: far.node, of };
+  }
+
   /** The QP that a connection sends to, if one with its number exists at the address. */
   peer(node: number, qp: QpEvidence, atPs?: number): OnNode<QpEvidence> | undefined {
+    const ofStream = this.#peerOfStream(node, qp.qpn, atPs);
+    if (ofStream !== undefined) return ofStream;
     const target = this.target(node, qp);
     const of = target && this.qp(target.node, qp.remoteQpn, atPs);
     return of && { node: target!.node, of };
@@ -114,6 +146,8 @@ export class Scene {
 
   /** The QP at the other end that is connected to this one, the most recent if several are. */
   intended(node: number, qp: QpEvidence): OnNode<QpEvidence> | undefined {
+    const ofStream = this.#peerOfStream(node, qp.qpn);
+    if (ofStream !== undefined) return ofStream;
     return this.senders(node, qp).find((sender) => sender.node !== node) ?? this.senders(node, qp)[0];
   }
 

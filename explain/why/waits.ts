@@ -8,6 +8,7 @@ import { connectionWait } from './connections.ts';
 import { overrunExplained } from './overruns.ts';
 import { type NoAnswer, noAnswerRules, notReady } from './retries.ts';
 import type { Scene } from './scene.ts';
+import { stalledStream } from './streams.ts';
 import { headRead } from './thrown.ts';
 import { datagramsLost, lostOnTheWay, refusedInSilence, servicesLost, unequalMtu } from './unreliable.ts';
 
@@ -194,6 +195,9 @@ function heldBack(request: NoAnswer, waiting: Waiting): Explanation | undefined 
       'a page of an on-demand region was requested and never provided',
       'See the pages of the region: unmapped memory is refused.',
     );
+  // TCP tries again: time-outs and paths are not the QP's.
+  if (request.scene.stream(node, qp.qpn) !== undefined)
+    return stalledStream(request.scene, node, qp, subject);
   if (qp.timeoutCode === 0 || qp.timeouts > 0 || qp.sequenceNaksReceived > 0 || qp.service === 'UC') {
     const explanation = explained(noAnswerRules, request)!;
     const evidence = { ...explanation.evidence, timeoutCode: qp.timeoutCode };

@@ -13,7 +13,7 @@ export {
   type TranslationPort,
   type Translator,
 } from './memory/index.ts';
-export { type QueuePair, UD_OPCODE_BASE } from './objects/index.ts';
+export { type QueuePair, type SendRecord, UD_OPCODE_BASE } from './objects/index.ts';
 export { hcaParameters } from './parameters.ts';
 export {
   type FarTimes,

@@ -198,6 +198,49 @@ export interface RefusalEvidence {
   readonly atPs: InstantPs;
 }
 
+export type StreamEndName = 'closed' | 'reset' | 'timedOut';
+
+/** An error that ended a stream of iWARP. */
+export interface StreamErrorEvidence {
+  /** Layer, type and code of its Terminate, as 0xLTCC (RFC 5040, 4.8). */
+  readonly error: number;
+  readonly atPs: InstantPs;
+  /** RDMAP message of the segment in error, if one was quoted. */
+  readonly message?: string;
+}
+
+/** A TCP connection of an iWARP card, and the stream of the QP that it became. */
+export interface StreamEvidence {
+  readonly connection: number;
+  /** QP whose stream it is or was; 0 before. */
+  qpn: number;
+  /** Whether the card has the messages of RFC 7306: atomics and immediate data. */
+  readonly hasExtensions: boolean;
+  /** Whether this side opened it; a listener accepts the others. */
+  readonly isActive: boolean;
+  readonly localAddress: string;
+  readonly localPort: number;
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly openedPs: InstantPs;
+  establishedPs?: InstantPs;
+  /** ORD: READs that this side may have outstanding; undefined before the QP has the stream. */
+  outboundReads?: number;
+  /** Error that this side found, and that of the peer's Terminate; the first of them. */
+  ownError?: StreamErrorEvidence;
+  peerError?: StreamErrorEvidence;
+  /** Arrival of the peer's FIN. */
+  peerClosedPs?: InstantPs;
+  end?: StreamEndName;
+  endedPs?: InstantPs;
+  /** Whether this side sent the RST that ended it. */
+  hasAborted: boolean;
+  retransmissions: number;
+  /** Expiries of the retransmission timer, and those since the last acknowledgement. */
+  timeouts: number;
+  tries: number;
+}
+
 /** A CQE with an error. */
 export interface ErrorEvidence {
   readonly qpn: number;
@@ -241,6 +284,8 @@ export interface DeviceEvidence {
   readonly drops: readonly DropEvidence[];
   readonly accesses: readonly AccessEvidence[];
   readonly refusals: readonly RefusalEvidence[];
+  /** iWARP only. */
+  readonly streams: readonly StreamEvidence[];
   readonly errors: readonly ErrorEvidence[];
   readonly commands: readonly CommandEvidence[];
   /** Page requests, and the time spent waiting for them. */
@@ -276,6 +321,9 @@ export interface PostEvidence {
   readonly remoteQkey?: number;
   readonly remoteLid?: number;
   readonly remoteGid?: string;
+  /** Memory of the peer that a WRITE or READ names. */
+  readonly remoteKey?: number;
+  readonly remoteAddress?: number;
   /** Whether it waits for earlier READs and atomics. */
   readonly isFenced: boolean;
   /** Whether the library copied its data at the post. */

@@ -34,7 +34,7 @@ import {
 import { GRH_BYTES } from '../../wire/index.ts';
 import type { RaceWatch } from '../node/race-watch.ts';
 import { around } from '../timeline/index.ts';
-import { gidText } from './device.ts';
+import { gidText } from './address-text.ts';
 import {
   type ConnectionCall,
   type ConnectionEvent,
@@ -67,6 +67,13 @@ const operationNames: Readonly<Record<number, string>> = {
   [IBV_WR_MASKED_ATOMIC_CMP_AND_SWP]: 'MASKED_CMP_SWAP',
   [IBV_WR_MASKED_ATOMIC_FETCH_AND_ADD]: 'MASKED_FETCH_ADD',
 };
+
+/** Operations that name memory of the peer as `wr.rdma`. */
+const rdmaOperations: ReadonlySet<number> = new Set([
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  IBV_WR_RDMA_WRITE_WITH_IMM,
+]);
 
 const errnoNames = new Map<number, string>(Object.entries(errnoNumbers).map(([name, code]) => [code, name]));
 const stateNames = new Map<number, string>(
@@ -409,7 +416,7 @@ export class HostJournal {
       this.#queues.set(qp.qpNum, queue);
     }
     const line = this.#place();
-    const { ud } = wr.wr ?? {};
+    const { ud, rdma } = wr.wr ?? {};
     const grh = ud?.ah.attr.isGlobal === 1 ? ud.ah.attr.grh : undefined;
     queue.posts.push({
       qpn: qp.qpNum,
@@ -420,6 +427,9 @@ export class HostJournal {
       buffers: wr.sgList.slice(0, wr.numSge).map(({ addr, length }) => ({ address: addr, bytes: length })),
       atPs: ownPs,
       ...(line === undefined ? {} : { line }),
+      ...(rdma === undefined || !rdmaOperations.has(wr.opcode)
+        ? {}
+        : { remoteKey: rdma.rkey, remoteAddress: rdma.remoteAddr }),
       ...(ud === undefined
         ? {}
         : {

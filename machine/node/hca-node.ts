@@ -97,9 +97,7 @@ export class HcaNode {
       config.machine.seed,
       config.hca.capability.roce,
     );
-    const { ibta } = this.hca;
-    if (plan.analysis?.evidence !== undefined && ibta !== undefined)
-      this.journal = new DeviceJournal(node, this.hca, ibta);
+    if (plan.analysis?.evidence !== undefined) this.journal = new DeviceJournal(node, this.hca);
     this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, cables);
   }
 }

@@ -58,7 +58,7 @@ import {
   type SideOptions,
 } from './scene.ts';
 
-export type Network = 'InfiniBand' | 'RoCE';
+export type Network = 'InfiniBand' | 'RoCE' | 'iWARP';
 
 export interface Mistake {
   readonly name: string;

@@ -7,7 +7,6 @@ import {
   addressPath,
   CommandStatus,
   commandNameOf,
-  EtherType,
   mpt,
   mtuBytesOf,
   portInfo,
@@ -15,44 +14,31 @@ import {
   QueueStatus,
   qpc,
   RoceMode,
-  ServiceType,
   vendorSyndromeOf,
 } from '../../abi/index.ts';
-import { mask24, viewOf } from '../../base/index.ts';
+import { viewOf } from '../../base/index.ts';
 import { type Hca, operationNames, portNames, type QueuePair } from '../../hw/hca/index.ts';
-import {
-  bth,
-  bytesBeforeGrh,
-  FLAG_GRH,
-  grh,
-  grhPlace,
-  opcodeRow,
-  rnrTimerUnitsByCode,
-  WORD_DATAGRAM_PKEY,
-  WORD_DATAGRAM_QKEY,
-  WORD_DATAGRAM_SOURCE_QPN,
-  WORD_REQUEST_PKEY,
-  WORD_RESPONSE_PKEY,
-} from '../../wire/index.ts';
-import { around, watchAccesses, watchCompletions, watchRequests } from '../timeline/index.ts';
+import { around, watchAccesses, watchCompletions } from '../timeline/index.ts';
+import { gidText, macOfNumber, macText } from './address-text.ts';
 import {
   type AccessEvidence,
   type CommandEvidence,
   type CqEvidence,
   type DeviceEvidence,
-  type DropEvidence,
   type ErrorEvidence,
   limits,
   type PathEvidence,
   type PortEvidence,
-  type QpEvidence,
   type QpStateName,
-  type RefusalEvidence,
   type RegionEvidence,
   type RequestEvidence,
-  type Service,
   type StateChange,
 } from './evidence.ts';
+import { Kept } from './kept.ts';
+import { services, stateNames } from './names.ts';
+import { PacketJournal } from './packet-journal.ts';
+import { StreamJournal } from './stream-journal.ts';
+import type { LiveQp, LiveQps, TransportJournal } from './transport-journal.ts';
 
 const path = addressPath.fields;
 const context = qpc.fields;
@@ -62,24 +48,6 @@ const statesMax = 16;
 const underWayMax = 16;
 const portChangesMax = 16;
 const NONE = -1;
-
-const stateNames: Readonly<Record<number, QpStateName>> = {
-  [QpState.RST]: 'RESET',
-  [QpState.INIT]: 'INIT',
-  [QpState.RTR]: 'RTR',
-  [QpState.RTS]: 'RTS',
-  [QpState.SQER]: 'SQE',
-  [QpState.SQD]: 'SQD',
-  [QpState.ERR]: 'ERR',
-};
-
-const services: Readonly<Record<number, Service>> = {
-  [ServiceType.RC]: 'RC',
-  [ServiceType.UC]: 'UC',
-  [ServiceType.UD]: 'UD',
-  [ServiceType.XRC]: 'XRC',
-  [ServiceType.MLX]: 'MLX',
-};
 
 /** Indexed by the PARKED_ numbers of hw/hca/send-queue/send-scheduler.ts. */
 const parkedNames = [
@@ -98,70 +66,25 @@ const parkedNames = [
   'context',
 ];
 
-/** Reasons for which a receiver drops packets, in addition to those for frames. */
-const packetDrops: ReadonlySet<string> = new Set([
-  'packetUnknownQp',
-  'packetQpState',
-  'packetOpcode',
-  'packetForeignLid',
-  'packetForeignGid',
-  'packetPkey',
-  'datagramQkey',
-  'datagramPkey',
-]);
-
 const hex = (value: number): string => `0x${(value >>> 0).toString(16)}`;
 
-/** A GID in Linux' notation. */
-export function gidText(bytes: Uint8Array, at = 0): string {
-  const view = viewOf(bytes);
-  const groups = Array.from({ length: 8 }, (_, group) => view.getUint16(at + 2 * group));
-  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
-  if (isMapped) return `::ffff:${Array.from(bytes.subarray(at + 12, at + 16)).join('.')}`;
-  return groups.map((group) => group.toString(16).padStart(4, '0')).join(':');
-}
-
-const macText = (bytes: Uint8Array, at: number): string =>
-  Array.from(bytes.subarray(at, at + 6), (byte) => byte.toString(16).padStart(2, '0')).join(':');
-
-const macOfNumber = (mac: number): string =>
-  (mac.toString(16).padStart(12, '0').match(/../g) ?? []).join(':');
-
-/** Fields that change while a QP lives. */
-type LiveQp = { -readonly [K in keyof QpEvidence]: QpEvidence[K] } & {
-  states: StateChange[];
+/** The journal of the device's transport. */
+const transportJournalOf = (hca: Hca, qps: LiveQps): TransportJournal => {
+  const { ibta, iwarp } = hca;
+  return ibta === undefined ? new StreamJournal(iwarp!, qps) : new PacketJournal(hca, ibta, qps);
 };
-
-/** Keeps the first entries of a list, and counts the rest. */
-class Kept<T> {
-  readonly list: T[] = [];
-  omitted = 0;
-  readonly #max: number;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  add(item: T): void {
-    if (this.list.length < this.#max) this.list.push(item);
-    else this.omitted++;
-  }
-}
 
 export class DeviceJournal {
   readonly node: number;
   readonly #hca: Hca;
-  readonly #ibta: IbtaDataPath;
+  readonly #transport: TransportJournal;
   readonly #qps = new Kept<LiveQp>(limits.objects);
   readonly #liveQps = new Map<number, LiveQp>();
   readonly #cqs = new Kept<CqEvidence & { generation: number }>(limits.objects);
   readonly #liveCqs = new Map<number, CqEvidence>();
   readonly #regions = new Kept<RegionEvidence>(limits.objects);
   readonly #liveRegions = new Map<number, RegionEvidence>();
-  readonly #drops = new Map<string, DropEvidence>();
-  #dropsOmitted = 0;
   readonly #accesses = new Kept<AccessEvidence>(limits.records);
-  readonly #refusals = new Kept<RefusalEvidence>(limits.records);
   readonly #errors = new Kept<ErrorEvidence>(limits.records);
   readonly #commands = new Kept<CommandEvidence>(limits.records);
   readonly #downPs: number[] = [];
@@ -169,25 +92,21 @@ export class DeviceJournal {
   /** The port's addresses when they were last in use: a driver that is removed deletes them. */
   #addresses: Omit<PortEvidence, 'isActive' | 'downPs' | 'upPs'> | undefined;
   #isBySoftware = false;
-  #frameSlot = NONE;
   /** Completions, served requests and state changes: the measure of progress. */
   progressCount = 0;
 
-  /** @param ibta data path of `hca` */
-  constructor(node: number, hca: Hca, ibta: IbtaDataPath) {
+  constructor(node: number, hca: Hca) {
     this.node = node;
     this.#hca = hca;
-    this.#ibta = ibta;
     this.#watchQueuePairs();
     this.#watchQueues();
     this.#watchRequests();
     this.#watchCommands();
-    this.#watchDrops();
     this.#watchPort();
     watchAccesses(hca, ({ user, lengthBytes, ...access }) =>
       this.#accesses.add({ ...access, user: portNames[user]!, bytes: lengthBytes, atPs: this.#nowPs }),
     );
-    watchRequests(hca, ibta, (refusal) => this.#refusals.add({ ...refusal, atPs: this.#nowPs }));
+    this.#transport = transportJournalOf(hca, this.#livingQps());
     watchCompletions(hca, ({ qpn, cq, wqeCounter, syndrome, isSend }) => {
       this.#completed(qpn, cq, syndrome, isSend);
       if (syndrome === 0) return;
@@ -207,7 +126,8 @@ export class DeviceJournal {
     const clockMHz = this.#hca.domain.clock.frequencyMHz;
     const sum = (counts: Float64Array): number => counts.reduce((total, count) => total + count, 0);
     const { wirePort, ethernetPort } = this.#hca;
-    const lists = [this.#qps, this.#cqs, this.#regions, this.#accesses, this.#refusals, this.#errors];
+    const lists = [this.#qps, this.#cqs, this.#regions, this.#accesses, this.#errors];
+    const { omitted, ...ofTransport } = this.#transport.collect();
     return {
       node: this.node,
       atPs: this.#nowPs,
@@ -216,9 +136,8 @@ export class DeviceJournal {
       qps: this.#qps.list.map((qp) => ({ ...qp, states: [...qp.states] })),
       cqs: this.#cqs.list.map(({ generation: _, ...cq }) => cq),
       regions: this.#regions.list.map((one) => ({ ...one })),
-      drops: [...this.#drops.values()].map((drop) => ({ ...drop })),
+      ...ofTransport,
       accesses: [...this.#accesses.list],
-      refusals: [...this.#refusals.list],
       errors: [...this.#errors.list],
       commands: [...this.#commands.list],
       pageRequests: sum(pageFaults.requestCount),
@@ -227,12 +146,24 @@ export class DeviceJournal {
       corruptedPackets: ethernetPort === undefined ? wirePort.received.corrupted.packetTotal : 0,
       unsentPackets:
         ethernetPort === undefined ? wirePort.discardedCount : ethernetPort.transmitted.discardedFrames,
-      omitted: lists.reduce((total, { omitted }) => total + omitted, this.#dropsOmitted),
+      omitted: lists.reduce((total, list) => total + list.omitted, omitted),
+    };
+  }
+
+  #livingQps(): LiveQps {
+    const nowPs = (): number => this.#nowPs;
+    return {
+      get nowPs() {
+        return nowPs();
+      },
+      ofSlot: (slot) => this.#liveQps.get(slot),
+      ofQpn: (qpn) => this.#ofQpn(qpn),
+      progressed: () => void this.progressCount++,
     };
   }
 
   get #parts(): Parts {
-    return this.#ibta.parts;
+    return this.#hca.dataPath.parts;
   }
 
   get #nowPs(): number {
@@ -243,7 +174,7 @@ export class DeviceJournal {
 
   #watchQueuePairs(): void {
     const { qps } = this.#parts;
-    const { blocks } = this.#ibta;
+    const { blocks } = this.#hca.dataPath;
     around(qps, 'create', (create) => (slot) => {
       const qp = newQp(this.#nowPs);
       this.#liveQps.set(slot, qp);
@@ -300,9 +231,8 @@ export class DeviceJournal {
 
   /** Runs after a command has configured the QP. */
   #configured(qp: LiveQp, slot: number): void {
-    const { qps, states, addresses } = this.#parts;
+    const { qps, addresses } = this.#parts;
     const pair = qps.rows[slot]!;
-    const sequences = states.rows[slot]!;
     const address = addresses[pair.portIndex]!;
     const { view } = qps;
     const at = qps.offsetOf(slot);
@@ -329,8 +259,7 @@ export class DeviceJournal {
     qp.sendSlots = 2 ** pair.sqLogCount;
     qp.sendSlotBytes = pair.sqStrideBytes;
     const state = stateNames[pair.state] ?? 'unknown';
-    if (state === 'RTR' && qp.state === 'INIT') qp.receivePsn = sequences.expectedPsn;
-    if (state === 'RTS' && qp.state === 'RTR') qp.sendPsn = sequences.nextPsn;
+    this.#transport.configured(qp, slot, state);
     this.#entered(slot, state, 'software');
     const isEthernet = this.#hca.ethernetPort !== undefined;
     const hasGrh = path.grhPresent.get(view, from) === 1 || isEthernet;
@@ -364,12 +293,12 @@ export class DeviceJournal {
 
   /** Fields that change without a command. */
   #refresh(qp: LiveQp, pair: QueuePair): void {
-    const { receives } = this.#ibta.blocks;
+    const { receives } = this.#hca.dataPath.blocks;
     qp.begun = pair.sqCounter;
     // A subnet manager may change the table after the QP was configured.
     qp.pkey = this.#parts.addresses[pair.portIndex]!.pkeys[pair.pkeyIndex] ?? 0;
     qp.parkedFor = parkedNames[pair.parkedFor] ?? 'unknown';
-    qp.underWay = requestsOf(pair, this.#parts.states);
+    qp.underWay = requestsOf(pair, this.#transport);
     const queue = pair.opcodeBase === 0xe0 ? NONE : receives.queueOf(pair.slot);
     if (queue < 0) return;
     qp.receivesPosted = receives.postedCounter(queue);
@@ -380,52 +309,16 @@ export class DeviceJournal {
     return this.#liveQps.get(this.#parts.qps.slotOf(qpn));
   }
 
-  /** The QP of the packet that the receiver processes. */
-  get #receiving(): LiveQp | undefined {
-    return this.#ofQpn(this.#parts.received.destinationQpn);
-  }
-
   // Requests and answers.
 
   #watchRequests(): void {
     const parts = this.#parts;
-    const { blocks } = this.#ibta;
+    const { blocks } = this.#hca.dataPath;
     around(parts.operations, 'completed', (completed) => (request, cycle, isSilent) => {
       const qp = this.#liveQps.get(request.qp);
       if (qp !== undefined && isSilent) qp.silent++;
       completed(request, cycle, isSilent);
       this.progressCount++;
-    });
-    around(blocks.acknowledgements, 'ackTimedOut', (ackTimedOut) => (slot, cycle) => {
-      const qp = this.#liveQps.get(slot);
-      if (qp !== undefined) {
-        qp.timeouts++;
-        if (!parts.addresses[parts.qps.rows[slot]!.portIndex]!.isActive) qp.timeoutsWhileDown++;
-      }
-      ackTimedOut(slot, cycle);
-    });
-    around(blocks.timers, 'waitRnr', (waitRnr) => (pair, timerCode, cycle) => {
-      const qp = this.#liveQps.get(pair.slot);
-      if (qp !== undefined) {
-        qp.rnrWaitPs += rnrTimerUnitsByCode[timerCode]! * parts.config.rnrTimerUnitNs * 1000;
-        qp.lastRnrPs = this.#nowPs;
-      }
-      waitRnr(pair, timerCode, cycle);
-    });
-    around(parts.transport, 'count', (count) => (name) => {
-      count(name);
-      const qp = this.#receiving;
-      if (qp === undefined) return;
-      if (name === 'rnrNakReceived') qp.rnrNaksReceived++;
-      else if (name === 'sequenceNakReceived') qp.sequenceNaksReceived++;
-      else if (name === 'unexpectedResponse') qp.lateAnswers++;
-      else if (name === 'missingResponse') qp.missingResponses++;
-      else if (name === 'requestOutOfSequence') qp.outOfSequence++;
-      else if (name === 'duplicateRequest') qp.duplicates++;
-      else if (name === 'unreliableNoReceive') {
-        qp.noReceive++;
-        this.#drop('noReceive', 'no receive posted', 'a receive');
-      }
     });
     around(parts.pageFaults, 'raise', (raise) => (slot, wanted, cycle) => {
       const qp = this.#liveQps.get(slot);
@@ -438,27 +331,6 @@ export class DeviceJournal {
       if (taken === NONE_POSTED && qp !== undefined && parts.qps.rows[slot]!.opcodeBase === 0) qp.noReceive++;
       return taken;
     });
-    around(blocks.responder, 'process', (process) => (pair, cycle) => {
-      const sequences = parts.states.rows[pair.slot]!;
-      const expected = sequences.expectedPsn;
-      const result = process(pair, cycle);
-      if (sequences.expectedPsn !== expected) this.#served(pair);
-      return result;
-    });
-  }
-
-  #served(pair: QueuePair): void {
-    const qp = this.#liveQps.get(pair.slot);
-    if (qp === undefined) return;
-    const name = opcodeRow(this.#parts.received.opcode)?.name ?? '';
-    this.progressCount++;
-    qp.lastReceivedPs = this.#nowPs;
-    if (name.includes('READ_REQUEST')) qp.served.read++;
-    else if (/COMPARE_SWAP|FETCH_ADD/.test(name)) qp.served.atomic++;
-    else if (!/(LAST|ONLY)/.test(name)) return;
-    else if (!name.includes('WRITE')) qp.served.send++;
-    else if (name.includes('IMMEDIATE')) qp.served.writeImmediate++;
-    else qp.served.write++;
   }
 
   #completed(qpn: number, cqSlot: number, syndrome: number, isSend: boolean): void {
@@ -485,7 +357,7 @@ export class DeviceJournal {
 
   #watchQueues(): void {
     const { cqs } = this.#parts;
-    const { blocks } = this.#ibta;
+    const { blocks } = this.#hca.dataPath;
     const { notifier } = blocks.completions;
     around(cqs, 'create', (create) => (slot) => {
       create(slot);
@@ -602,132 +474,10 @@ export class DeviceJournal {
     this.#liveRegions.delete(index);
   }
 
-  // Dropped packets.
-
-  #watchDrops(): void {
-    const parts = this.#parts;
-    around(parts.violations, 'count', (count) => (name) => {
-      count(name);
-      if (packetDrops.has(name)) this.#drop(name, ...this.#comparedFor(name));
-    });
-    const steering = parts.ethernet?.side.steering;
-    if (steering === undefined || !parts.roceLink.isOn) return;
-    around(parts.roceLink, 'frameArrived', (frameArrived) => (slot) => {
-      this.#frameSlot = slot;
-      this.#countVersion(slot);
-      frameArrived(slot);
-      this.#frameSlot = NONE;
-    });
-    around(steering, 'drop', (drop) => (reason) => {
-      drop(reason);
-      if (this.#frameSlot !== NONE) this.#dropFrame(reason, this.#frameSlot);
-    });
-  }
-
-  /** The header field that a check rejected, and the value that it was compared with. */
-  #comparedFor(name: string): readonly [found: string, heldTo: string] {
-    const { received, qps } = this.#parts;
-    const { address } = received;
-    const slot = qps.slotOf(received.destinationQpn);
-    const pair = slot === NONE ? undefined : qps.rows[slot]!;
-    switch (name) {
-      case 'packetForeignLid':
-        return [`DLID ${hex(received.lids & 0xffff)}`, `LID ${hex(address.lid)}`];
-      case 'packetUnknownQp':
-        return [`QP ${hex(received.destinationQpn)}`, 'a QP of this device'];
-      case 'packetOpcode':
-        return [
-          opcodeRow(received.opcode)?.name ?? `opcode ${hex(received.opcode)}`,
-          `service ${pair === undefined ? 'none' : (services[pair.serviceType] ?? 'other')}`,
-        ];
-      case 'packetQpState':
-        return [stateNames[pair?.state ?? NONE] ?? 'unknown', 'RTR or RTS'];
-      case 'packetPkey': {
-        const isRequest = received.opcode % 32 < 13 || received.opcode % 32 > 18;
-        const pkey = received.word(isRequest ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY) & 0xffff;
-        return [
-          `P_Key ${hex(pkey)}`,
-          `P_Key ${hex(pair === undefined ? 0 : address.pkeys[pair.pkeyIndex]!)}`,
-        ];
-      }
-      case 'datagramQkey':
-        return [`Q_Key ${hex(received.word(WORD_DATAGRAM_QKEY))}`, `Q_Key ${hex(pair?.queueKey ?? 0)}`];
-      case 'datagramPkey':
-        return [
-          `P_Key ${hex(received.word(WORD_DATAGRAM_PKEY) & 0xffff)}`,
-          `P_Key ${hex(pair === undefined ? 0 : address.pkeys[pair.pkeyIndex % address.pkeys.length]!)}`,
-        ];
-      case 'packetForeignGid': {
-        if ((received.flags & FLAG_GRH) === 0) return ['no GRH', 'a GRH, as the path of the QP has'];
-        const at = grhPlace(received.offset, bytesBeforeGrh(received.opcode, received.payloadBytes));
-        const place = at + grh.fields.destinationGid.field.offset;
-        return [`GID ${gidText(received.rxBytes, place)}`, 'a GID of this port, from the path of the QP'];
-      }
-      default:
-        return ['', ''];
-    }
-  }
-
-  #drop(reason: string, found: string, heldTo: string): void {
-    const { received } = this.#parts;
-    const { destinationQpn, opcode, psn, payloadBytes } = received;
-    const sourceQpn = opcode >>> 5 === 3 ? received.word(WORD_DATAGRAM_SOURCE_QPN) & mask24 : NONE;
-    this.#countDrop({ reason, destinationQpn, sourceQpn, opcode, psn, bytes: payloadBytes, found, heldTo });
-  }
-
-  #countDrop(drop: Omit<DropEvidence, 'firstPs' | 'lastPs' | 'count'>): void {
-    const atPs = this.#nowPs;
-    const key = `${drop.reason} ${drop.destinationQpn} ${drop.sourceQpn} ${drop.found} ${drop.heldTo}`;
-    const known = this.#drops.get(key);
-    if (known !== undefined) {
-      known.count++;
-      known.lastPs = atPs;
-    } else if (this.#drops.size < limits.records)
-      this.#drops.set(key, { ...drop, firstPs: atPs, lastPs: atPs, count: 1 });
-    else this.#dropsOmitted++;
-  }
-
-  #countVersion(slot: number): void {
-    const { port } = this.#parts.ethernet!;
-    const transport = this.#transportOf(slot);
-    const qp = transport === undefined ? undefined : this.#ofQpn(transport.destinationQp);
-    if (qp === undefined) return;
-    const view = viewOf(port.rxBytes);
-    if (view.getUint16(typePlace(view, port.frameStart(slot))) === EtherType.ROCE) qp.packetsV1++;
-    else qp.packetsV2++;
-  }
-
-  /** The BTH of a RoCE frame; undefined for a frame that ends before it. */
-  #transportOf(slot: number): ReturnType<typeof bth.decode> | undefined {
-    const { port } = this.#parts.ethernet!;
-    const at = port.frameStart(slot);
-    const place = transportPlace(port.rxBytes, at);
-    return place + bth.sizeBytes > at + port.frameBytes(slot) ? undefined : bth.decode(port.rxBytes, place);
-  }
-
-  /** A RoCE frame from which no packet was made. */
-  #dropFrame(reason: string, slot: number): void {
-    const { port } = this.#parts.ethernet!;
-    const bytes = port.rxBytes;
-    const transport = this.#transportOf(slot);
-    const macs = this.#firstAddress.roce?.macs ?? new Float64Array(0);
-    const own = Array.from(macs).filter((mac) => mac > 0);
-    this.#countDrop({
-      reason,
-      destinationQpn: transport?.destinationQp ?? NONE,
-      sourceQpn: NONE,
-      opcode: transport?.opcode ?? 0,
-      psn: transport?.psn ?? 0,
-      bytes: port.frameBytes(slot),
-      found: `MAC ${macText(bytes, port.frameStart(slot))}`,
-      heldTo: own.length === 0 ? 'no MAC' : `MAC ${own.map(macOfNumber).join(', ')}`,
-    });
-  }
-
   // The port.
 
   #watchPort(): void {
-    around(this.#ibta.blocks.objects, 'portChanged', (portChanged) => (isUp) => {
+    around(this.#hca.dataPath.blocks.objects, 'portChanged', (portChanged) => (isUp) => {
       const list = isUp ? this.#upPs : this.#downPs;
       if (list.length < portChangesMax) list.push(this.#nowPs);
       if (!isUp) this.#addresses ??= this.#addressesNow();
@@ -770,24 +520,10 @@ export class DeviceJournal {
 const NONE_POSTED = 6;
 const RESPONDER_SIDE = 1;
 
-/** Bytes of a frame before the BTH. */
-function transportPlace(bytes: Uint8Array, at: number): number {
-  const view = viewOf(bytes);
-  const typeAt = typePlace(view, at);
-  const type = view.getUint16(typeAt);
-  if (type === EtherType.IPV4) return typeAt + 2 + 20 + 8;
-  return typeAt + 2 + 40 + (type === EtherType.IPV6 ? 8 : 0);
-}
-
-/** Offset of a frame's EtherType, which may follow a tag. */
-const typePlace = (view: DataView, at: number): number =>
-  at + 12 + (view.getUint16(at + 12) === EtherType.VLAN ? 4 : 0);
-
-type IbtaDataPath = NonNullable<Hca['ibta']>;
-type Parts = IbtaDataPath['parts'];
+type Parts = Hca['dataPath']['parts'];
 
 /** The oldest send requests of a QP that have begun and not completed. */
-function requestsOf({ recordHead, recordCount }: QueuePair, states: Parts['states']): RequestEvidence[] {
+function requestsOf({ recordHead, recordCount }: QueuePair, transport: TransportJournal): RequestEvidence[] {
   const requests: RequestEvidence[] = [];
   let record = recordHead;
   for (let left = Math.min(recordCount, underWayMax); left > 0; left--) {
@@ -795,7 +531,7 @@ function requestsOf({ recordHead, recordCount }: QueuePair, states: Parts['state
     requests.push({
       wqeCounter,
       operation: operationNames[opcode] ?? hex(opcode),
-      firstPsn: states.firstPsnOf(record),
+      firstPsn: transport.firstPsnOf(record),
       psnCount: packetCount,
       isSignalled: isSignalled === 1,
       bytes: messageBytes,
