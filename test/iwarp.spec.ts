@@ -1,8 +1,8 @@
 /** iWARP between two simulated hosts, from rdma_cm to the bytes on the cable, which an independent reader checks. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { CaptureReading, readCapture } from '../analyser/capture/index.ts';
-import runCompare from '../experiments/runs/compare-run.ts';
 import { client, server } from '../examples/rdma-cm-echo.ts';
+import runCompare from '../experiments/runs/compare-run.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
