@@ -70,7 +70,7 @@ export const drawLink = (random: Draws): LinkPlan => ({
   asker: random.below(2),
   isIpv6: random.chance(0.3),
   reads: [0, 1].map(() => ({ inbound: random.between(1, 16), outbound: random.between(1, 16) })),
-  privateBytes: random.chance(0.5) ? 0 : random.below(300),
+  privateBytes: random.chance(0.5) ? 0 : random.below(256),
 });
 
 const resolveMs = 2000;

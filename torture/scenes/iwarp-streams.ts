@@ -51,7 +51,7 @@ function drawRequest(random: Draws, mostBytes: number) {
 
 function draw(random: Draws) {
   const set = drawIwarp(random);
-  const isLong = random.chance(0.06);
+  const isLong = random.chance(0.04);
   const mostBytes = isLong ? 2_000_000 : 70_000;
   const linkCount = isLong ? 1 : 1 + random.below(random.chance(0.3) ? 6 : 3);
   const sharesReceives = [random.chance(0.25), random.chance(0.25)];
@@ -80,7 +80,10 @@ function draw(random: Draws) {
     }));
     return { plan, sides: [0, 1].map((node) => drawSide(mustBegin && node === plan.asker)), ...cut };
   });
-  const { set: cable, faults } = drawCable(random);
+  const { set: cable, faults: drawn } = drawCable(random);
+  // A frame of the first connection's beginning.
+  const early = { packet: 'lost', node: random.below(2), nth: random.between(3, 8) };
+  const faults: readonly FaultEntry[] = random.chance(0.2) ? [...drawn, early] : drawn;
   const args = { links, sharesReceives };
   return {
     args,

@@ -124,7 +124,7 @@ export class TcpEnd {
         found.push('a SYN with another number than before');
       takeSyn(own, segment);
       found.push(...this.#judgeSyn(segment));
-    } else if (own.initial === undefined) return ['it precedes its SYN'];
+    } else if (own.initial === undefined) return this.#mayMissSegments ? [] : ['it precedes its SYN'];
     else {
       const place = placeOf(own, segment.sequence, own.stream.end);
       if (segment.payload.length > 0) found.push(...this.#judgeData(segment, place, atPs));
@@ -230,7 +230,8 @@ export class TcpEnd {
     if (!this.#rules.isDisordered) {
       if (place < this.#lastAcknowledgement)
         found.push(`it acknowledges place ${place} after ${this.#lastAcknowledgement}`);
-      if (edge + unit <= this.#granted)
+      // A window is rounded to its scale.
+      if (edge + 2 ** (own.scale ?? 0) <= this.#granted)
         found.push(`its window ends at ${edge}, and ended at ${this.#granted}`);
     }
     this.#lastAcknowledgement = Math.max(this.#lastAcknowledgement, place);

@@ -76,6 +76,19 @@ describe('a stream of a QP', () => {
     expect(far.log).toEqual(['peerClosed', 'closeRequested', `ended ${TcpEvent.CLOSED}`]);
   });
 
+  it('that has little to send has its turn beside one that has much, with few frames at a time', async () => {
+    const { bench, near } = await attached({ iwarp: { transmitFrames: 2 } });
+    const second = await bench.connected({ localPort: 0x8001 });
+    const little = await bench.attach(bench.a, second.client, 0x42);
+    const received = await bench.attach(bench.b, second.server, 0x43);
+    bench.start(bench.a, near, lengthsOf(400, 1400));
+    await bench.until(() => bench.a.blocks.tcpTransmitter.room === 0);
+    bench.start(bench.a, little, [100]);
+    // Ten frames of 1,400 bytes at 10 Gb/s take 12 µs, all of them 480.
+    await bench.run(12);
+    expect(received.arrived.length).toBe(1);
+  });
+
   it('that is aborted while the transmitter is full sends RST when it has room', async () => {
     const { bench, client, near, far } = await attached({ iwarp: { transmitFrames: 2 } });
     bench.start(bench.a, near, lengthsOf(50, 1000));

@@ -200,9 +200,9 @@ export class TcpEngine implements ConnectionHost {
     this.#setup.domain.wake(this.#stage, cycle);
   }
 
-  /** A full fifo of frames has room again. */
+  /** The fifo of frames has room: the connection that has waited longest has its turn. If all had one, the first would take all room each time. */
   transmitSpace(): void {
-    while (!this.#throttled.fifo.isEmpty) this.#callToAttention(this.#throttled.pop());
+    if (!this.#throttled.fifo.isEmpty) this.#callToAttention(this.#throttled.pop());
   }
 
   /** The wire port has a frame in this slot, whole. */
@@ -740,6 +740,7 @@ export class TcpEngine implements ConnectionHost {
       this.#sendContexts.used();
       this.#turnEnds(connection);
     }
+    if (this.transmitRoom > 0) this.transmitSpace();
     if (this.#busyCycles === 0) this.#busyCycles = 1;
     return DONE;
   }
