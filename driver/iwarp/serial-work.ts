@@ -34,21 +34,22 @@ export class SerialWork {
   async runToEnd(cpu: Cpu, work: Work): Promise<void> {
     if (this.#isClosed) return;
     const ended = this.#platform.newSignal();
-    let failure: KernelError | undefined;
+    // An object: machine images hold no variable that a closure changes (test/machine-image.spec.ts).
+    const outcome: { failure?: KernelError } = {};
     this.#awaited.add(ended);
     this.run(async (thread) => {
       try {
         await work(thread);
       } catch (error) {
         if (!(error instanceof KernelError)) throw error;
-        failure = error;
+        outcome.failure = error;
       } finally {
         ended.raise();
       }
     });
     await ended.wait(cpu);
     this.#awaited.delete(ended);
-    if (failure !== undefined) throw failure;
+    if (outcome.failure !== undefined) throw outcome.failure;
   }
 
   /** Work that has not begun is dropped. */

@@ -230,6 +230,7 @@ describe('a stream of iWARP that ended for a reason that no evidence has', () =>
     const causes = causesAfter(ended, (near, far) => {
       const at = { end: 'reset', endedPs: 6e9 } as const;
       withEnds(near, { ...at, hasAborted: false }, far, { ...at, hasAborted: true });
+      withError(near, CqeSyndrome.WR_FLUSH_ERR);
       // Programs that end destroy their QPs.
       far.qps = far.qps.map(({ destroyedPs: _, ...qp }) => ({ ...qp, ...peer }));
     });

@@ -204,8 +204,16 @@ const noAnswer: Rule<StreamSymptom> = ({ scene, node, stream, far }) => {
   };
 };
 
+/** Whether a request of this side was flushed, or has no completion. */
+const hasLost = (symptom: StreamSymptom): boolean =>
+  symptom.scene
+    .device(symptom.node)
+    ?.errors.some(({ qpn, isSend }) => isSend && qpn === symptom.stream.qpn) === true ||
+  firstFailed(symptom) !== undefined;
+
 /** A RST of the peer ended the stream of a QP. */
-const reset: Rule<StreamSymptom> = ({ scene, node, stream, far }) => {
+const reset: Rule<StreamSymptom> = (symptom) => {
+  const { scene, node, stream, far } = symptom;
   if (stream.end !== 'reset' || stream.hasAborted || stream.qpn === 0) return undefined;
   const name = `The connection of ${qpName(node, stream.qpn)} was reset (RST) at ${durationText(stream.endedPs!)}`;
   const peer = far && scene.qp(far.node, far.of.qpn, stream.endedPs);
@@ -213,6 +221,8 @@ const reset: Rule<StreamSymptom> = ({ scene, node, stream, far }) => {
   if (far !== undefined && peer?.destroyedPs !== undefined && peer.destroyedPs <= stream.endedPs!)
     return {
       cause: 'peer-qp-destroyed',
+      // A program that ends destroys its QPs: without a request of this side nothing is lost.
+      ...(hasLost(symptom) ? {} : { weight: 'note' as const }),
       sentence: `${name}: its peer, ${qpName(far.node, peer.qpn)}, was destroyed at ${durationText(peer.destroyedPs)}`,
       evidence: { ...evidence, destroyedPs: peer.destroyedPs },
       mendLine: scene.lines(far.node, 'QP', peer.qpn)?.destroyed,

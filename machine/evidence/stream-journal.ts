@@ -162,7 +162,7 @@ export class StreamJournal implements TransportJournal {
       qp.lastReceivedPs = this.#qps.nowPs;
       this.#qps.progressed();
     };
-    let isReadyRead = false;
+    const ready = { isRead: false };
     around(connection, 'writeArrived', (writeArrived) => (header) => {
       writeArrived(header);
       served('write');
@@ -181,12 +181,12 @@ export class StreamJournal implements TransportJournal {
     });
     around(connection, 'readyArrived', (readyArrived) => (opcode) => {
       readyArrived(opcode);
-      isReadyRead = opcode === RdmapOpcode.READ_REQUEST;
+      ready.isRead = opcode === RdmapOpcode.READ_REQUEST;
     });
     around(connection, 'readRequested', (readRequested) => (header, request) => {
       readRequested(header, request);
-      if (!isReadyRead) served('read');
-      isReadyRead = false;
+      if (!ready.isRead) served('read');
+      ready.isRead = false;
     });
   }
 }

@@ -474,9 +474,12 @@ const rows: readonly Row[] = [
   {
     name: 'the peer destroys its QP',
     cause: 'peer-qp-destroyed',
-    says: /Program host0 of host 0 waits for a connection event .*its peer, QP 0x\w+ of host 1, was destroyed at .* without rdma_disconnect: the TCP connection stays open/,
+    says: /The connection of QP 0x\w+ of host 0 was reset \(RST\) at .*: its peer, QP 0x\w+ of host 1, was destroyed at /,
     host0: asks(async (side) => {
-      await side.event();
+      await next(side.channel, RDMA_CM_EVENT_DISCONNECTED);
+      await side.program.cpu.sleep(1e9);
+      side.send(); // here
+      for (;;) if ((await side.take()).wrId === 1) break;
       await side.signal();
     }),
     host1: answers(async (side) => {
