@@ -296,7 +296,7 @@ describe('the judge of iWARP', () => {
   });
 
   it.each([
-    ['a code that none has', 20, 0x0f, /which no document has/],
+    ['a code that is undefined', 20, 0x0f, /which no document defines/],
     ['the length of its segment', 25, 1, /quotes a segment of \d+ bytes that has not arrived/],
     ['a flag', 22, 0x80, /with the flags/],
   ])('RFC 5040, 4.8: finds a Terminate with another %s', (_what, at, bits, words) => {

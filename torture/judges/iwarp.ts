@@ -102,7 +102,7 @@ class CardEnd {
     );
   }
 
-  /** What came whole, and what left once, by time; what arrives at an instant can be answered at it. */
+  /** Returns whole segments that arrived and each segment that left, once, by time; arrivals of an instant precede what leaves at it. */
   #passed(): Passed[] {
     const of = (isSent: boolean): Passed[] =>
       (isSent
@@ -142,7 +142,7 @@ function judgeStreams(end: TcpEnd): string[] {
   const { own, peer, isInitiator } = end;
   const [ownBytes, peerBytes] = [own.stream.bytes, peer.stream.bytes];
   const ownFrame = mpaFrameOf(ownBytes, !isInitiator, wrong);
-  // What the peer sends is judged at the other end.
+  // The other end judges the bytes of the peer.
   const peerFrame = mpaFrameOf(peerBytes, isInitiator, []);
   if (ownFrame === undefined || peerFrame === undefined || wrong.length > 0) return wrong;
   const [request, reply] = isInitiator ? [ownFrame, peerFrame] : [peerFrame, ownFrame];

@@ -5,7 +5,7 @@ import { cmPort, nameOf } from './cm-connection.ts';
 import type { Device, Draws, ParameterValues, Stage } from './language/index.ts';
 import { codeOf, patternOf, psPerMs, topic } from './language/index.ts';
 
-/** Cards, TCP, MPA and the cable. What is lost is sent again soon, for a story that ends. */
+/** Draws parameters of cards, TCP, MPA and the cable. Time-outs are short, so that stories end. */
 export function drawIwarp(random: Draws): ParameterValues {
   const mtuBytes = random.chance(0.4)
     ? random.between(1280, 9000)

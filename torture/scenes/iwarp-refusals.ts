@@ -16,7 +16,7 @@ const { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND, IBV_ACCESS_REMOTE_READ, IBV_
 
 interface Flaw {
   readonly opcode: number;
-  /** Layer, type and code of the Terminate, as four hexadecimal digits; undefined: there is none, but RST. */
+  /** Layer, type and code of the Terminate, as four hexadecimal digits; undefined: the card sends RST instead. */
   readonly error: string | undefined;
   /** The asker finds the error; else the owner. */
   readonly isOwn?: true;
@@ -178,7 +178,7 @@ async function ask(side: RoundSide): Promise<void> {
     };
     ibv.postSend(qp, opcode === SEND ? { ...wr, opcode } : { ...wr, opcode, wr: { rdma } });
   };
-  // What is sent first may be refused with what follows: here it is not.
+  // The good requests complete before the flawed one is posted.
   for (const [id, opcode] of good.entries()) post(id, opcode, id);
   await side.take(good.length);
   for (const one of side.ended)
@@ -351,7 +351,7 @@ function judgeReceives(side: RoundSide, sends: readonly number[], flaw: Flaw): v
   }
 }
 
-/** What was refused is nowhere, but segments of it that are allowed by themselves may be. */
+/** Accuses if memory has bytes of the refused request; segments of it that pass the checks by themselves may be placed. */
 function judgeOwner({ stage, round, number, address }: RoundSide, sends: readonly number[]): void {
   const { good, lengthBytes, flaw } = round;
   const asker = askerBytes(number);

@@ -95,7 +95,7 @@ function draw(random: Draws) {
   } satisfies Draft<unknown>;
 }
 
-/** What happens to frames. */
+/** Draws the faults of the cable. */
 function drawCable(random: Draws): { readonly set: ParameterValues; readonly faults: readonly FaultEntry[] } {
   switch (random.below(5)) {
     case 0:
@@ -201,7 +201,7 @@ class Image {
     this.#eachPiece(pieces, bytes, (at, part) => this.#possible.set(part, at));
   }
 
-  /** Place of the first byte that cannot be; -1 if there is none. */
+  /** Returns the place of the first impossible byte, or -1. */
   firstWrong(seen: Uint8Array): number {
     return seen.findIndex((byte, at) => byte !== this.#expected[at] && byte !== this.#possible[at]);
   }
@@ -427,7 +427,7 @@ class LinkEnd {
       if (id !== receiveFrom + index) this.accuse(`receive ${id - receiveFrom} completes as number ${index}`);
       this.#own.expect(`message ${index}`, far, bytes);
     }
-    // What was written before it was sent is there.
+    // Each WRITE that the peer posted before this SEND is placed.
     for (const earlier of this.#theirs.slice(0, this.#theirs.indexOf(message)))
       if (earlier.request.kind === 'WRITE')
         this.#shared.expect(
@@ -478,7 +478,7 @@ class Memory {
     return { sgList, numSge: sgList.length };
   }
 
-  /** Accuses if these bytes are not there now. */
+  /** Accuses if memory does not hold these bytes now. */
   expect(what: string, pieces: readonly Piece[], bytes: Uint8Array): void {
     let done = 0;
     for (const { at, bytes: count } of pieces) {
@@ -489,7 +489,7 @@ class Memory {
     this.image.put(pieces, bytes);
   }
 
-  /** The program uses the bytes of a request that is complete for something else. */
+  /** Overwrites the source of a complete request, as programs may (RFC 5040, 5.5). */
   scribble(pieces: readonly Piece[]): void {
     const other = new Uint8Array(sumOf(pieces.map(({ bytes }) => bytes)));
     this.image.put(pieces, other);
@@ -497,7 +497,7 @@ class Memory {
       this.#stage.memory.write(this.#address + at, other.subarray(0, bytes));
   }
 
-  /** Words for the first byte that cannot be. */
+  /** Returns words for the first impossible byte. */
   firstWrong(): string | undefined {
     const seen = this.#stage.memory.read(this.#address, this.#bytes);
     const at = this.image.firstWrong(seen);

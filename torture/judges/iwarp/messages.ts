@@ -94,7 +94,7 @@ interface Begun {
   lengthBytes: number;
 }
 
-/** The messages of one direction. What contradicts RFC 5041 is named in `wrong`. */
+/** Returns the messages of one direction, and adds contradictions of RFC 5041 to `wrong`. */
 export function messagesOf(fpdus: readonly Fpdu[], wrong: string[]): Message[] {
   const messages: Message[] = [];
   /** By queue, and of tagged messages by opcode: those of one are not mixed. */
@@ -225,7 +225,7 @@ export function judgeTerminate({ payload }: Message, arrived: readonly Fpdu[]): 
   const [layer, type, code] = [payload[0]! >> 4, payload[0]! & 0xf, payload[1]!];
   const [hasLength, hasDdp, hasRead] = [0x80, 0x40, 0x20].map((bit) => (payload[2]! & bit) !== 0);
   const name = `a Terminate of layer ${layer}, type ${type}, code ${code}`;
-  if (!isKnownError(layer, type, code)) return [`${name}, which no document has`];
+  if (!isKnownError(layer, type, code)) return [`${name}, which no document defines`];
   if ((payload[2]! & 0x1f) !== 0 || payload[3] !== 0) return [`${name} with reserved bits`];
   // Figure 10: errors of remote access and operation, and all of DDP's that concern a segment, quote it.
   const isOfSegment = layer < 2 && type > 0;

@@ -22,7 +22,7 @@ const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes
 const headBytes = 20;
 const privateBytesMax = 512;
 
-/** Undefined while it is not whole. @throws nothing: what is no frame of MPA is named in `wrong` */
+/** Reads a request or reply, and adds its errors to `wrong`. @returns undefined while bytes of it are missing */
 export function mpaFrameOf(bytes: Uint8Array, isReply: boolean, wrong: string[]): MpaFrame | undefined {
   if (bytes.length < headBytes) return undefined;
   const key = Buffer.from(bytes.subarray(0, 16)).toString('latin1');

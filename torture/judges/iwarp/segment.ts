@@ -81,8 +81,7 @@ export function segmentIn(bytes: Uint8Array): Segment | undefined {
   if (bytes.subarray(end).some((byte) => byte !== 0)) wrong.push('padding other than zeros');
   const half = addresses.length / 2;
   const flags = bytes[tcp + 13]!;
-  if ((flags & 0xe0) !== 0 || (bytes[tcp + 12]! & 0xf) !== 0)
-    wrong.push('bits of the header that nobody uses');
+  if ((flags & 0xe0) !== 0 || (bytes[tcp + 12]! & 0xf) !== 0) wrong.push('reserved bits of the header');
   const options = optionsOf(bytes.subarray(tcp + 20, dataAt), wrong);
   return {
     from: `${hexOf(addresses.subarray(0, half))} ${view.getUint16(tcp)}`,

@@ -69,7 +69,7 @@ export class TcpEnd {
   #duplicates = 0;
   /** Ranges that the peer has reported, with the instant of the first report. */
   #reported: { readonly from: number; readonly end: number; readonly atPs: bigint }[] = [];
-  /** What this end last acknowledged, and granted. */
+  /** Highest place that this end acknowledged, and right edge that it granted. */
   #lastAcknowledgement = 0;
   #granted = 0;
   #lastStamp: number | undefined;
@@ -263,7 +263,7 @@ export class TcpEnd {
 
   #overdue(atPs: bigint): string[] {
     const late = this.#due.find((due) => due.atPs < atPs);
-    if (late === undefined || this.isReset || this.#rules.hasGaps) return [];
+    if (late === undefined || this.isReset || this.#rules.hasGaps || this.#rules.hasDamage) return [];
     this.#due = [];
     return [`place ${late.place} should have been acknowledged by ${late.atPs} ps`];
   }
