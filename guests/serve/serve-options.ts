@@ -105,11 +105,11 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   const faults = checkedFaults(options.faults ?? [], wire === undefined ? nodeCount : strangerNode + 1);
   const cabling = cablingOf(options);
   const { linkLayer, roce, transport } = config.hca.capability;
-  if (transport === 'iwarp')
+  if (transport === 'iwarp' && peer === undefined)
     throw new ConfigurationError(
       'hca.capability.transport',
       transport,
-      'ibta for guests: their drivers of this card know no iWARP',
+      'ibta for guests without a peer: their drivers of this card know no iWARP, a simulated host at the other end does',
     );
   if (linkLayer === 'ethernet') checkEthernet(faults, roce);
   else if (roce !== 'none')
