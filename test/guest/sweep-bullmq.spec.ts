@@ -203,7 +203,7 @@ it('ends with one line when the server has ended, in any state', async () => {
   await until('a point', async () => (await queue.getJob(points[0]!.hash)) !== undefined);
   await valkey[Symbol.asyncDispose]();
   expect(String(await ended)).toMatch(
-    /^RunError: redis:.* did not answer for 2 tries \(connect ECONNREFUSED/,
+    /^RunError: redis:.* did not answer to 2 attempts \(connect ECONNREFUSED/,
   );
-  await expect(engine.run(points, () => {})).rejects.toThrow('did not answer for 2 tries');
+  await expect(engine.run(points, () => {})).rejects.toThrow('did not answer to 2 attempts');
 });
