@@ -29,7 +29,7 @@ import { DmaDataPath } from './dma-data-path.ts';
 import { DmaRequestError } from './errors.ts';
 import type { DmaWriteFunction, DmaWriteLink } from './link.ts';
 import type { DmaConfig } from './parameters.ts';
-import { firstTlpBytes } from './split.ts';
+import { firstTlpBytes, tlpCountOf } from './split.ts';
 import { STALL_LINK, StallClock, writeStalls } from './waiting.ts';
 import {
   WriteQueue,
@@ -159,6 +159,11 @@ export class DmaWriteEngine {
   /** The requesters with their counters, in the order of addition. */
   get requesters(): readonly WriteRequester[] {
     return this.#queue.requesters;
+  }
+
+  /** TLPs of a write of this many bytes. */
+  tlpCount(address: BusAddress, lengthBytes: number): number {
+    return tlpCountOf(address, lengthBytes, this.#function.maxPayloadBytes());
   }
 
   /** Continues the oldest request in `cycle`, or as soon as the engine is free. */

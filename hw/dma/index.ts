@@ -3,7 +3,7 @@ export { DmaReadEngine } from './dma-read-engine.ts';
 export { DmaWriteEngine } from './dma-write-engine.ts';
 export { DmaStatus } from './errors.ts';
 export { type DmaConfig, dmaParameters } from './parameters.ts';
-export { firstTlpBytes } from './split.ts';
+export { tlpCountOf } from './split.ts';
 export {
   TrafficClass,
   trafficClassCount,

@@ -14,3 +14,11 @@ export function firstTlpBytes(address: BusAddress, lengthBytes: number, limitByt
   const bytes = inTlp < inPage ? inTlp : inPage;
   return bytes < lengthBytes ? bytes : lengthBytes;
 }
+
+/** TLPs of a transfer. */
+export function tlpCountOf(address: BusAddress, lengthBytes: number, limitBytes: number): number {
+  let count = 0;
+  for (let done = 0; done < lengthBytes; count++)
+    done += firstTlpBytes(address + done, lengthBytes - done, limitBytes);
+  return count;
+}

@@ -402,7 +402,7 @@ export class Hca implements BarTarget {
       costs,
       misses,
       reads: new AttributedReads(this.dmaRead, costs, pcieFunction, misses),
-      writes: new AttributedWrites(this.dmaWrite, costs, pcieFunction, misses, events),
+      writes: new AttributedWrites(this.dmaWrite, costs, misses, events),
       interrupts: new AttributedInterrupts(pcieFunction, costs),
     };
   }

@@ -125,6 +125,13 @@ export const hcaParameters = {
     'estimate',
     'Width of the path by which payload of READ responses passes that unit; 0: it takes no time.',
   ),
+  readSegmentCycles: number(
+    0,
+    'cycles',
+    [0, 1000],
+    'estimate',
+    "Cycles that a packet of a READ response occupies that unit at the requester, for each TLP after the first that writes it to the host's memory.",
+  ),
   readResponseLatencyCycles: number(
     0,
     'cycles',
@@ -338,15 +345,36 @@ export const hcaParameters = {
     'IBTA vol 1, 9.7.6.1.3: every code but 0, which is never',
     'Least time-out that the card keeps: shorter codes wait as long as this one.',
   ),
-  qpcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'QP contexts on chip.'),
+  qpcCacheEntries: powerOfTwo(
+    256,
+    'entries',
+    [1, 65536],
+    'estimate',
+    'Lines for QP contexts on chip: one for the half of a QP that sends, one for the half that serves the peer.',
+  ),
   qpcCacheWays: powerOfTwo(8, 'ways', [1, 64], 'estimate', 'Associativity of the QPC cache.'),
+  qpcMissCycles: number(
+    6,
+    'cycles',
+    [0, 10_000],
+    'estimate',
+    'Cycles that a miss of the QPC cache costs in addition to its DMA read.',
+  ),
   sendContextEntries: number(
     0,
     'entries',
     [0, 65536],
     'estimate: the requester has no place of its own for them',
-    'QPs whose contexts the requester keeps for itself, apart from the QPC cache, which then serves the receiver; 0: both share that.',
+    'Lines for contexts that the requester keeps for itself, apart from the QPC cache, which then serves the receiver; 0: both share that. A power of two has sets of qpcCacheWays lines, another number is one set.',
   ),
+  sendContextRegisters: number(
+    0,
+    'entries',
+    [0, 1024],
+    'estimate: the requester has none',
+    'QP contexts that the requester holds in registers; one of another QP is loaded from the cache for its next WQE.',
+  ),
+  sendContextLoadCycles: number(0, 'cycles', [0, 1000], 'estimate', 'Cycles of such a load.'),
   contextFetchesInFlight: number(
     16,
     'count',
@@ -387,7 +415,7 @@ export const hcaParameters = {
     'cycles',
     [0, 10_000],
     'estimate',
-    'Cycles a miss costs in addition to its DMA read.',
+    'Cycles that a miss of another cache costs in addition to its DMA read; also of the contexts that the requester keeps for itself.',
   ),
 } as const;
 

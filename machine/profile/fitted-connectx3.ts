@@ -20,11 +20,21 @@ export const fittedConnectx3: ParameterValues = {
   'hca.blueFlameWqes': 16,
   // D-006: one QP sends 12.4 million datagrams per second.
   'hca.unreliableIntervalCycles': 34,
-  // C-137: 18.4 million WRITEs per second over 64 QPs, but 24.9 over 16 QPs. C-132: inbound traffic over 256 QPs is not
-  // slower, so only the requester's part of contexts exceeds its cache.
-  'hca.sendContextEntries': 56,
+  // C-135 to C-141: 24.9, 18.4 and 5.5 million WRITEs per second over 16, 64 and 256 QPs. Over 64 QPs each WQE loads a
+  // context into the requester's registers; of 256 QPs, some contexts miss their sets of lines, two at a time.
+  'hca.sendContextEntries': 256,
+  'hca.contextFetchesInFlight': 2,
+  'hca.sendContextRegisters': 16,
+  'hca.sendContextLoadCycles': 5,
   // one QP sends 4.76 million READs per second.
   'hca.readIntervalCycles': 90,
+  // E-081 to E-107, six machines: 3.1 to 1.3 million READs per second over 144 to 720 QPs. The contexts of 256 QPs that
+  // only serve WRITEs are on chip (C-132), so a QP that also sends has two lines. The decline is gradual.
+  'hca.qpcCacheEntries': 256,
+  'hca.qpcCacheWays': 4,
+  'hca.qpcMissCycles': 32,
+  // E-033, E-035: READs of 264 bytes both ways take 43 ns longer than of 232 bytes; one way the cable binds (C-051).
+  'hca.readSegmentCycles': 14,
   // C-094: 21.4 million WRITEs per second of 4 bytes, not inlined, are 20 cycles each, with wqeDecodeCycles and
   // requestPacketCycles.
   'hca.gatherCycles': 7,

@@ -4,7 +4,7 @@
  */
 import { EventType } from '../../../abi/index.ts';
 import { type BusAddress, type Cycles, viewOf } from '../../../base/index.ts';
-import { firstTlpBytes } from '../../dma/index.ts';
+import { tlpCountOf } from '../../dma/index.ts';
 import type { EqTable } from '../events/index.ts';
 import type { EventFormat } from '../host-interface/index.ts';
 import {
@@ -49,17 +49,8 @@ const sourceOf = (name: string): number => {
   return portOfRequester[name] ?? CONTROL;
 };
 
-/** TLPs of a transfer, as the engines split it. */
-function tlpCountOf(address: BusAddress, lengthBytes: number, limitBytes: number): number {
-  let count = 0;
-  for (let done = 0; done < lengthBytes; count++)
-    done += firstTlpBytes(address + done, lengthBytes - done, limitBytes);
-  return count;
-}
-
-/** Limits that determine how a transfer is split into TLPs. */
+/** The limit that determines how a read is split into TLPs. */
 export interface TransferLimits {
-  maxPayloadBytes(): number;
   maxReadRequestBytes(): number;
 }
 
@@ -126,7 +117,6 @@ export class AttributedReads implements DmaReads {
 export class AttributedWrites implements DmaWrites {
   readonly #writes: DmaWrites;
   readonly #costs: CostAttribution;
-  readonly #limits: TransferLimits;
   readonly #missing: MissingPort;
   readonly #events: Pick<EventFormat, 'typeAt' | 'cqnAt'>;
   #eqs: EqTable | undefined;
@@ -136,14 +126,12 @@ export class AttributedWrites implements DmaWrites {
   constructor(
     writes: DmaWrites,
     costs: CostAttribution,
-    limits: TransferLimits,
     missing: MissingPort,
     events: Pick<EventFormat, 'typeAt' | 'cqnAt'>,
   ) {
     this.#events = events;
     this.#writes = writes;
     this.#costs = costs;
-    this.#limits = limits;
     this.#missing = missing;
   }
 
@@ -154,6 +142,10 @@ export class AttributedWrites implements DmaWrites {
 
   get requesters(): DmaWrites['requesters'] {
     return this.#writes.requesters;
+  }
+
+  tlpCount(address: BusAddress, lengthBytes: number): number {
+    return this.#writes.tlpCount(address, lengthBytes);
   }
 
   addRequester(options: Parameters<DmaWrites['addRequester']>[0], port?: WriteRequesterPort): number {
@@ -175,7 +167,7 @@ export class AttributedWrites implements DmaWrites {
     sourceOffset: number,
     cookie: number,
   ): void {
-    const count = tlpCountOf(address, lengthBytes, this.#limits.maxPayloadBytes());
+    const count = this.#writes.tlpCount(address, lengthBytes);
     const trafficClass = this.#classes[requester]!;
     const from = this.#sources[requester]!;
     if (from === EVENT) this.#countEvent(source, sourceOffset, trafficClass, count);

@@ -108,13 +108,13 @@ function makeReceiver(parts: Parts): Receiver {
 /** @param account of the receiver, whose stage works on answers */
 function makeRequestSide(parts: Parts, account: BlockAccount) {
   const { lp, domain, config, qps, states, records, costs } = parts;
-  const { translator, pageFaults, received, transport, diagnostics } = parts;
+  const { translator, pageFaults, received, readUnit, transport, diagnostics } = parts;
   const { datagrams } = records;
   return {
     timers: new RetryTimers({ lp, domain, config, qps, states, diagnostics }),
     ibtaRequests: new IbtaRequests({ states, datagrams, costs }),
     acknowledgements: new Acknowledgements(
-      { lp, qps, states, translator, pageFaults, received, transport, diagnostics },
+      { lp, config, qps, states, translator, pageFaults, received, readUnit, transport, diagnostics },
       account,
     ),
   };

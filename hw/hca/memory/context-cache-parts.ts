@@ -15,7 +15,7 @@ export interface ContextCacheParts {
   readonly domain: ClockDomain;
   readonly config: Pick<
     HcaConfig,
-    'sendContextEntries' | 'contextFetchesInFlight' | 'cacheReplacement' | 'cacheMissCycles'
+    'sendContextEntries' | 'contextFetchesInFlight' | 'cacheReplacement' | 'cacheMissCycles' | 'qpcMissCycles'
   >;
   readonly contextMemory: ContextMemory;
   readonly dmaRead: DmaReads;
@@ -43,7 +43,9 @@ export function makeContextCache<K extends ContextKind>(
     entries,
     ways,
     policy: config.cacheReplacement,
-    missCycles: config.cacheMissCycles,
+    isHashed: isOfQueuePairs,
+    missCycles: isOfQueuePairs ? config.qpcMissCycles : config.cacheMissCycles,
+    ownMissCycles: config.cacheMissCycles,
     portCount: PORT_COUNT,
     users: contextUsers[kind],
     table: contexts,

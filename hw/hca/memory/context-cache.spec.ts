@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { LogicalProcess } from '../../../sim/index.ts';
 import { ContextTable } from '../objects/context-table.ts';
 import { MemoryDma, SparseMemory } from '../testing/memory-dma.ts';
-import { ContextCache, type ContextCacheSetup } from './context-cache.ts';
+import { ContextCache, type ContextCacheSetup, RESPONDER_HALF } from './context-cache.ts';
 
 const LATENCY_CYCLES = 10;
 const MISS_CYCLES = 6;
@@ -210,6 +210,23 @@ describe('ContextCache', () => {
     expect([port.access(1, true, true), port.access(2, true, true)]).toEqual([true, true]);
     expect(dma.readLog.length).toBe(reads);
     expect(port.access(1, true)).toBe(false);
+  });
+
+  it('has a line for each half of a context, forgets both, and writes the context of either back to one place', () => {
+    const { cache, use, settle, dma } = bench(4);
+    expect([
+      use(0, 1, true),
+      use(1, 1 + RESPONDER_HALF, true),
+      use(0, 1),
+      use(1, 1 + RESPONDER_HALF),
+    ]).toEqual([1, 1, 0, 0]);
+    expect(dma.readLog.map(({ address }) => address)).toEqual([1, 1].map(() => ICM + 101 * CONTEXT_BYTES));
+    for (const slot of [2, 3, 4, 5]) use(2, slot);
+    settle();
+    expect(dma.writeLog.map(({ address }) => address)).toEqual([1, 1].map(() => ICM + 101 * CONTEXT_BYTES));
+    expect([use(0, 6), use(1, 6 + RESPONDER_HALF)]).toEqual([1, 1]);
+    cache.forget(6);
+    expect([use(0, 6), use(1, 6 + RESPONDER_HALF)]).toEqual([1, 1]);
   });
 
   it('keeps lines of one user apart from those of the others: each evicts and writes back its own', () => {

@@ -18,6 +18,12 @@ import type { DmaReads, DmaWrites } from './dma-ports.ts';
 import type { ContextKind, MissWaiter } from './ports.ts';
 
 const NONE = -1;
+/**
+ * Added to a slot, names the half of a QP's context that serves the peer's requests; the slot alone names the half of its
+ * own requests and their answers. A QP that does both occupies two lines. A cache of other contexts has no halves.
+ */
+export const RESPONDER_HALF = 1 << 24;
+const slotOf = (half: number): number => half & (RESPONDER_HALF - 1);
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
 /** Observer of the port for which the caches make their requests. */
@@ -31,7 +37,11 @@ export interface ContextCacheSetup<U extends string> {
   readonly entries: number;
   readonly ways: number;
   readonly policy: ReplacementPolicy;
+  /** Whether a hash selects the set of a shared line. */
+  readonly isHashed?: boolean;
+  /** Cycles of a miss in addition to its read: of a shared line, and of a line that a user has for itself. */
   readonly missCycles: number;
+  readonly ownMissCycles?: number;
   readonly portCount: number;
   /** Port number of each user, by its name. */
   readonly users: Readonly<Record<U, number>>;
@@ -59,6 +69,9 @@ export interface ContextCacheSetup<U extends string> {
   /** Observer that attributes TLPs to operations, if used. */
   readonly misses?: ContextMisses | undefined;
 }
+
+const ownWays = (lines: number, ways: number): number =>
+  (lines & (lines - 1)) === 0 && lines > ways ? ways : lines;
 
 /** Returns how many contexts may be read at once: one for each port, or as many as the port may have in flight. */
 export function contextReadDepth({
@@ -117,6 +130,7 @@ export class ContextPort {
 
   /**
    * Accesses a context for this port: see {@link ContextCache.access}.
+   * @param slot of the context, plus {@link RESPONDER_HALF} for that half of a QP's
    * @param isFetched the user continues with other work, and was notified that the context was read for it
    */
   access(slot: number, dirties: boolean, isFetched = false): boolean {
@@ -189,7 +203,7 @@ export class ContextCache<U extends string = string> {
       { name: `${kind}Write`, trafficClass, fifoDepth: writeDepth },
       { space },
     );
-    this.directory = new SetAssociativeDirectory(setup.entries, setup.ways, setup.policy);
+    this.directory = new SetAssociativeDirectory(setup.entries, setup.ways, setup.policy, setup.isHashed);
     const shared: Part = { directory: this.directory, firstLine: 0 };
     this.#parts = [shared];
     const names = new Map(Object.entries<number>(setup.users).map(([name, number]) => [number, name]));
@@ -199,7 +213,7 @@ export class ContextCache<U extends string = string> {
       const own = setup.ownEntries?.[name] ?? 0;
       if (own > 0)
         this.#parts.push({
-          directory: new SetAssociativeDirectory(own, own, setup.policy),
+          directory: new SetAssociativeDirectory(own, ownWays(own, setup.ways), setup.policy, true),
           firstLine: lines,
         });
       const part = own > 0 ? this.#parts.at(-1)! : shared;
@@ -288,9 +302,14 @@ export class ContextCache<U extends string = string> {
 
   /** Forgets a context that was created on chip or destroyed: all its lines become invalid. */
   forget(slot: number): void {
-    for (const user of this.#ports) if (user.grantedTag === slot) user.grantedTag = NONE;
+    this.#forgetHalf(slot);
+    this.#forgetHalf(slot + RESPONDER_HALF);
+  }
+
+  #forgetHalf(half: number): void {
+    for (const user of this.#ports) if (user.grantedTag === half) user.grantedTag = NONE;
     for (const { directory, firstLine } of this.#parts) {
-      const place = directory.find(slot);
+      const place = directory.find(half);
       if (place === NONE || this.#isFilling[firstLine + place] === 1) continue;
       this.#invalidateLookups();
       directory.clear(place);
@@ -338,7 +357,8 @@ export class ContextCache<U extends string = string> {
     this.#isFilling[cookie] = 0;
     const waiters = this.#waiters[cookie]!;
     const woken = waiters | this.#deferred;
-    const from = cycle + 1 + this.#setup.missCycles;
+    const { missCycles, ownMissCycles = missCycles } = this.#setup;
+    const from = cycle + 1 + (cookie < this.directory.lineCount ? missCycles : ownMissCycles);
     // Narrowed (build/README.md).
     const slot = this.#tagOf(cookie) | 0;
     this.#waiters[cookie] = 0;
@@ -378,7 +398,7 @@ export class ContextCache<U extends string = string> {
     }
     const staging = sramOffset + (this.#readCount % this.#readDepth) * table.contextBytes;
     this.#readCount++;
-    const address = this.#addressOf(table.numberOf[slot]!);
+    const address = this.#addressOf(table.numberOf[slotOf(slot)]!);
     this.#setup.misses?.contextMissed(user.number);
     if (this.#isDirty[line] === 1) this.#writeBack(line);
     this.#invalidateLookups();
@@ -405,7 +425,7 @@ export class ContextCache<U extends string = string> {
     const { table, dmaWrite, sram, sramOffset, writeDepth } = this.#setup;
     const room = this.#readDepth + (this.writeBackCount % (writeDepth + 1));
     const staging = sramOffset + room * table.contextBytes;
-    const slot = this.#tagOf(line);
+    const slot = slotOf(this.#tagOf(line));
     const objectNumber = table.numberOf[slot]!;
     if (objectNumber === -1) return;
     table.sync(slot);

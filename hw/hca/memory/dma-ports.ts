@@ -57,6 +57,8 @@ export interface DmaReads {
 
 export interface DmaWrites {
   readonly requesters: readonly DmaRequester[];
+  /** TLPs of a write of this many bytes, by Max_Payload_Size. */
+  tlpCount(address: BusAddress, lengthBytes: number): number;
   addRequester(
     options: { name: string; trafficClass: number; fifoDepth: number },
     port?: WriteRequesterPort,

@@ -1,6 +1,6 @@
 /** Interface of this room: see README.md. */
 export { AccessFence, type AccessFencePorts } from './access-fence.ts';
-export type { ContextCache, ContextMisses, ContextPort } from './context-cache.ts';
+export { type ContextCache, type ContextMisses, type ContextPort, RESPONDER_HALF } from './context-cache.ts';
 export { makeContextCache } from './context-cache-parts.ts';
 export { type ContextMemory, TRANSLATION_ENTRY_BYTES } from './context-memory.ts';
 export { DmaFence } from './dma-fence.ts';

@@ -130,3 +130,27 @@ describe('SetAssociativeDirectory', () => {
     expect(directory.find(1)).toBe(1);
   });
 });
+
+describe('a hashed directory', () => {
+  it('selects the set by the low bits of the 32-bit finalizer of MurmurHash3, whose value for 1 is 0x514e28b7', () => {
+    const directory = new SetAssociativeDirectory(256, 1, 'lru', true);
+    expect(directory.victimFor(0)).toBe(0);
+    expect(directory.victimFor(1)).toBe(0xb7);
+  });
+
+  it('loses tags to full sets before its lines are all used, as Poisson’s distribution has it', () => {
+    const [lines, ways, count] = [1024, 4, 768];
+    const directory = new SetAssociativeDirectory(lines, ways, 'lru', true);
+    for (let tag = 0; tag < count; tag++) use(directory, tag);
+    const kept = Array.from({ length: count }, (_, tag) => directory.find(tag)).filter((line) => line !== -1);
+    // A set has three tags on average; those above four are lost: sum over k > 4 of (k - 4) p(k), divided by three.
+    let [share, chance] = [0, Math.exp(-3)];
+    for (let k = 1; k < 30; k++) {
+      chance *= 3 / k;
+      if (k > ways) share += ((k - ways) * chance) / 3;
+    }
+    expect(share).toBeCloseTo(0.11, 2);
+    expect(1 - kept.length / count).toBeGreaterThan(0.7 * share);
+    expect(1 - kept.length / count).toBeLessThan(1.3 * share);
+  });
+});

@@ -17,6 +17,7 @@ export class SetAssociativeDirectory {
   /** Tag of each line; -1 when empty. */
   readonly tags: Float64Array;
   readonly #setMask: number;
+  readonly #isHashed: boolean;
   readonly #stamps: Float64Array;
   /** A line locked for the requester it was filled for: evicted last until it was used. */
   readonly #isLocked: Uint8Array;
@@ -28,8 +29,14 @@ export class SetAssociativeDirectory {
   #clock = 0;
   #lfsr = LFSR_SEED;
 
-  /** @param lineCount a power of two; @param ways a power of two of at most lineCount. Of a single set both may be any number. */
-  constructor(lineCount: number, ways: number, policy: ReplacementPolicy) {
+  /**
+   * @param lineCount a power of two; @param ways a power of two of at most lineCount. Of a single set both may be any
+   * number.
+   * @param isHashed whether a hash of the tag selects the set, not its low bits: sets fill unevenly, as for numbers at
+   * random, so the cache declines before its lines are all used
+   */
+  constructor(lineCount: number, ways: number, policy: ReplacementPolicy, isHashed = false) {
+    this.#isHashed = isHashed;
     this.lineCount = lineCount;
     this.ways = Math.min(ways, lineCount);
     this.#setMask = lineCount / this.ways - 1;
@@ -43,13 +50,17 @@ export class SetAssociativeDirectory {
   find(tag: number): number {
     const tags = this.tags;
     if (tags[this.#foundLine] === tag) return this.#foundLine;
-    const first = (tag & this.#setMask) * this.ways;
+    const first = this.#setOf(tag) * this.ways;
     for (let line = first; line < first + this.ways; line++) {
       if (tags[line] !== tag) continue;
       this.#foundLine = line;
       return line;
     }
     return -1;
+  }
+
+  #setOf(tag: number): number {
+    return (this.#isHashed ? mixed(tag) : tag) & this.#setMask;
   }
 
   /** Notes a use of `line`. */
@@ -62,7 +73,7 @@ export class SetAssociativeDirectory {
 
   /** Line to evict for `tag`: an empty one of its set, else by policy, locked ones last. */
   victimFor(tag: number): number {
-    const first = (tag & this.#setMask) * this.ways;
+    const first = this.#setOf(tag) * this.ways;
     let unlocked = -1;
     let locked = first;
     for (let line = first; line < first + this.ways; line++) {
@@ -115,4 +126,13 @@ export class SetAssociativeDirectory {
     const line = first + (this.#lfsr % this.ways);
     return this.#isLocked[line] === 1 ? fallback : line;
   }
+}
+
+/** Mixes all bits of a tag into the low ones: the finalizer of MurmurHash3 (32 bits). */
+function mixed(tag: number): number {
+  let bits = tag ^ (tag >>> 16);
+  bits = Math.imul(bits, 0x85ebca6b);
+  bits ^= bits >>> 13;
+  bits = Math.imul(bits, 0xc2b2ae35);
+  return bits ^ (bits >>> 16);
 }

@@ -15,7 +15,7 @@ it('takes one after the other, and no longer than its user without it', () => {
 });
 
 /** Nanoseconds in which `readers` of both nodes READ 20 times on each of 16 QPs. */
-async function elapsedNs(hca: object, readers: 'a' | 'both'): Promise<number> {
+async function elapsedNs(hca: object, readers: 'a' | 'both', bytes = 8): Promise<number> {
   const { bench } = await scene({ hca });
   const pairs = Array.from({ length: 16 }, () => connectedPair(bench.a, bench.b));
   const memory = { a: new Region(bench.a, 4096), b: new Region(bench.b, 4096) };
@@ -29,7 +29,7 @@ async function elapsedNs(hca: object, readers: 'a' | 'both'): Promise<number> {
     for (let count = 0; count < 20; count++)
       qp.post({
         opcode: WqeOpcode.RDMA_READ,
-        segments: [own.part(0, 8)],
+        segments: [own.part(0, bytes)],
         remote: { address: other.address, key: other.key },
       });
     qp.ring();
@@ -50,4 +50,22 @@ it('measurements.csv E-001: is one for a device that asks and is asked, which so
   const [alone, both] = [await elapsedNs(hca, 'a'), await elapsedNs(hca, 'both')];
   expect(alone).toBeGreaterThan(aloneNs);
   expect(both).toBeGreaterThan(2 * aloneNs);
+});
+
+it('measurements.csv E-033: is occupied at the requester for each TLP of a response after the first', async () => {
+  const hca = {
+    readRequestCycles: 40,
+    readSegmentCycles: 100,
+    sameQpIntervalCycles: 1,
+    readIntervalCycles: 1,
+  };
+  const [one, two, three] = [
+    await elapsedNs(hca, 'a', 256),
+    await elapsedNs(hca, 'a', 257),
+    await elapsedNs(hca, 'a', 513),
+  ] as const;
+  // 320 READs; 100 cycles at 427 MHz for each of one and of two further TLPs of 256 bytes.
+  const segmentNs = (320 * 100 * 1000) / 427;
+  expect((two - one) / segmentNs).toBeCloseTo(1, 1);
+  expect((three - one) / segmentNs).toBeCloseTo(2, 1);
 });

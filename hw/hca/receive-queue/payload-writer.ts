@@ -79,6 +79,11 @@ export class PayloadWriter {
     return this.#dmaWrite.canRequest(this.#requester);
   }
 
+  /** TLPs of a write. */
+  tlpCount(address: BusAddress, lengthBytes: number): number {
+    return this.#dmaWrite.tlpCount(address, lengthBytes);
+  }
+
   /** Requests a write; the caller has checked {@link canWrite}. */
   write(address: BusAddress, lengthBytes: number, source: Uint8Array, sourceOffset: number): void {
     this.requestedCount++;

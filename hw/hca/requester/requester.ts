@@ -52,6 +52,7 @@ import {
   type WqeLines,
 } from '../send-queue/index.ts';
 import type { PacketSink, RequestTransport } from '../transport/index.ts';
+import { ContextRegisters } from './context-registers.ts';
 import { RecordMaker, type RecordMakerSetup } from './record-maker.ts';
 import { RequestCosts, type RequestCostsConfig } from './request-costs.ts';
 import {
@@ -97,7 +98,15 @@ export interface RequesterSetup extends RecordMakerSetup, RequestPacketsSetup {
   readonly domain: ClockDomain;
   readonly config: RequestPacketsSetup['config'] &
     RequestCostsConfig &
-    Pick<HcaConfig, 'readRequestCycles' | 'outstandingWqesPerQp' | 'wqePrefetchCount' | 'burstPackets'>;
+    Pick<
+      HcaConfig,
+      | 'readRequestCycles'
+      | 'outstandingWqesPerQp'
+      | 'wqePrefetchCount'
+      | 'burstPackets'
+      | 'sendContextRegisters'
+      | 'sendContextLoadCycles'
+    >;
   readonly qps: QpTable;
   readonly sramView: DataView;
   readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
@@ -126,6 +135,7 @@ export class Requester {
   readonly #contexts: ContextPort;
   readonly #stage: number;
   readonly #requestCosts: RequestCosts;
+  readonly #registers: ContextRegisters;
   readonly #transport: RequestTransport;
   readonly #frames: RequestTransport;
   /** Values of the configuration. */
@@ -164,6 +174,7 @@ export class Requester {
     this.#lines = setup.lines;
     this.#contexts = setup.qpcCache.port(PORT_REQUESTER);
     this.#requestCosts = new RequestCosts(setup.config);
+    this.#registers = new ContextRegisters(setup.config);
     this.#packetCycles = setup.config.requestPacketCycles;
     this.#readRequestCycles = setup.config.readRequestCycles;
     this.#windowWqes = setup.config.outstandingWqesPerQp;
@@ -263,6 +274,7 @@ export class Requester {
   reset(): void {
     this.#active = undefined;
     this.#packets.reset();
+    this.#registers.reset();
     this.#behindPayload.length = 0;
     this.#behindWindow = [];
     this.#waitingForRecord.clear();
@@ -349,7 +361,7 @@ export class Requester {
     if (pair.recordCursor === noRecord) {
       const taken = this.#takeUp(pair, cycle);
       if (taken !== DONE) return taken;
-      busyCycles = this.#requestCosts.takeUp(pair.recordTail);
+      busyCycles = this.#requestCosts.takeUp(pair.recordTail) + this.#registers.load(pair.slot);
       if (pair.recordCursor === noRecord) {
         this.#endTurn(pair, pair.recordTail, cycle);
         return busyCycles;

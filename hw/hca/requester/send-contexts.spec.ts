@@ -137,12 +137,32 @@ describe('a requester whose contexts are not on chip', () => {
   });
 
   it('has them apart from those of the receiver, where it has a part of the cache for itself', async () => {
-    const made = await crowd({ sendContextEntries: QPS, qpcCacheEntries: 1, qpcCacheWays: 1 });
+    const made = await crowd({ sendContextEntries: QPS + 1, qpcCacheEntries: 1, qpcCacheWays: 1 });
     await allSend(made, 3);
     // Each once, though the receiver, which takes the acknowledgements, has a single line for them.
     const receiver = made.bench.a.dataPath.parts.qpcCache.port(2);
     expect(made.requester.missCount).toBe(QPS);
     expect(receiver.missCount).toBeGreaterThan(QPS);
+  });
+
+  it('C-137: loads the context of each next QP into its registers, even if all are on chip', async () => {
+    const spans: number[] = [];
+    for (const sendContextLoadCycles of [0, 400]) {
+      const made = await crowd({
+        sendContextRegisters: 2,
+        sendContextLoadCycles,
+        sameQpIntervalCycles: 1,
+        burstPackets: 1,
+      });
+      await allSend(made, 24);
+      const times = arrivalsOf(made).map(({ timePs }) => timePs);
+      spans.push(Math.max(...times) - Math.min(...times));
+    }
+    // Eight QPs take turns at two registers: nearly every one of 192 messages loads, 400 cycles of 427 MHz each.
+    const [without, loaded] = spans as [number, number];
+    const loads = (loaded - without) / ((400 / 427) * 1e6);
+    expect(loads).toBeGreaterThan(150);
+    expect(loads).toBeLessThan(193);
   });
 
   it('forgets with a reset of the device what is being read', async () => {

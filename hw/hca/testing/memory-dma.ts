@@ -86,6 +86,11 @@ export class MemoryDma implements DmaReads, DmaWrites {
     this.#stage = domain.addStage(this.#run, this);
   }
 
+  /** One for 256 bytes. */
+  tlpCount(_address: number, lengthBytes: number): number {
+    return Math.ceil(lengthBytes / 256);
+  }
+
   addRequester(
     options: { name: string; trafficClass: number; fifoDepth: number },
     port: ReadRequesterPort | WriteRequesterPort = {},

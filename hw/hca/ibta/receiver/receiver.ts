@@ -35,7 +35,13 @@ import {
 import { WAIT } from '../../answers.ts';
 import type { CostAttribution } from '../../costs/index.ts';
 import type { ReceiveTurns } from '../../frames/index.ts';
-import { type ContextCache, type ContextPort, type ContextUser, PORT_RECEIVER } from '../../memory/index.ts';
+import {
+  type ContextCache,
+  type ContextPort,
+  type ContextUser,
+  PORT_RECEIVER,
+  RESPONDER_HALF,
+} from '../../memory/index.ts';
 import {
   type Qpn,
   type QpSlot,
@@ -348,7 +354,8 @@ export class Receiver {
       this.#active = pair;
       if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     }
-    if (!this.#contexts.access(pair.slot, true)) {
+    const half = (this.#packets.traits & IS_REQUEST) !== 0 ? RESPONDER_HALF : 0;
+    if (!this.#contexts.access(pair.slot + half, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
     }

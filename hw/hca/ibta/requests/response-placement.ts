@@ -19,7 +19,8 @@ import {
   type Translator,
 } from '../../memory/index.ts';
 import type { QueuePair, SendRecord } from '../../objects/index.ts';
-import { STALL_DMA, STALL_TRANSLATION } from '../../packets/index.ts';
+import { type ReadUnit, STALL_DMA, STALL_TRANSLATION } from '../../packets/index.ts';
+import type { HcaConfig } from '../../parameters.ts';
 import type { PayloadWriter } from '../../receive-queue/index.ts';
 import type { ReceivedPackets } from '../packets/index.ts';
 
@@ -28,6 +29,8 @@ export interface ResponsePlacementSetup {
   readonly translator: Translator;
   readonly pageFaults: PageFaults;
   readonly received: ReceivedPackets;
+  readonly readUnit: ReadUnit;
+  readonly config: Pick<HcaConfig, 'readSegmentCycles'>;
 }
 
 export class ResponsePlacement {
@@ -37,13 +40,18 @@ export class ResponsePlacement {
   #writer!: PayloadWriter;
   readonly #account: BlockAccount;
   readonly #translation: TranslationPort;
-  /** Payload bytes of the packet that are on their way. */
+  readonly #readUnit: ReadUnit;
+  readonly #segmentCycles: Cycles;
+  /** Payload bytes of the packet that are on their way, and their TLPs. */
   #placed = 0;
+  #tlpCount = 0;
 
   constructor(setup: ResponsePlacementSetup, account: BlockAccount) {
     this.#translator = setup.translator;
     this.#pageFaults = setup.pageFaults;
     this.#port = setup.received;
+    this.#readUnit = setup.readUnit;
+    this.#segmentCycles = setup.config.readSegmentCycles;
     this.#account = account;
     this.#translation = setup.translator.port(PORT_RECEIVER);
   }
@@ -55,6 +63,7 @@ export class ResponsePlacement {
   /** Begins a new packet. */
   begin(): void {
     this.#placed = 0;
+    this.#tlpCount = 0;
   }
 
   /** Writes `bytes` of response payload of the packet at `offset`. */
@@ -108,9 +117,13 @@ export class ResponsePlacement {
         this.#port.rxBytes,
         offset + PACKET_PAYLOAD_OFFSET + this.#placed,
       );
+      if (this.#segmentCycles > 0)
+        this.#tlpCount += this.#writer.tlpCount(this.#translator.physicalAddress, part);
       this.#translation.used();
       this.#placed += part;
     }
+    if (this.#tlpCount > 1) this.#readUnit.occupy(cycle, 0, (this.#tlpCount - 1) * this.#segmentCycles);
+    this.#tlpCount = 0;
     return DONE;
   }
 }
