@@ -1,10 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { casesOf, isRun, parsedMeasurements } from '../../experiments/validate/index.ts';
-import { figuresOf, keptFigures, measurementsText, pageOfKept, pageText } from './fidelity.ts';
+import { casesOf, isRun } from '../../experiments/validate/index.ts';
+import {
+  bandsOfKept,
+  bandsText,
+  figuresOf,
+  keptFigures,
+  measuredRows,
+  pageOfKept,
+  pageText,
+} from './fidelity.ts';
 
 describe('docs/reference/fidelity.md (else: npm run docs)', () => {
   it('contains the kept figures and the measurements', () => {
     expect(pageText()).toBe(pageOfKept());
+  });
+
+  it('comes with the error bands of its unseen rows', () => {
+    expect(bandsText()).toBe(bandsOfKept());
   });
 
   it('is not generated from a run whose parameters were changed', () => {
@@ -14,7 +26,7 @@ describe('docs/reference/fidelity.md (else: npm run docs)', () => {
   });
 
   it('is generated from figures of every row that is run, and of no other', () => {
-    const run = casesOf(parsedMeasurements(measurementsText())).filter(({ family }) => isRun(family));
+    const run = casesOf(measuredRows()).filter(({ family }) => isRun(family));
     expect(Object.keys(keptFigures())).toEqual(run.map(({ row }) => row.id));
   });
 });

@@ -6,7 +6,11 @@ import '../../runtime/node.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { InvariantError } from '../../base/index.ts';
 import {
+  bandsOf,
+  casesOf,
   fidelityPage,
+  judged,
+  type Measurement,
   parsedMeasurements,
   type RowResult,
   type SimulatedFigures,
@@ -14,12 +18,16 @@ import {
 
 const page = new URL('../../docs/reference/fidelity.md', import.meta.url);
 const kept = new URL('../../docs/reference/fidelity.json', import.meta.url);
-const measurements = new URL('../../reference/measurements.csv', import.meta.url);
+const measurements = ['measurements.csv', 'measurements-second.csv'].map(
+  (name) => new URL(`../../reference/${name}`, import.meta.url),
+);
+const bandsFile = new URL('../../experiments/fidelity/error-bands.ts', import.meta.url);
 const schema = 'hca-fidelity/1';
 /** More digits have no meaning, given the tolerances. */
 const digits = 6;
 
-export const measurementsText = (): string => readFileSync(measurements, 'utf8');
+export const measuredRows = (): Measurement[] =>
+  measurements.flatMap((file) => parsedMeasurements(readFileSync(file, 'utf8')));
 
 /** Results of the last complete run. */
 export function keptFigures(): SimulatedFigures {
@@ -27,7 +35,24 @@ export function keptFigures(): SimulatedFigures {
 }
 
 export const pageText = (): string => readFileSync(page, 'utf8');
-export const pageOfKept = (): string => fidelityPage(parsedMeasurements(measurementsText()), keptFigures());
+export const pageOfKept = (): string => fidelityPage(measuredRows(), keptFigures());
+
+/** The file of the error bands. */
+export const bandsText = (): string => readFileSync(bandsFile, 'utf8');
+export function bandsOfKept(): string {
+  const figures = keptFigures();
+  const cases = casesOf(measuredRows());
+  const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
+  const lines = Object.entries(bandsOf(cases, results)).map(
+    ([key, { rows, low, high }]) => `  '${key}': { rows: ${rows}, low: ${low}, high: ${high} },\n`,
+  );
+  return `// Made by \`npm run docs\` from docs/reference/fidelity.json and reference/measurements-second.csv.
+import type { ErrorBand } from './error-band.ts';
+
+export const errorBands: Readonly<Record<string, ErrorBand>> = {
+${lines.join('')}};
+`;
+}
 
 /** Output of `hca validate --json`. */
 interface Validated {
@@ -60,4 +85,5 @@ if (process.argv[1] === import.meta.filename) {
   const [, , file] = process.argv;
   if (file !== undefined) keep(file);
   writeFileSync(page, pageOfKept());
+  writeFileSync(bandsFile, bandsOfKept());
 }

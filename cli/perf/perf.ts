@@ -7,6 +7,7 @@ import {
   isWithinLink,
   stageLines,
 } from '../../experiments/bottleneck/index.ts';
+import { errorSentence, networkOf } from '../../experiments/fidelity/index.ts';
 import { type LoadedRates, loadedHeader, loadedLine, loadNotes } from '../../experiments/runs/perf-loaded.ts';
 import { checkPort } from '../../experiments/runs/perf-port.ts';
 import { recoveryLine } from '../../experiments/runs/perf-recovery.ts';
@@ -24,6 +25,7 @@ import { type LatencyResult, type PerfArgs, perfArgsOf, startOf } from '../../ex
 import { faultLinesOf, raceLines } from '../../explain/text/render.ts';
 import { type AnalysisOptions, traceFileOf } from '../../machine/analysis/index.ts';
 import { configuredOf, type MachineOptions, type Partition } from '../../machine/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
 import { hostsBySide } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
@@ -47,6 +49,14 @@ import {
 import { arrivalNotes, parameterNotes, stretchNotes } from './perf-notes.ts';
 import { optionOf, type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
+
+/** The error to expect of the figures of the last size: latency, rate, or bandwidth of whole packets. */
+function expectedError(results: readonly ReportedRow[], config: MachineConfig): string {
+  const { isLatency, verb, sizeBytes, mtuBytes } = results.at(-1)!.args;
+  const ofRate = sizeBytes >= (mtuBytes || mtuDefaultBytes) ? 'bandwidth' : 'message rate';
+  return errorSentence(networkOf(config), isLatency ? 'latency' : ofRate, verb);
+}
+const mtuDefaultBytes = 2048;
 
 export interface PerfOptions
   extends AnalysisChoice,
@@ -116,6 +126,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   for (const line of notes) screen.print(line);
   const bound = bottleneckText(results);
   for (const line of bound) screen.print(line);
+  screen.print(expectedError(results, config));
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
   if (options.json !== undefined) {
     const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);

@@ -7,10 +7,10 @@ import {
   errorText,
   figureText,
   type GroupResult,
-  groupTitles,
+  groupTitle,
   isRun,
   type RowResult,
-  shareText,
+  tallyText,
   tolerances,
 } from '../../experiments/validate/index.ts';
 import type { PageHead } from '../../explain/page/index.ts';
@@ -24,8 +24,7 @@ const pointsLeast = 3;
 export function validateSentences(groups: readonly GroupResult[]): string[] {
   const all = groups.at(-1)!;
   return [
-    `${all.holds} of ${all.holds + all.misses + all.failed} rows of published measurements that were run are within tolerance ` +
-      `(${shareText(all.share)}); ${all.notRun} rows cannot be run.`,
+    `Within tolerance: ${tallyText(all.given)}, of the rows that were known when parameters were fitted, and ${tallyText(all.unseen)}, of the rows that were not; ${all.notRun} rows cannot be run.`,
     'Thick lines are simulated, dashed ones measured on hardware.',
   ];
 }
@@ -118,12 +117,15 @@ function chartOf({ over, unit, source, names }: Curve): Chart[] {
 
 const groupTable = (groups: readonly GroupResult[]) => ({
   title: 'By group',
-  head: ['group', 'rows', 'hold', 'miss', 'failed', 'not run', 'share'],
-  rows: groups.map(({ group, rows, holds, misses, failed, notRun, share }) => [
-    group === 'all' ? 'all' : `${group}: ${groupTitles[group]}`,
-    ...[rows, holds, misses, failed, notRun].map(String),
-    holds + misses + failed === 0 ? '–' : shareText(share),
-  ]),
+  head: ['group', 'rows', 'hold', 'miss', 'failed', 'not run', 'share', 'given rows', 'unseen rows'],
+  rows: groups.map((one) => {
+    const { group, rows, holds, misses, failed, notRun, given, unseen } = one;
+    return [
+      group === 'all' ? 'all' : `${group}: ${groupTitle(group)}`,
+      ...[rows, holds, misses, failed, notRun].map(String),
+      ...[one, given, unseen].map(tallyText),
+    ];
+  }),
 });
 
 const rowTable = (cases: readonly Case[], results: readonly RowResult[]) => ({

@@ -6,10 +6,10 @@ import {
   errorText,
   figureText,
   type GroupResult,
-  groupTitles,
+  groupTitle,
   isRun,
   type RowResult,
-  shareText,
+  tallyText,
   tolerances,
 } from '../../experiments/validate/index.ts';
 import { tableOf } from '../../explain/text/table.ts';
@@ -74,23 +74,22 @@ export function reasons(cases: readonly Case[], results: readonly RowResult[]): 
 
 export const summaryTable = (groups: readonly GroupResult[]): string =>
   tableOf(
-    '\nRows within tolerance, by group; rows that do not run are not counted',
-    ['group', 'rows', 'hold', 'miss', 'failed', 'not run', 'share'],
-    groups.map(({ group, rows, holds, misses, failed, notRun, share }) => [
-      group === 'all' ? 'all' : `${group} ${groupTitles[group]}`.slice(0, 34),
+    '\nRows within tolerance among those that run. Parameters were fitted when the given rows were known; unseen rows test them',
+    ['group', 'rows', 'not run', 'failed', 'given rows', 'unseen rows'],
+    groups.map(({ group, rows, failed, notRun, given, unseen }) => [
+      group === 'all' ? 'all' : `${group} ${groupTitle(group)}`.slice(0, 34),
       rows,
-      holds,
-      misses,
-      failed,
       notRun,
-      holds + misses + failed === 0 ? '–' : shareText(share),
+      failed,
+      tallyText(given),
+      tallyText(unseen),
     ]),
   );
 
 /** Shows for --list how each row would run, without running it. */
 export const listTable = (cases: readonly Case[], results: readonly RowResult[]): string =>
   tableOf(
-    'Rows of reference/measurements.csv by family',
+    'Rows by family',
     ['family', 'rows', 'from', 'workload, or why it is not run'],
     together(cases, results).map((rows) => {
       const [{ family, row }] = rows[0]!;

@@ -2,13 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import { ConfigurationError } from '../../base/index.ts';
 import { taskRunner } from '../../experiments/runs/task-pool.ts';
 import { machineOf, type ValidateOrder } from '../../experiments/runs/validate-run.ts';
 import {
+  type Case,
   casesOf,
   chosen,
   type Figures,
   groupsOf,
+  ownCasesOf,
   type PointOutcome,
   parsedMeasurements,
   pointKey,
@@ -17,13 +20,14 @@ import {
   resultOf,
 } from '../../experiments/validate/index.ts';
 import { configurationOf } from '../../machine/profile/index.ts';
+import { readSmallFile } from '../../runtime/files.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 import { RunError } from '../../sim/index.ts';
 import { CountBar } from '../count-bar.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { machineOptionsOf } from '../options.ts';
-import { exitFailed, Screen, writeJson } from '../output.ts';
+import { codeOf, exitFailed, Screen, writeJson } from '../output.ts';
 import { validatePage, validateSentences } from './validate-page.ts';
 import { familyTables, listTable, reasons, summaryTable } from './validate-table.ts';
 
@@ -32,6 +36,7 @@ const validateSchema = 'hca-validate/1';
 interface ValidateOptions extends RowChoice, HtmlChoice {
   readonly set: readonly string[];
   readonly list?: boolean;
+  readonly rowsFile?: string;
   readonly json?: string;
 }
 
@@ -43,6 +48,7 @@ export function addValidateCommand(program: Command): void {
     )
     .option('--rows <list>', 'groups, rows and ranges of rows: A,C-074..C-083,D-030 (default: all)')
     .option('--group <name>', "a group's letter, or a part of the name of families: inbound")
+    .option('--rows-file <csv>', 'measurements of your own, with the columns of reference/measurements.csv')
     .option('--list', 'list how each row would run, and run nothing')
     .option(
       '--set <path=value>',
@@ -57,8 +63,7 @@ export function addValidateCommand(program: Command): void {
 
 async function validate({ set: changes, ...options }: ValidateOptions, command: Command): Promise<void> {
   const set = machineOptionsOf({ set: changes }).set!;
-  const file = join(packageFolder, 'reference', 'measurements.csv');
-  const cases = chosen(casesOf(parsedMeasurements(readFileSync(file, 'utf8'))), options);
+  const cases = chosen(casesIn(options), options);
   const orders = pointsOf(cases).map((point) => ({ point, set }));
   for (const order of orders) configurationOf(machineOf(order));
   checkWritable(options.json);
@@ -87,7 +92,24 @@ async function validate({ set: changes, ...options }: ValidateOptions, command: 
   if (results.some(({ verdict }) => verdict === 'failed')) process.exitCode = exitFailed;
 }
 
-/** Runs all points under a progress bar. A failure is a result too; a wrong request is thrown. */
+function textOfFile(path: string): string {
+  try {
+    return readSmallFile(path);
+  } catch (error) {
+    throw new ConfigurationError('--rows-file', path, `a CSV file (${codeOf(error)})`);
+  }
+}
+
+const ownFiles = ['measurements.csv', 'measurements-second.csv'] as const;
+
+/** @throws ConfigurationError for a file that cannot be read, or a line without the needed columns */
+function casesIn({ rowsFile }: Pick<ValidateOptions, 'rowsFile'>): Case[] {
+  if (rowsFile !== undefined) return ownCasesOf(parsedMeasurements(textOfFile(rowsFile), rowsFile));
+  const texts = ownFiles.map((name) => readFileSync(join(packageFolder, 'reference', name), 'utf8'));
+  return casesOf(texts.flatMap((text, at) => parsedMeasurements(text, ownFiles[at])));
+}
+
+/** Runs all points under a progress bar. A failure is a result too: the other rows keep theirs. */
 async function outcomesOf(orders: readonly ValidateOrder[]): Promise<ReadonlyMap<string, PointOutcome>> {
   const outcomes = new Map<string, PointOutcome>();
   if (orders.length === 0) return outcomes;
@@ -108,6 +130,6 @@ async function outcomesOf(orders: readonly ValidateOrder[]): Promise<ReadonlyMap
 }
 
 function failureOf(error: unknown): PointOutcome {
-  if (error instanceof RunError) return { failure: error.message };
+  if (error instanceof RunError || error instanceof ConfigurationError) return { failure: error.message };
   throw error;
 }

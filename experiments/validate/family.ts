@@ -9,12 +9,14 @@ import type { ToleranceName } from './verdict.ts';
 
 /** Columns that must match, all of them. */
 interface Selector {
-  readonly group: string;
+  readonly group?: string;
+  readonly nic?: RegExp;
   readonly where?: RegExp;
   readonly link?: RegExp;
   readonly workload?: RegExp;
   readonly params?: RegExp;
   readonly metric?: RegExp;
+  readonly unit?: RegExp;
 }
 
 export const notRunKinds = ['card', 'machines', 'workload', 'no measurement'] as const;
@@ -30,8 +32,8 @@ interface Common {
 
 export interface RunFamily extends Common {
   readonly points: (row: Measurement) => readonly Point[];
-  /** Name of the figure of a single point, or a function of the figures of several. */
-  readonly figure: string | ((figures: readonly Figures[]) => number);
+  /** Name of the figure of a single point, or a function of the figures of several, and of the row. */
+  readonly figure: string | ((figures: readonly Figures[], row: Measurement) => number);
   readonly tolerance: ToleranceName | ((row: Measurement) => ToleranceName);
   /** The condition that is the x axis of the rows' curve, by its name. */
   readonly over?: string;
@@ -48,15 +50,15 @@ export type Family = RunFamily | NotRunFamily;
 export const isRun = (family: Family): family is RunFamily => !('notRun' in family);
 
 export function belongs(row: Measurement, { of }: Family): boolean {
-  if (groupOf(row) !== of.group) return false;
-  return (['where', 'link', 'workload', 'params', 'metric'] as const).every(
+  if (of.group !== undefined && groupOf(row) !== of.group) return false;
+  return (['nic', 'where', 'link', 'workload', 'params', 'metric', 'unit'] as const).every(
     (column) => of[column]?.test(row[column]) ?? true,
   );
 }
 
 /** The value of a row; undefined if figures are missing. */
-export function simulatedOf({ figure }: RunFamily, figures: readonly Figures[]): number {
-  return typeof figure === 'string' ? (figures[0]?.[figure] ?? Number.NaN) : figure(figures);
+export function simulatedOf({ figure }: RunFamily, figures: readonly Figures[], row: Measurement): number {
+  return typeof figure === 'string' ? (figures[0]?.[figure] ?? Number.NaN) : figure(figures, row);
 }
 
 export const toleranceOf = ({ tolerance }: RunFamily, row: Measurement): ToleranceName =>

@@ -6,7 +6,7 @@ import { paragraph } from '../../explain/text/paragraph.ts';
 import { isRun, notRunKinds } from './family.ts';
 import { fittedParameters } from './fitted.ts';
 import type { Measurement } from './measurements.ts';
-import { circumstancesText, errorText, figureText, percentText, shareText } from './shown.ts';
+import { errorText, percentText, tallyText } from './shown.ts';
 import { signatureRows } from './signatures.ts';
 import { type SuspicionName, suspicions } from './suspicions.ts';
 import {
@@ -14,9 +14,10 @@ import {
   casesOf,
   type GroupResult,
   groupsOf,
-  groupTitles,
+  groupTitle,
   judged,
   type RowResult,
+  type Tally,
 } from './validation.ts';
 import { tolerances } from './verdict.ts';
 
@@ -51,12 +52,15 @@ const staleText = (ids: readonly string[]): string[] =>
         '',
       ];
 
-const introduction = ({ rows, holds, misses, failed, notRun, share }: GroupResult): string => {
+const introduction = ({ rows, notRun, given, unseen }: GroupResult): string => {
   const toleranceNames = Object.values(tolerances).map(({ name }) => name);
   return [
     '# Fidelity',
     paragraph(
-      `How far the model can be trusted: [measurements of real hardware](../../reference/measurements.md) next to the model's figures for the same workload. Of ${rows} rows ${holds + misses + failed} are run, and **${shareText(share)} of these are within tolerance** (${holds}); ${misses + failed} are missed, ${notRun} are not run. The tolerances are those of the measurements' page: ${toleranceNames.join(', ')}.`,
+      `How far the model can be trusted: [measurements of real hardware](../../reference/measurements.md) next to the model's figures for the same workload. **Of the rows that nothing was fitted to, ${tallyText(unseen)}, are within tolerance**; of those that were known when parameters were fitted, ${tallyText(given)}. The first share is the one to expect of a figure that was never measured. ${notRun} of ${rows} rows are not run. The tolerances are those of the measurements' page: ${toleranceNames.join(', ')}.`,
+    ),
+    paragraph(
+      '[measurements.csv](../../reference/measurements.csv) has the given rows, [measurements-second.csv](../../reference/measurements-second.csv) those that were kept back: they are unseen unless their role says that a parameter was fitted to them since. `npx hca validate --rows-file FILE` runs measurements of your own: a file with the columns id, nic, link, workload, params, metric, value and unit, of which [validate](../how-to/validate.md) says more.',
     ),
     paragraph(
       '`npx hca validate` runs all rows, `npx hca validate --rows D-030,C-074..C-083` some of them, and `npx hca validate --list` lists how each is run. `npm run docs` makes this page of the figures in `docs/reference/fidelity.json`. They come from a run of all rows (`npx hca validate --json validate.json`, then `npx node build/pages/fidelity.ts validate.json`).',
@@ -98,17 +102,17 @@ function fittedText(): string {
 
 const groupTable = (groups: readonly GroupResult[]): string =>
   table(
-    ['source', 'rows', 'run', 'within tolerance', 'share', 'median error', 'not run'],
-    groups.map(({ group, rows, holds, misses, failed, notRun, share, medianError }) => [
-      group === 'all' ? '**all**' : `${group}: ${groupTitles[group]}`,
+    ['source', 'rows', 'not run', 'given rows within', 'median error', 'unseen rows within', 'median error'],
+    groups.map(({ group, rows, notRun, given, unseen }) => [
+      group === 'all' ? '**all**' : `${group}: ${groupTitle(group)}`,
       `${rows}`,
-      `${holds + misses + failed}`,
-      `${holds}`,
-      holds + misses + failed === 0 ? '–' : shareText(share),
-      holds + misses + failed === 0 ? '–' : percentText(medianError),
       `${notRun}`,
+      ...[given, unseen].flatMap((tally) => [tallyText(tally), medianText(tally)]),
     ]),
   );
+
+const medianText = ({ rows, notRun, medianError }: Tally): string =>
+  rows === notRun ? '–' : percentText(medianError);
 
 /** Rows by family, in the order of the measurements. */
 function byFamily(cases: readonly Case[], results: readonly RowResult[]): Map<Case['family'], RowResult[]> {
@@ -128,11 +132,15 @@ function familyTable(cases: readonly Case[], results: readonly RowResult[]): str
     const zero = own.every(({ measured }) => measured === 0);
     const range = [errors[0]!, errors.at(-1)!].map((error) => errorText(zero ? 0 : 1, error));
     const span = range[0] === range[1] ? range[0]! : range.join(' to ');
-    const holds = own.filter(({ verdict }) => verdict === 'holds').length;
-    return [[own[0]!.group, family.name, family.workload, `${holds} of ${own.length}`, span]];
+    const groups = [...new Set(own.map(({ group }) => group))].join(', ');
+    const within = [true, false].map((isGiven) => withinText(own.filter((row) => row.isGiven === isGiven)));
+    return [[groups, family.name, family.workload, ...within, span]];
   });
-  return table(['', 'family', 'workload', 'within', 'errors'], rows);
+  return table(['', 'family', 'workload', 'given', 'unseen', 'errors'], rows);
 }
+
+const withinText = (rows: readonly RowResult[]): string =>
+  rows.length === 0 ? '–' : `${rows.filter(({ verdict }) => verdict === 'holds').length} of ${rows.length}`;
 
 function suspicionTable(cases: readonly Case[], results: readonly RowResult[]): string {
   const names = Object.keys(suspicions) as SuspicionName[];
@@ -162,32 +170,18 @@ function rangesText(ids: readonly string[]): string {
 const follows = (before: string, id: string): boolean =>
   before[0] === id[0] && Number.parseInt(id.slice(2), 10) - Number.parseInt(before.slice(2), 10) <= 1;
 
+/** The families with misses, and the median of their absolute errors. */
 function missTable(cases: readonly Case[], results: readonly RowResult[]): string {
-  const rows = results.flatMap((result, at) => {
-    const {
-      id,
-      family,
-      measured,
-      unit,
-      simulated = Number.NaN,
-      error = Number.NaN,
-      verdict,
-      tolerance,
-    } = result;
-    if (verdict !== 'misses') return [];
+  const rows = [...byFamily(cases, results)].flatMap(([family, own]) => {
+    const missed = own.filter(({ verdict }) => verdict === 'misses');
+    if (!isRun(family) || missed.length === 0) return [];
+    const errors = missed.map(({ error }) => Math.abs(error!)).toSorted((left, right) => left - right);
+    const median = percentText(errors[errors.length >> 1]!);
     return [
-      [
-        id,
-        family,
-        circumstancesText(cases[at]!.row),
-        `${figureText(measured)} ${unit}`,
-        figureText(simulated),
-        errorText(measured, error),
-        tolerances[tolerance!].name,
-      ],
+      [family.name, `${missed.length} of ${own.length}`, median, rangesText(missed.map(({ id }) => id))],
     ];
   });
-  return table(['row', 'family', 'at', 'measured', 'simulated', 'error', 'tolerance'], rows);
+  return table(['family', 'missed', 'median error of these', 'which'], rows);
 }
 
 function notRunTable(cases: readonly Case[]): string {

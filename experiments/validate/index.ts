@@ -1,16 +1,19 @@
+export { bandsOf } from './band-of-rows.ts';
 export { isRun } from './family.ts';
 export { fidelityPage, type SimulatedFigures } from './fidelity-page.ts';
 export { measure } from './measure.ts';
-export { circumstance, parsedMeasurements } from './measurements.ts';
+export { circumstance, type Measurement, parsedMeasurements } from './measurements.ts';
 export { type Figures, type PerfPoint, type Point, pointKey } from './points.ts';
-export { circumstancesText, errorText, figureText, shareText } from './shown.ts';
+export { circumstancesText, errorText, figureText, shareText, tallyText } from './shown.ts';
 export {
   type Case,
   casesOf,
   chosen,
   type GroupResult,
   groupsOf,
-  groupTitles,
+  groupTitle,
+  judged,
+  ownCasesOf,
   type PointOutcome,
   pointsOf,
   type RowChoice,

@@ -1,5 +1,6 @@
 /** Formats rows for people. */
 import type { Measurement } from './measurements.ts';
+import type { Tally } from './validation.ts';
 
 const named = /\b(size|window(?:\/thread)?|N|code|timeout|retry_cnt|MR size)=(\d+(?: [KM]B)?)/g;
 
@@ -28,6 +29,12 @@ export function errorText(measured: number, error: number): string {
 }
 
 export const percentText = (share: number): string => `${(share * 100).toFixed(0)} %`;
+
+/** `491 of 534, 91.9 %`: rows within tolerance among those that ran. */
+export function tallyText({ holds, misses, failed, share }: Tally): string {
+  const run = holds + misses + failed;
+  return run === 0 ? '–' : `${holds} of ${run}, ${shareText(share)}`;
+}
 
 /** The share of rows that hold, to a tenth and never rounded up: 89.8 % are not 90 %. */
 export const shareText = (share: number): string => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;

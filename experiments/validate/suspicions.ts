@@ -25,6 +25,13 @@ export const suspicions = {
   listsOfACore: 'A core writes the WQEs of a list faster than the one of the source.',
   linesInSlot:
     'Two lines of a WQE for each datagram fill the slot beside what comes in, where the card still had room.',
+  sharedHost:
+    'Threads of one host share nothing here; on real hosts more threads than eight, or more outstanding requests, lower the total.',
+  lastLevelCache:
+    'The last-level cache has no model: an access that misses it takes as long as one that hits.',
+  contextCache:
+    'Contexts and translations of many QPs: the sizes of the caches are estimates of a card, not of this one.',
+  keysMax: `A run registers at most 65,536 regions.`,
   systemCalls: 'The source counts the whole way through three system calls, the model only the crossings.',
 } as const;
 

@@ -2,25 +2,43 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { families } from './families/index.ts';
 import { belongs, isRun } from './family.ts';
-import { circumstance, type Measurement, parsedMeasurements } from './measurements.ts';
+import { circumstance, isGiven, type Measurement, parsedMeasurements } from './measurements.ts';
 import { pointKey } from './points.ts';
 import { commonRate } from './rates.ts';
-import { type Case, casesOf, chosen, groupsOf, judged, pointsOf, resultOf } from './validation.ts';
+import {
+  type Case,
+  casesOf,
+  chosen,
+  groupsOf,
+  judged,
+  ownCasesOf,
+  pointsOf,
+  resultOf,
+} from './validation.ts';
 import { verdictOf } from './verdict.ts';
 
-const text = readFileSync(new URL('../../reference/measurements.csv', import.meta.url), 'utf8');
-const rows = parsedMeasurements(text);
+const textOf = (name: string): string =>
+  readFileSync(new URL(`../../reference/${name}`, import.meta.url), 'utf8');
+const text = textOf('measurements.csv');
+const given = parsedMeasurements(text);
+const second = parsedMeasurements(textOf('measurements-second.csv'));
+const rows = [...given, ...second];
 const cases = casesOf(rows);
 const idsOf = (some: readonly Case[]): string[] => some.map(({ row }) => row.id);
 
 describe('the measurements', () => {
   it('are read with their quoted cells: one for each line, ids once, all columns', () => {
-    expect(rows).toHaveLength(text.trim().split('\n').length - 1);
+    expect(given).toHaveLength(text.trim().split('\n').length - 1);
+    expect(second).toHaveLength(532);
     expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
     const first = rows.find(({ id }) => id === 'A-001')!;
     expect(first.link).toBe('IB 4X "Rate: 40" (QDR, 32 Gb/s data), MTU 2048');
     expect(first.value).toBe(0.98);
-    for (const { id, role, verified } of rows) expect([id, role, verified]).toEqual([id, 'accept', 'yes']);
+    for (const { id, role, verified } of given) expect([id, role, verified]).toEqual([id, 'accept', 'yes']);
+    // Those of the second file that a mechanism was fitted to since.
+    const since = second.filter(isGiven).map(({ id }) => id);
+    expect(since).toHaveLength(32);
+    for (const id of since) expect(id).toMatch(/^(?:C-13[69]|E-0(?:33|35|[5-9]\d)|E-10\d)$/);
   });
 
   it('are rejected with a missing cell, an additional cell, and without a value', () => {
@@ -29,6 +47,18 @@ describe('the measurements', () => {
     expect(() => parsedMeasurements(`${head}\n${line},more`)).toThrow(/A-001/);
     expect(() => parsedMeasurements(`${head}\n${line.replace(',0.98,', ',,')}`)).toThrow(/A-001/);
     expect(() => parsedMeasurements(`${line}\n${line}`)).toThrow(/measurements.csv/);
+    expect(() => parsedMeasurements(`${head}\n${line}\n${line}`)).toThrow(/A-001/);
+    expect(() => parsedMeasurements(head, 'mine.csv')).toThrow(/mine.csv/);
+  });
+
+  it('of a user need the eight columns that say what was measured, in any order', () => {
+    const own =
+      'unit,value,metric,params,workload,link,nic,id\r\nus,2.1,latency t_typical,size=8,ib_read_lat,IB FDR,ConnectX-3,m-1\r\n';
+    expect(parsedMeasurements(`\uFEFF${own}`, 'mine.csv')).toMatchObject([
+      { id: 'm-1', value: 2.1, unit: 'us', role: '' },
+    ]);
+    expect(() => parsedMeasurements(own.replace('unit', 'units'), 'mine.csv')).toThrow(/mine.csv.*unit/);
+    expect(() => parsedMeasurements(own.replace('2.1', '1e999'), 'mine.csv')).toThrow(/line 2 \(m-1\)/);
   });
 
   it('have their conditions as numbers, with units of bytes', () => {
@@ -67,7 +97,35 @@ describe('families', () => {
   });
 
   it('reject a row that no family covers', () => {
-    expect(() => casesOf([{ ...rows[0]!, id: 'Z-001' }])).toThrow(/Z-001/);
+    expect(() => casesOf([{ ...rows[0]!, workload: 'ib_other' }])).toThrow(/A-001/);
+  });
+
+  it('run a user’s row by its nic, link and test, and say why another is not run', () => {
+    const own: Measurement = {
+      ...rows[0]!,
+      ...{ id: 'Z-1', nic: 'ConnectX-3', link: 'IB FDR, MTU 1024, switch', role: '' },
+      ...{ workload: 'ib_read_bw', params: 'size=4096; QPs=4', metric: 'bandwidth average', unit: 'Gb/s' },
+    };
+    const [run, ...left] = ownCasesOf([
+      own,
+      { ...own, unit: 'MB/s' },
+      { ...own, nic: 'BCM57508' },
+      { ...own, params: 'bytes=4096' },
+      { ...own, params: 'size=4096; QPs=100000' },
+    ]);
+    expect(run!.points).toEqual([
+      {
+        machine: { profile: 'connectx3-fdr-fitted', set: { 'wire.switchLatencyNs': 170 } },
+        workload: { kind: 'perf', test: { test: 'read-bw', size: 4096, mtu: 1024, qps: 4 } },
+      },
+    ]);
+    expect(left.map((one) => judged(one, 1).why)).toEqual([
+      expect.stringContaining('no family'),
+      expect.stringContaining('no family'),
+      expect.stringContaining('lack size'),
+      expect.stringContaining('100000'),
+    ]);
+    expect(judged(run!, 10).isGiven).toBe(false);
   });
 });
 
@@ -81,7 +139,7 @@ describe('rows are chosen', () => {
       'C-151',
     ]);
     expect(idsOf(chosen(cases, { group: 'J' }))).toEqual(['J-001', 'J-002', 'J-003']);
-    expect(idsOf(chosen(cases, { group: 'rnr' }))).toHaveLength(9);
+    expect(idsOf(chosen(cases, { group: 'rnr' }))).toHaveLength(13);
     // Most names have an a.
     expect(new Set(idsOf(chosen(cases, { group: 'A' })).map((id) => id[0]))).toEqual(new Set(['A']));
     expect(idsOf(chosen(cases, { rows: 'A', group: 'atomic rate' }))).toEqual(['A-087']);
@@ -130,9 +188,20 @@ describe('a verdict', () => {
     expect(failed).toMatchObject({ verdict: 'failed', why: 'lost' });
     const results = [judged(of('A-001'), 0.98), judged(of('A-002'), 2), failed, left];
     expect(groupsOf(results)).toMatchObject([
-      { group: 'A', rows: 3, holds: 1, misses: 1, failed: 1, notRun: 0, share: 1 / 3 },
+      { group: 'A', rows: 3, holds: 1, misses: 1, failed: 1, notRun: 0, share: 1 / 3, unseen: { rows: 0 } },
       { group: 'C', rows: 1, holds: 0, misses: 0, failed: 0, notRun: 1, share: 0 },
       { group: 'all', rows: 4, holds: 1, misses: 1, failed: 1, notRun: 1 },
+    ]);
+  });
+
+  it('is counted apart for rows that no parameter was fitted to', () => {
+    const of = (id: string): Case => cases.find(({ row }) => row.id === id)!;
+    const all = groupsOf([judged(of('A-001'), 0.98), judged(of('H-001'), 0.89), judged(of('H-003'), 9)]).at(
+      -1,
+    )!;
+    expect([all.given, all.unseen]).toMatchObject([
+      { rows: 1, holds: 1, share: 1 },
+      { rows: 2, holds: 1, misses: 1, share: 0.5 },
     ]);
   });
 });

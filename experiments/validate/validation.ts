@@ -5,24 +5,31 @@
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
+import { perfArgsOf } from '../workloads/index.ts';
 import { families } from './families/index.ts';
 import { belongs, type Family, isRun, type NotRunKind, simulatedOf, toleranceOf } from './family.ts';
-import { groupOf, type Measurement } from './measurements.ts';
+import { groupOf, isGiven, type Measurement } from './measurements.ts';
 import { type Figures, type Point, pointKey } from './points.ts';
 import { type ToleranceName, verdictOf } from './verdict.ts';
 
 /** Sources by the letter of their rows. */
-export const groupTitles: Readonly<Record<string, string>> = {
+const groupTitles: Readonly<Record<string, string>> = {
   A: 'perftest on a ConnectX-3 at QDR',
+  B: 'ConnectX-3 at FDR: latency, IPoIB',
   C: 'HERD: ConnectX-3 at FDR',
   D: 'Design Guidelines: ConnectX-3 at FDR',
   E: 'FaSST: READs of all from all',
   F: 'LITE: registration, large regions',
-  H: 'ConnectX-2: timers, bytes on the wire',
+  G: 'RFP, isolation, Storm',
+  H: 'ConnectX-2: perftest, timers, wire',
   I: 'pcie-bench: the slot',
   J: 'ConnectX-5 at Gen3 x8',
+  L: 'MPI over IPoIB',
   W: 'iWARP cards: vendors and a paper',
 };
+
+/** The title of a group; rows of a user's file may have any letter. */
+export const groupTitle = (group: string): string => groupTitles[group] ?? 'own rows';
 
 /** A row and how it runs. */
 export interface Case {
@@ -43,6 +50,32 @@ export function casesOf(rows: readonly Measurement[]): Case[] {
   });
 }
 
+/** A family for rows of a user's file that no other family runs. */
+const unknownFamily = (why: string): Family => ({
+  name: 'rows without a workload',
+  of: {},
+  workload: 'unknown',
+  notRun: { kind: 'workload', why },
+});
+
+/** The same for a user's file: a row that no family runs is not run, and says why. */
+export const ownCasesOf = (rows: readonly Measurement[]): Case[] =>
+  rows.map((row) => {
+    const family = families.find((one) => belongs(row, one));
+    const noWorkload = 'no family of rows has its nic, workload, metric and unit';
+    if (family === undefined) return { row, family: unknownFamily(noWorkload), points: [] };
+    try {
+      const points = isRun(family) ? family.points(row) : [];
+      for (const { workload } of points) if (workload.kind === 'perf') perfArgsOf(workload.test);
+      return { row, family, points };
+    } catch (error) {
+      if (error instanceof ConfigurationError)
+        return { row, family: unknownFamily(`it cannot run: ${error.message}`), points: [] };
+      if (!(error instanceof InvariantError)) throw error;
+      return { row, family: unknownFamily(`its params lack ${String(error.value)}`), points: [] };
+    }
+  });
+
 export interface RowChoice {
   /** Groups, rows, and ranges of rows: `A,C-074..C-083,D-030`. */
   readonly rows?: string;
@@ -60,9 +93,11 @@ export function chosen(cases: readonly Case[], { rows, group }: RowChoice): Case
   return cases.filter((one) => isListed(one) && isNamed(one));
 }
 
+const groupsIn = (cases: readonly Case[]): string[] => [...new Set(cases.map(({ row }) => groupOf(row)))];
+
 function listed(cases: readonly Case[], text: string): (one: Case) => boolean {
   const ids = cases.map(({ row }) => row.id);
-  const groups = [...new Set(cases.map(({ row }) => groupOf(row)))];
+  const groups = groupsIn(cases);
   const wanted = new Set<string>();
   for (const item of text.split(',').map((part) => part.trim())) {
     const [first, last = first] = item.split('..');
@@ -83,7 +118,8 @@ function listed(cases: readonly Case[], text: string): (one: Case) => boolean {
 }
 
 function named(cases: readonly Case[], name: string): (one: Case) => boolean {
-  const isGroup = Object.hasOwn(groupTitles, name);
+  const groups = groupsIn(cases);
+  const isGroup = groups.includes(name);
   const matches = ({ row, family }: Case): boolean =>
     isGroup ? groupOf(row) === name : family.name.toLowerCase().includes(name.toLowerCase());
   if (name !== '' && cases.some(matches)) return matches;
@@ -92,7 +128,7 @@ function named(cases: readonly Case[], name: string): (one: Case) => boolean {
   throw new ConfigurationError(
     '--group',
     name,
-    `a group (${Object.keys(groupTitles).join(', ')}) or a part of a family's name; --list shows them${hint}`,
+    `a group (${groups.join(', ')}) or a part of a family's name; --list shows them${hint}`,
   );
 }
 
@@ -113,6 +149,8 @@ export interface RowResult {
   readonly group: string;
   readonly family: string;
   readonly source: string;
+  /** Whether parameters may have been fitted to it. */
+  readonly isGiven: boolean;
   readonly measured: number;
   readonly unit: string;
   readonly verdict: RowVerdict;
@@ -139,7 +177,7 @@ export function resultOf(one: Case, outcomes: ReadonlyMap<string, PointOutcome>)
   const own = points.map((point) => outcomes.get(pointKey(point)) ?? { failure: 'did not run' });
   const failed = own.find(hasFailed);
   if (failed !== undefined) return { ...commonOf(one), verdict: 'failed', why: failed.failure };
-  return judged(one, simulatedOf(family, own as readonly Figures[]));
+  return judged(one, simulatedOf(family, own as readonly Figures[], one.row));
 }
 
 /** The verdict on a case whose simulated value is known. */
@@ -163,11 +201,12 @@ const withoutRun = (
 
 function commonOf({ row, family }: Case) {
   const { id, source, unit } = row;
-  return { id, group: groupOf(row), family: family.name, source, measured: row.value, unit };
+  const origin = { family: family.name, source, isGiven: isGiven(row) };
+  return { id, group: groupOf(row), ...origin, measured: row.value, unit };
 }
 
-export interface GroupResult {
-  readonly group: string;
+/** Counts of rows. */
+export interface Tally {
   readonly rows: number;
   readonly holds: number;
   readonly misses: number;
@@ -177,6 +216,14 @@ export interface GroupResult {
   readonly share: number;
   /** Median of the absolute errors. */
   readonly medianError: number;
+}
+
+export interface GroupResult extends Tally {
+  readonly group: string;
+  /** Rows that were known when parameters were fitted. */
+  readonly given: Tally;
+  /** Rows that were not: only these say how far a figure holds that was never measured. */
+  readonly unseen: Tally;
 }
 
 /** The groups in the order of their rows, and all of them together. */
@@ -197,7 +244,14 @@ export function groupsOf(results: readonly RowResult[]): GroupResult[] {
 const medianOf = (sorted: readonly number[]): number =>
   ((sorted[(sorted.length - 1) >> 1] ?? 0) + (sorted[sorted.length >> 1] ?? 0)) / 2;
 
-function summed(group: string, rows: readonly RowResult[]): GroupResult {
+const summed = (group: string, rows: readonly RowResult[]): GroupResult => ({
+  group,
+  ...tallyOf(rows),
+  given: tallyOf(rows.filter((row) => row.isGiven)),
+  unseen: tallyOf(rows.filter((row) => !row.isGiven)),
+});
+
+function tallyOf(rows: readonly RowResult[]): Tally {
   const count = (verdict: RowVerdict): number => rows.filter((row) => row.verdict === verdict).length;
   const [holds, misses, failed, notRun] = rowVerdicts.map(count) as [number, number, number, number];
   const errors = rows.flatMap(({ error }) =>
@@ -206,7 +260,6 @@ function summed(group: string, rows: readonly RowResult[]): GroupResult {
   const sorted = errors.toSorted((left, right) => left - right);
   const run = holds + misses + failed;
   return {
-    group,
     rows: rows.length,
     holds,
     misses,

@@ -123,6 +123,12 @@ const atomics: readonly Family[] = [
     tolerance: 'rate',
   },
   {
+    name: 'PUTs of DrTM-KV',
+    of: { group, workload: /^DrTM-KV/ },
+    workload: 'a key-value store whose PUTs use two atomics',
+    notRun: { kind: 'workload', why: 'no ready workload is this store' },
+  },
+  {
     name: 'atomics over counters',
     of: { group, workload: /^atomics: all serialised/ },
     workload: 'rate over 4096 counters by the rate on one',

@@ -146,7 +146,7 @@ const peers = (row: Measurement): number => circumstance(row, 'N');
 const allToAllFamilies: readonly Family[] = [
   {
     name: 'all to all, inbound WRITE UC',
-    of: { group, where: /Fig 6/, workload: /inbound WRITE/, params: /N=[1248];/ },
+    of: { group, where: /Fig 6/, workload: /inbound WRITE/, params: /N=(?:1|2|4|6|8|12);/ },
     workload: 'N machines, each with a process of N QPs, write to one',
     points: (row) => [
       {
@@ -228,6 +228,21 @@ const inText: readonly Family[] = [
     points: () => tuned.map((window) => outbound({ verb: 'read', sizeBytes: 8, ...window })),
     figure: bestOf,
     tolerance: 'rate',
+  },
+  {
+    name: 'ECHO rate',
+    of: { group, workload: /^(?:ECHO|WRITE ECHO)/, metric: /throughput/ },
+    workload: 'echoes of many clients, by verb and by step of optimisation',
+    notRun: {
+      kind: 'machines',
+      why: 'the number of clients and their windows are not stated; many machines send to one',
+    },
+  },
+  {
+    name: 'inbound WRITE of 1600 processes',
+    of: { group, workload: /^inbound WRITE UC, 1600/ },
+    workload: '1600 processes of 16 machines write to one',
+    notRun: { kind: 'machines', why: 'needs 16 client machines with context caches of their own' },
   },
   {
     name: 'outstanding READs of a QP',

@@ -2,8 +2,10 @@ import type { Family } from '../family.ts';
 import { guidelinesFamilies } from './guidelines.ts';
 import { herdFamilies } from './herd.ts';
 import { iwarpFamilies } from './iwarp.ts';
+import { kernelTcpFamilies } from './kernel-tcp.ts';
 import { perftestFamilies } from './perftest.ts';
 import { swarmAndLiteFamilies } from './swarm-and-lite.ts';
+import { synchronousFamilies } from './synchronous.ts';
 import { timersAndSlotFamilies } from './timers-and-slot.ts';
 
 /** All families: every row of the measurements belongs to exactly one. */
@@ -13,6 +15,8 @@ export const families: readonly Family[] = [
   ...guidelinesFamilies,
   ...swarmAndLiteFamilies,
   ...timersAndSlotFamilies,
+  ...synchronousFamilies,
+  ...kernelTcpFamilies,
   ...iwarpFamilies,
 ];
 export { apt } from './streams.ts';

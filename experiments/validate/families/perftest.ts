@@ -1,47 +1,61 @@
-/** Groups A and J: logs of perftest. */
+/** Logs of perftest, of any source: the columns nic, link and params state the card, the port and the test's options. */
 import type { PerfTestName, Workload } from '../../workloads/index.ts';
 import type { Family, RunFamily } from '../family.ts';
-import { circumstance, type Measurement } from '../measurements.ts';
-import type { Point } from '../points.ts';
+import { circumstance, type Measurement, statedCircumstance } from '../measurements.ts';
+import type { Figures, Point } from '../points.ts';
+import { knownCard, machineOf, statedMtuBytes } from './machines.ts';
 
-/** Path MTU of a pair, in bytes. */
-const mtuBytes = 2048;
 /** Enough for a median and a minimum: after the first, all messages take equally long. */
 const latencyIterations = 100;
+
+const optionsOf = (test: PerfTestName, row: Measurement): Workload => {
+  const [mtu, qps] = [statedMtuBytes(row), statedCircumstance(row, 'QPs')];
+  return {
+    test,
+    ...(test.startsWith('atomic') ? {} : { size: circumstance(row, 'size') }),
+    ...(mtu === undefined ? {} : { mtu }),
+    ...(qps === undefined ? {} : { qps }),
+  };
+};
+
+const pointOf = (row: Measurement, test: Workload): Point[] => [
+  { machine: machineOf(row), workload: { kind: 'perf', test } },
+];
 
 const latencyPoint =
   (test: PerfTestName) =>
   (row: Measurement): Point[] => {
-    const size = test === 'atomic-lat' ? {} : { size: circumstance(row, 'size') };
-    const iters = Math.max(8, Math.min(latencyIterations, Math.floor(2 ** 26 / (size.size ?? 8))));
-    const workload: Workload = { test, ...size, iters, mtu: mtuBytes };
-    return [{ machine: { profile: 'connectx3-qdr-fitted' }, workload: { kind: 'perf', test: workload } }];
+    const options = optionsOf(test, row);
+    const iters = Math.max(8, Math.min(latencyIterations, Math.floor(2 ** 26 / (options.size ?? 8))));
+    return pointOf(row, { ...options, iters });
   };
 
-/** @param hasMtu whether the source states the path MTU; else it is the port's */
 const bandwidthPoint =
-  (test: PerfTestName, profile = 'connectx3-qdr-fitted', hasMtu = true) =>
-  (row: Measurement): Point[] => {
-    const workload: Workload = {
-      test,
-      ...(test === 'atomic-bw' ? {} : { size: circumstance(row, 'size') }),
-      ...(hasMtu ? { mtu: mtuBytes } : {}),
-    };
-    return [{ machine: { profile }, workload: { kind: 'perf', test: workload } }];
-  };
+  (test: PerfTestName, more: Partial<Workload> = {}) =>
+  (row: Measurement): Point[] =>
+    pointOf(row, { ...optionsOf(test, row), ...more });
 
 /** Bandwidths of whole packets are ceilings. */
-const bandwidthTolerance = (row: Measurement) => (circumstance(row, 'size') >= mtuBytes ? 'ceiling' : 'rate');
+const bandwidthTolerance = (row: Measurement) =>
+  circumstance(row, 'size') >= (statedMtuBytes(row) ?? 2048) ? 'ceiling' : 'rate';
+
+/** perftest prints MiB/s or, with --report_gbits, Gb/s. */
+const bandwidthOf = ([figures]: readonly Figures[], { unit }: Measurement): number =>
+  figures?.[unit === 'Gb/s' ? 'gbps' : 'mibPerSecond'] ?? Number.NaN;
 
 const verbs = ['write', 'send', 'read'] as const;
+const millions = /^(?:Mops|Mpps|M\/s)$/;
+/** Connected tests, in a log named `ib_send_bw -a` or a workload of this name alone. */
+const connected = (test: string) => new RegExp(`^ib_${test}(?!.*\\bUD\\b)`);
 
-const latencies = verbs.flatMap((verb): RunFamily[] => {
-  const of = (metric: RegExp) => ({ group: 'A', workload: new RegExp(`^ib_${verb}_lat`), metric });
+const latencies = [...verbs, 'atomic' as const].flatMap((verb): RunFamily[] => {
+  const workload = connected(`${verb}_lat`);
+  const of = (metric: RegExp) => ({ nic: knownCard, workload, metric, unit: /^us$/ });
   const common = {
-    workload: `ib_${verb}_lat, MTU 2048`,
+    workload: `ib_${verb}_lat`,
     points: latencyPoint(`${verb}-lat`),
     tolerance: 'rate',
-    over: 'size',
+    ...(verb === 'atomic' ? {} : { over: 'size' }),
   } as const;
   return [
     { name: `${verb} latency, median`, of: of(/t_typical/), ...common, figure: 'typicalUs' },
@@ -50,60 +64,48 @@ const latencies = verbs.flatMap((verb): RunFamily[] => {
 });
 
 const rates = verbs.flatMap((verb): RunFamily[] => {
-  const of = (metric: RegExp) => ({ group: 'A', workload: new RegExp(`^ib_${verb}_bw`), metric });
+  const of = (metric: RegExp) => ({ nic: knownCard, workload: connected(`${verb}_bw`), metric });
   const common = {
-    workload: `ib_${verb}_bw, one QP, MTU 2048`,
+    workload: `ib_${verb}_bw`,
     points: bandwidthPoint(`${verb}-bw`),
     over: 'size',
   } as const;
   return [
-    { name: `${verb} message rate`, of: of(/message rate/), ...common, figure: 'mops', tolerance: 'rate' },
+    {
+      name: `${verb} message rate`,
+      of: { ...of(/message rate/), unit: millions },
+      ...common,
+      figure: 'mops',
+      tolerance: 'rate',
+    },
     {
       name: `${verb} bandwidth`,
-      of: of(/bandwidth/),
+      of: { ...of(/bandwidth/), unit: /^(?:Gb|MiB)\/s$/ },
       ...common,
-      figure: 'mibPerSecond',
+      figure: bandwidthOf,
       tolerance: bandwidthTolerance,
     },
   ];
 });
 
-const atomics: RunFamily[] = [
-  {
-    name: 'atomic latency, median',
-    of: { group: 'A', workload: /^ib_atomic_lat/, metric: /t_typical/ },
-    workload: 'ib_atomic_lat',
-    points: latencyPoint('atomic-lat'),
-    figure: 'typicalUs',
-    tolerance: 'rate',
-  },
-  {
-    name: 'atomic latency, least',
-    of: { group: 'A', workload: /^ib_atomic_lat/, metric: /t_min/ },
-    workload: 'ib_atomic_lat',
-    points: latencyPoint('atomic-lat'),
-    figure: 'minUs',
-    tolerance: 'rate',
-  },
+const others: readonly RunFamily[] = [
   {
     name: 'atomic rate',
-    of: { group: 'A', workload: /^ib_atomic_bw/ },
+    of: { nic: knownCard, workload: /^ib_atomic_bw/, unit: millions },
     workload: 'ib_atomic_bw, one QP',
     points: bandwidthPoint('atomic-bw'),
     figure: 'mops',
     tolerance: 'rate',
   },
+  {
+    name: 'datagram rate',
+    of: { nic: knownCard, workload: /^ib_send_bw.*\bUD\b/, metric: /message rate/, unit: millions },
+    workload: 'ib_send_bw -c UD, one QP',
+    points: bandwidthPoint('send-bw', { connection: 'UD' }),
+    figure: 'mops',
+    tolerance: 'rate',
+    over: 'size',
+  },
 ];
 
-const gen3Ceilings = verbs.map(
-  (verb): RunFamily => ({
-    name: `${verb} bandwidth at Gen3 x8`,
-    of: { group: 'J', workload: new RegExp(`^ib_${verb}_bw`) },
-    workload: `ib_${verb}_bw of 1 MiB, which the slot limits`,
-    points: bandwidthPoint(`${verb}-bw`, 'connectx5-100gbe', false),
-    figure: 'gbps',
-    tolerance: 'ceiling',
-  }),
-);
-
-export const perftestFamilies: readonly Family[] = [...latencies, ...atomics, ...rates, ...gen3Ceilings];
+export const perftestFamilies: readonly Family[] = [...latencies, ...rates, ...others];

@@ -22,10 +22,10 @@ export const apt: PointMachine = {
  * posting is not the limit. Nor is the responder's slot, which carries 55.9 Gb/s while at most 50.7 were measured
  * (C-039). Each QP keeps its own interval, and responders have none of these parameters.
  */
-export const manyRequesters: PointMachine = {
-  ...apt,
+export const requestersOf = (machine: PointMachine): PointMachine => ({
+  ...machine,
   set: {
-    ...apt.set,
+    ...machine.set,
     'pcie.link.generation': 5,
     'hca.scheduleCycles': 1,
     'hca.wqeDecodeCycles': 1,
@@ -36,7 +36,8 @@ export const manyRequesters: PointMachine = {
     'hca.gatherBytesPerCycle': 0,
     'hca.readRequestCycles': 1,
   },
-};
+});
+export const manyRequesters = requestersOf(apt);
 
 const presets = {
   transport: 'RC',

@@ -7,7 +7,7 @@ import { apt, mopsOf, stream } from './streams.ts';
 
 const swarm: RunFamily = {
   name: 'symmetric READ',
-  of: { group: 'E' },
+  of: { group: 'E', workload: /^symmetric READ/ },
   workload: 'two machines, each with 8 threads of 6 QPs that stand for the other five, read from one another',
   points: (row) => [
     stream(apt, {
@@ -25,6 +25,24 @@ const swarm: RunFamily = {
   tolerance: 'rate',
   over: 'size',
 };
+
+const fasst: Family[] = [
+  {
+    name: 'FaSST: remote procedure calls',
+    of: { group: 'E', workload: /^FaSST RPC \(UD/ },
+    workload: 'calls and answers of all machines, by datagrams',
+    notRun: {
+      kind: 'workload',
+      why: 'the echo of fasst-rpc has the size of its request, and every machine of the source both calls and answers',
+    },
+  },
+  {
+    name: 'FaSST: statements of the text',
+    of: { group: 'E', where: /text/ },
+    workload: 'ends of ranges',
+    notRun: { kind: 'no measurement', why: 'ends of curves whose rows are run or listed themselves' },
+  },
+];
 
 const qdr = { profile: 'connectx3-qdr-fitted' } as const;
 
@@ -68,12 +86,13 @@ const reachMegabytes = [1, 2, 4, 8, 16, 32] as const;
 
 export const swarmAndLiteFamilies: readonly Family[] = [
   swarm,
+  ...fasst,
   registration('registration', /^ibv_reg_mr/, 'registerUs'),
   registration('deregistration', /^ibv_dereg_mr/, 'deregisterUs'),
   ...[64, 1024].map(
     (sizeBytes): Family => ({
       name: `WRITE of ${sizeBytes} B into large regions`,
-      of: { group: 'F', workload: new RegExp(`^Verbs WRITE ${sizeBytes} B`) },
+      of: { group: 'F', workload: new RegExp(`^Verbs WRITE ${sizeBytes} B at random places`) },
       workload: 'one QP writes at random places of one region',
       points: (row) => [writesInto(sizeOfWrite(row), circumstance(row, 'MR size'))],
       figure: 'mops',

@@ -11,6 +11,8 @@ const roceOf = ({ link }: Measurement) => ({
   set: { 'ethernet.mtuBytes': /MTU 1024\b/.test(link) ? 1500 : 4200 },
 });
 const perftestTimeoutCode = 14;
+/** H-235 and H-239: what fits a WQE of 64 bytes is inlined. */
+const pingPongInlineBytes = 16;
 
 const timer = (
   name: string,
@@ -30,7 +32,7 @@ const timer = (
 const cardFamilies: readonly Family[] = [
   {
     name: 'wire bytes over application bytes',
-    of: { group: 'H', link: /^QDR IB/ },
+    of: { group: 'H', link: /^QDR IB/, workload: /^wire bytes/ },
     workload: 'WRITEs both ways at MTU 4096; their size is not stated: 1 MiB',
     points: () => [
       stream(connectx2, { verb: 'write', sizeBytes: 2 ** 20, window: 4, messages: 12, isBothWays: true }),
@@ -40,7 +42,7 @@ const cardFamilies: readonly Family[] = [
   },
   {
     name: 'the same by RoCE',
-    of: { group: 'H', link: /^10G RoCE/ },
+    of: { group: 'H', link: /^10G RoCE/, workload: /^wire bytes/ },
     workload: 'WRITEs of 1 MiB both ways over 10 Gb/s Ethernet, RoCE v1, at the MTU of the row',
     points: (row) => [
       stream(roceOf(row), {
@@ -54,6 +56,34 @@ const cardFamilies: readonly Family[] = [
     figure: 'wireOverheadPercent',
     tolerance: 'rate',
   },
+  {
+    name: 'throughput of a card looped to itself',
+    of: { group: 'H', workload: /^RDMA WRITE port1<->port2/ },
+    workload: 'WRITEs between two ports of one card',
+    notRun: { kind: 'workload', why: 'one card with two ports in use; each simulated card has one' },
+  },
+  ...[true, false].map(
+    (events): RunFamily => ({
+      name: `ping-pong, ${events ? 'events' : 'polling'}`,
+      of: { group: 'H', workload: new RegExp(`ping-pong.*${events ? 'events' : 'polling'}`) },
+      workload: `send-lat${events ? ' that sleeps until an event' : ''}; up to 16 bytes are inlined`,
+      points: (row) => [
+        {
+          machine: connectx2,
+          workload: {
+            kind: 'perf',
+            test: {
+              ...{ test: 'send-lat', size: circumstance(row, 'size'), iters: 100, mtu: 4096 },
+              ...{ inline: pingPongInlineBytes, events },
+            },
+          },
+        },
+      ],
+      figure: 'roundTripUs',
+      tolerance: 'rate',
+      over: 'size',
+    }),
+  ),
   timer(
     'RNR timer',
     /^RC SEND into an empty RQ/,
@@ -121,4 +151,44 @@ const slotFamilies: readonly Family[] = [
   bandwidth('PCIe reads and writes in turn', /^DMA read and write/, 'both'),
 ];
 
-export const timersAndSlotFamilies: readonly Family[] = [...cardFamilies, ...slotFamilies];
+/** Accesses of one line at random places of a window of memory: cold, or warm in the last-level cache. */
+const lineBytes = 64;
+const inWindow = (
+  name: string,
+  workload: RegExp,
+  access: SlotPoint['access'],
+  window: number,
+  figure: 'gbps' | 'latencyNs',
+): Family[] => [
+  {
+    name: `${name} in a window of memory`,
+    of: { group: 'I', workload, params: /IOMMU off/ },
+    workload: `${window === 1 ? 'one access' : `${window} accesses`} of 64 B at a time; the cache has no model`,
+    points: () => [
+      {
+        machine: { profile: 'connectx3-qdr-fitted' },
+        workload: {
+          ...{ kind: 'slot', via: window === 1 ? 'command' : 'engine', access },
+          ...{ sizeBytes: lineBytes, window },
+        },
+      },
+    ],
+    figure,
+    tolerance: 'rate',
+    suspects: ['lastLevelCache'],
+  },
+  {
+    name: `${name} in a window of memory, with an IOMMU`,
+    of: { group: 'I', workload, params: /IOMMU on/ },
+    workload: 'the same through the IOMMU',
+    notRun: { kind: 'workload', why: 'the bench of the slot has no IOMMU' },
+  },
+];
+
+const windowFamilies: readonly Family[] = [
+  ...inWindow('PCIe reads', /^DMA read 64 B, random/, 'read', inFlight, 'gbps'),
+  ...inWindow('PCIe writes', /^DMA write 64 B, random/, 'write', inFlight, 'gbps'),
+  ...inWindow('PCIe read', /^device read 64 B \(command\), random/, 'read', 1, 'latencyNs'),
+];
+
+export const timersAndSlotFamilies: readonly Family[] = [...cardFamilies, ...slotFamilies, ...windowFamilies];

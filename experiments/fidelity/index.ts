@@ -1,0 +1,8 @@
+export {
+  bandKey,
+  type ErrorBand,
+  errorBandOf,
+  errorSentence,
+  type FigureKind,
+  networkOf,
+} from './error-band.ts';

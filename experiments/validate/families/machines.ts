@@ -1,0 +1,42 @@
+/**
+ * The machine of a row whose source ran a common test on its own hosts: card, port and switch as the columns nic and
+ * link state them. A row of a user's own file gets its machine in the same way.
+ */
+import type { ParameterValues } from '../../../machine/profile/index.ts';
+import type { Measurement } from '../measurements.ts';
+import type { PointMachine } from '../points.ts';
+
+/** Cards that have a profile; iWARP cards have none. */
+export const knownCard = /ConnectX-[235]\b|\bmlx4\b|MT4099|MT26428|MT275\d\d/;
+
+/** Delay of one switch in nanoseconds, port to port, as its vendor states it. */
+const switches: readonly (readonly [name: RegExp, delayNs: number])[] = [
+  [/Infiniscale-IV/i, 100],
+  [/switch/i, 170],
+];
+
+const profilesOfCard: readonly (readonly [nic: RegExp, link: RegExp, profile: string])[] = [
+  [/ConnectX-5/, /RoCE|GbE/, 'connectx5-100gbe'],
+  [/ConnectX-5/, /./, 'connectx5-gen3'],
+  [/ConnectX-2|MT26428/, /RoCE|GbE/, 'connectx2-10gbe'],
+  [/ConnectX-2|MT26428/, /./, 'connectx2-gen2'],
+  [/./, /RoCE|GbE/, 'connectx3-pro-40gbe'],
+  [/./, /FDR|\b56\b/, 'connectx3-fdr-fitted'],
+  [/./, /./, 'connectx3-qdr-fitted'],
+];
+
+/** The pair of machines on which a row was measured. */
+export function machineOf({ nic, link }: Pick<Measurement, 'nic' | 'link'>): PointMachine {
+  const [, , profile] = profilesOfCard.find(([card, port]) => card.test(nic) && port.test(link))!;
+  const delayNs = switches.find(([name]) => name.test(link))?.[1];
+  const set: ParameterValues = delayNs === undefined ? {} : { 'wire.switchLatencyNs': delayNs };
+  return { profile, set };
+}
+
+/** The path MTU that a row states, in bytes; undefined if it states none. */
+export function statedMtuBytes({
+  link,
+}: Pick<Measurement, 'link'>): 256 | 512 | 1024 | 2048 | 4096 | undefined {
+  const mtu = Number(/\bMTU (\d+)/.exec(link)?.[1]);
+  return ([256, 512, 1024, 2048, 4096] as const).find((known) => known === mtu);
+}
