@@ -17,8 +17,8 @@ import { type Agreement, pairOn } from './iwarp-bench.ts';
 
 /** Below everything that the bench allocates. */
 const CONTEXT_BASE = 0x60_0000;
-const CONNECTIONS_MAX = 16;
-const PORT = 4791;
+export const CONNECTIONS_MAX = 16;
+export const PORT = 4791;
 
 const contextMemory: ContextMemory = {
   mappedPageCount: 0,
