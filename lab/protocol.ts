@@ -99,9 +99,15 @@ export const scenarioNames = [
 ] as const;
 export type ScenarioName = (typeof scenarioNames)[number];
 
+/** Networks on which an operation can be watched; on the first, the machine is as its parameters say. */
+export const labNetworks = ['infiniband', 'roce-v2', 'iwarp'] as const;
+export type LabNetwork = (typeof labNetworks)[number];
+
 export interface OperationQuestion {
   readonly machine: LabMachine;
   readonly scenario: ScenarioName;
+  /** Left out: the network of the machine. */
+  readonly network?: LabNetwork;
   readonly sizeBytes: number;
   /** Path MTU; 0 selects the port's largest. */
   readonly mtuBytes: number;

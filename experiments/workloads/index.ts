@@ -90,6 +90,7 @@ export {
   type RcEndpoint,
   type RcPeer,
   rcDefaults,
+  rcSteps,
 } from './rc-endpoint.ts';
 export { allAccess, type RcAddress, type RcAttributes, toInit, toRtr, toRts } from './rc-states.ts';
 export { readyWorkloadNames } from './ready-workloads.ts';

@@ -9,6 +9,8 @@
  *     DMA write ◀──────────────────────────  receiver ◀══ cable
  *                       completion writer
  *                       event writer
+ *
+ * A card with iWARP also has its TCP transmitter above the transmitter of segments, and its TCP engine below the receiver.
  */
 
 /** Positions of blocks: column and row. */
@@ -27,6 +29,8 @@ export const dataPathPlaces: Readonly<Record<string, readonly [column: number, r
   responseEngine: [2, 3],
   receiver: [2, 4],
 };
+/** The same for the TCP of a card with iWARP. */
+export const tcpPlaces: typeof dataPathPlaces = { tcpTransmitter: [2, 1], tcpEngine: [2, 5] };
 export const dataPathRows = 7;
 
 /** Blocks in the order in which a WRITE passes them. */
@@ -76,6 +80,11 @@ export const dataPathArrows: readonly DataPathArrow[] = [
   { from: 'completionWriter', to: 'dmaWrite', route: 'corner', steps: [17, undefined], aside: 12 },
   { from: 'completionWriter', to: 'eventWriter', route: 'straight', steps: [undefined, undefined] },
   { from: 'eventWriter', to: 'dmaWrite', route: 'corner', steps: [undefined, undefined], aside: -12 },
+];
+/** Arrows of {@link tcpPlaces}. */
+export const tcpArrows: readonly DataPathArrow[] = [
+  { from: 'transmitter', to: 'tcpTransmitter', route: 'straight', steps: [undefined, undefined] },
+  { from: 'tcpEngine', to: 'receiver', route: 'straight', steps: [undefined, undefined] },
 ];
 
 /** Steps of a WRITE over the links and in the hosts. */

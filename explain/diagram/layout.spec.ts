@@ -1,6 +1,6 @@
 /** Layout of the block diagram for any blocks, caches and cores: no two elements overlap. */
 import { describe, expect, it } from 'vitest';
-import { dataPathPlaces } from './data-path.ts';
+import { dataPathPlaces, tcpPlaces } from './data-path.ts';
 import {
   type Cell,
   cellHeight,
@@ -34,6 +34,7 @@ const machines = [
     ),
   ],
   ['of hosts whose cores do nothing', machine(all, 0, caches)],
+  ['of cards with TCP', machine([...all, ...Object.keys(tcpPlaces), 'keyUnit'], 1, caches)],
 ] as const;
 
 const overlaps = (one: Cell, other: Cell): boolean =>

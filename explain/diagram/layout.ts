@@ -12,6 +12,8 @@ import {
   dataPathRows,
   hostSteps,
   linkSteps,
+  tcpArrows,
+  tcpPlaces,
 } from './data-path.ts';
 
 type Point = readonly [x: number, y: number];
@@ -80,6 +82,7 @@ export const cellHeight = 22;
 const [columnGap, rowPitch, bandPitch] = [24, 34, 26] as const;
 const [padding, headHeight, bandHead] = [8, 28, 22] as const;
 const columns = 3;
+const pathPlaces = { ...dataPathPlaces, ...tcpPlaces };
 const deviceWidth = columns * cellWidth + (columns - 1) * columnGap + 2 * padding;
 const hostWidth = cellWidth + 2 * padding;
 const [pcieGap, cableGap, downGap] = [84, 104, 74] as const;
@@ -239,16 +242,16 @@ function composed(
 function deviceOf({ process, blocks, caches }: DiagramParts, isMirrored: boolean): Drawn {
   const columnX = (column: number): number =>
     padding + (isMirrored ? columns - 1 - column : column) * (cellWidth + columnGap);
-  const path = blocks.filter((name) => dataPathPlaces[name] !== undefined);
+  const path = blocks.filter((name) => pathPlaces[name] !== undefined);
   const pathCells = path.map((name): Cell => {
-    const [column, row] = dataPathPlaces[name]!;
+    const [column, row] = pathPlaces[name]!;
     return { process, name, x: columnX(column), y: headHeight + row * rowPitch };
   });
-  const arrows = dataPathArrows
+  const arrows = [...dataPathArrows, ...tcpArrows]
     .filter(({ from, to }) => path.includes(from) && path.includes(to))
     .map((arrow) => arrowOf(arrow, pathCells, process));
   const bands: readonly (readonly [title: string, names: readonly string[]])[] = [
-    ['Control', blocks.filter((name) => dataPathPlaces[name] === undefined)],
+    ['Control', blocks.filter((name) => pathPlaces[name] === undefined)],
     ['Caches', caches.map((name) => `${name} cache`)],
   ];
   let y = headHeight + dataPathRows * rowPitch;

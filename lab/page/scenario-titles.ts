@@ -1,5 +1,5 @@
-/** Titles of the scenarios in the menu. */
-import type { ScenarioName } from '../protocol.ts';
+/** Titles of the scenarios and networks in the menus. */
+import type { LabNetwork, ScenarioName } from '../protocol.ts';
 
 export const scenarioTitles: Readonly<Record<ScenarioName, string>> = {
   write: 'WRITE',
@@ -11,8 +11,14 @@ export const scenarioTitles: Readonly<Record<ScenarioName, string>> = {
   inline: 'WRITE inline, two by one doorbell',
   blueflame: 'WRITE inline by BlueFlame',
   events: 'SEND with events: both sides sleep',
-  rnr: 'SEND without a receive: RNR NAK',
+  rnr: 'SEND without a receive: RNR NAK, or Terminate',
   lost: 'WRITE whose packet is lost',
-  'wrong-key': 'WRITE with a wrong rkey',
+  'wrong-key': 'WRITE with a wrong rkey: NAK, or Terminate',
   'page-fault': 'WRITE into a page that is not there',
+};
+
+export const networkTitles: Readonly<Record<LabNetwork, string>> = {
+  infiniband: 'InfiniBand',
+  'roce-v2': 'RoCE v2',
+  iwarp: 'iWARP',
 };

@@ -1,7 +1,7 @@
 /** Addresses of the lab: they contain everything that is shown, and invalid fields are named. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { comparePaths, labVerbs, scenarioNames } from '../protocol.ts';
+import { comparePaths, labNetworks, labVerbs, scenarioNames } from '../protocol.ts';
 import { addressOf, defaultState, type LabState, stateOf, viewNames } from './state.ts';
 
 const machines = fc.record({
@@ -25,6 +25,7 @@ const states: fc.Arbitrary<LabState> = fc.record({
     inlineBytes: fc.integer({ min: 0, max: 512 }),
   }),
   scenario: fc.constantFrom(...scenarioNames),
+  network: fc.constantFrom(...labNetworks),
   isWarm: fc.boolean(),
   posted: fc.option(
     fc.record({ node: fc.constantFrom(0, 1), ordinal: fc.nat(9_999_999) }, { noNullPrototype: true }),

@@ -13,7 +13,9 @@ import {
   comparePaths,
   type LabMachine,
   type LabMessage,
+  type LabNetwork,
   type LabVerb,
+  labNetworks,
   labVerbs,
   type OperationName,
   type ReachedName,
@@ -33,6 +35,8 @@ export interface LabState {
   readonly message: LabMessage;
   /** The scenario shown as it happens, and whether other operations precede it. */
   readonly scenario: ScenarioName;
+  /** The network on which the scenario happens. */
+  readonly network: LabNetwork;
   readonly isWarm: boolean;
   /** The watched operation of the program; undefined: the scenario is watched. */
   readonly posted: OperationName | undefined;
@@ -64,6 +68,7 @@ export const defaultState: LabState = {
   other: undefined,
   message: { verb: 'write', sizeBytes: 64, mtuBytes: 0, inlineBytes: 0 },
   scenario: 'write',
+  network: 'infiniband',
   isWarm: false,
   posted: undefined,
   atPs: 0,
@@ -101,6 +106,7 @@ export async function addressOf(state: LabState): Promise<string> {
   put('mtu', message.mtuBytes, defaultState.message.mtuBytes);
   put('inline', message.inlineBytes, defaultState.message.inlineBytes);
   put('operation', state.scenario, defaultState.scenario);
+  put('network', state.network, defaultState.network);
   if (state.isWarm) query.set('caches', 'warm');
   if (state.posted !== undefined) query.set('posted', `${state.posted.node}:${state.posted.ordinal}`);
   put('at', state.atPs, defaultState.atPs);
@@ -143,6 +149,7 @@ export async function stateOf(address: string): Promise<Opened> {
       inlineBytes,
     },
     scenario: fields.word<ScenarioName>('operation', scenarioNames, defaultState.scenario),
+    network: fields.word<LabNetwork>('network', labNetworks, defaultState.network),
     isWarm: fields.word('caches', ['cold', 'warm'], 'cold') === 'warm',
     posted: fields.hostAndNumber('posted'),
     atPs: fields.instant('at', defaultState.atPs),

@@ -177,6 +177,34 @@ inBrowser('"One operation" draws the instants and bytes that its records have in
 });
 
 inBrowser(
+  '"One operation" over iWARP draws the frames and the TCP engine that its records have in Node.js',
+  async (tree) => {
+    const question = {
+      machine,
+      scenario: 'wrong-key',
+      network: 'iwarp',
+      sizeBytes: 64,
+      mtuBytes: 0,
+      isWarm: false,
+    } as const;
+    const picture = await operation(question);
+    await atAddress(tree, '#operation=wrong-key', async (page) => {
+      await untilText(page, /status REM_ACCESS_ERR/);
+      await page.select('label:nth-of-type(2) select', 'iwarp');
+      await untilText(page, /TERMINATE/);
+      expect(await page.evaluate('location.hash')).toBe('#operation=wrong-key&network=iwarp');
+      const text = await settledText(page);
+      expect(text).toContain(
+        `${timeText(picture.latencyPs)} from the post to the completion, status SUCCESS`,
+      );
+      for (const { text: milestone } of picture.milestones)
+        expect(text.replace(/\s+/g, ' ')).toContain(milestone);
+      expect(await page.$$(`.diagram [aria-label^="hca0 ${wordsOf('tcpEngine')}"]`)).toHaveLength(1);
+    });
+  },
+);
+
+inBrowser(
   'the address of a chosen block and event opens the same picture, with its MTT entries',
   async (tree) => {
     const picture = await operation({

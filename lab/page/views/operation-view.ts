@@ -7,6 +7,7 @@ import type { DiagramLayout } from '../../../explain/diagram/index.ts';
 import { bytesText, timeText } from '../../../explain/text/format.ts';
 import { wordsOf } from '../../../explain/text/words.ts';
 import type {
+  LabNetwork,
   OperationOutcome,
   OperationPicture,
   OperationQuestion,
@@ -21,7 +22,7 @@ import { Player } from '../player.ts';
 import { programPicture } from '../program-picture.ts';
 import { ProgramWorker } from '../program-worker.ts';
 import { faultsIn, textOf } from '../programs.ts';
-import { scenarioTitles } from '../scenario-titles.ts';
+import { networkTitles, scenarioTitles } from '../scenario-titles.ts';
 import { timeAxis } from '../time-axis.ts';
 import type { Lab, View } from '../view.ts';
 import { chosen, frame, fromTheBegin, messageOf, nsText, playerRow, sizeField } from '../watched.ts';
@@ -67,9 +68,9 @@ export class OperationView implements View {
   }
 
   changed(): void {
-    const { machine, message, scenario, isWarm, atPs, posted, program, fault } = this.#lab.state;
+    const { machine, message, scenario, network, isWarm, atPs, posted, program, fault } = this.#lab.state;
     const { sizeBytes, mtuBytes } = message;
-    const question = { machine, scenario, sizeBytes, mtuBytes, isWarm };
+    const question = { machine, scenario, network, sizeBytes, mtuBytes, isWarm };
     const order = { text: textOf(program), machine, faults: faultsIn(fault) };
     const asked = JSON.stringify(posted === undefined ? question : [posted, order]);
     if (asked !== this.#asked) {
@@ -147,12 +148,15 @@ export class OperationView implements View {
         ${posted === undefined ? nothing : html`<option selected>of the program: host ${posted.node}, number ${posted.ordinal}</option>`}
         ${Object.entries(scenarioTitles).map(([name, title]) => html`<option value=${name} ?selected=${posted === undefined && name === scenario}>${title}</option>`)}
       </select></label>
-      ${posted === undefined ? this.#sizeAndCaches(change) : html`<button @click=${() => this.#lab.change({ view: 'program' })}>Back to the program</button>`}`;
+      ${posted === undefined ? this.#networkSizeAndCaches(change) : html`<button @click=${() => this.#lab.change({ view: 'program' })}>Back to the program</button>`}`;
   }
 
-  #sizeAndCaches(change: (changes: Partial<Lab['state']>) => void): TemplateResult {
-    const { message, isWarm } = this.#lab.state;
-    return html`${sizeField('Size', sizes, message.sizeBytes, (sizeBytes) => change({ message: { ...message, sizeBytes } }))}
+  #networkSizeAndCaches(change: (changes: Partial<Lab['state']>) => void): TemplateResult {
+    const { message, network, isWarm } = this.#lab.state;
+    return html`<label>Network <select @change=${(event: Event) => change({ network: chosen(event) as LabNetwork })}>
+        ${Object.entries(networkTitles).map(([name, title]) => html`<option value=${name} ?selected=${name === network}>${title}</option>`)}
+      </select></label>
+      ${sizeField('Size', sizes, message.sizeBytes, (sizeBytes) => change({ message: { ...message, sizeBytes } }))}
       <label>Caches <select @change=${(event: Event) => change({ isWarm: chosen(event) === 'warm' })}>
         <option value="cold" ?selected=${!isWarm}>cold: the first of its kind</option>
         <option value="warm" ?selected=${isWarm}>warm: the fourth</option>

@@ -4,7 +4,7 @@ import { argumentsOf } from '../../../explain/timeline/index.ts';
 import type { TimelineRecord } from '../../../machine/timeline/index.ts';
 import type { DecodedEvent } from '../../protocol.ts';
 import type { BusEvent } from './bus-text.ts';
-import type { CablePacket } from './packet-headers.ts';
+import type { CableFrame, CablePacket } from './packet-headers.ts';
 
 /** Longest wait of a write at the root complex. */
 const writeWaitPs = 20_000_000;
@@ -21,21 +21,30 @@ interface Found {
   readonly decoded: readonly number[];
   /** When a write took effect. */
   readonly inMemoryPs?: number;
+  /** Messages that a frame completes, instead of the record's own name. */
+  readonly words?: string;
 }
 
 const nothing: Found = { decoded: [] };
 
 export class Decoder {
-  /** Events of the bus, then packets. */
+  /** Events of the bus, then packets, then frames. */
   readonly events: readonly DecodedEvent[];
   readonly #bus: readonly BusEvent[];
   readonly #packets: readonly CablePacket[];
+  readonly #frames: readonly CableFrame[];
   readonly #postedPs: number;
 
   /** @param postedPs instants of the events are relative to it */
-  constructor(bus: readonly BusEvent[], packets: readonly CablePacket[], postedPs: number) {
+  constructor(
+    bus: readonly BusEvent[],
+    packets: readonly CablePacket[],
+    frames: readonly CableFrame[],
+    postedPs: number,
+  ) {
     this.#bus = bus;
     this.#packets = packets;
+    this.#frames = frames;
     this.#postedPs = postedPs;
     this.events = [
       ...bus.map(({ atPs, node, summary, sections }) => ({
@@ -43,7 +52,7 @@ export class Decoder {
         summary: `host ${node}: ${summary}`,
         sections,
       })),
-      ...packets.map(({ atPs, sections }) => ({
+      ...[...packets, ...frames].map(({ atPs, sections }) => ({
         atPs: atPs - postedPs,
         summary: 'headers of the packet',
         sections,
@@ -53,6 +62,7 @@ export class Decoder {
 
   of(record: TimelineRecord, fromPs: number, toPs: number, arrivesPs: number | undefined): Found {
     if (record.kind === 'packet') return this.#headers(record, toPs, arrivesPs);
+    if (record.kind === 'frame') return this.#frame(record, toPs, arrivesPs);
     if (record.kind === 'doorbell' || record.kind === 'blueFlame') return this.#doorbell(record, fromPs);
     if (record.kind !== 'tlp') return nothing;
     const node = Number(record.track.process.replace(/^\D+/, ''));
@@ -66,10 +76,22 @@ export class Decoder {
     return this.#written(node, String(values['trafficClass']), String(values['address']), arrivesPs ?? toPs);
   }
 
+  #frame({ track, values }: TimelineRecord, toPs: number, arrivesPs: number | undefined): Found {
+    const seenPs = seenAtPs(track.process, toPs, arrivesPs);
+    const [wireBytes = 0] = values;
+    const at = this.#frames.findIndex(
+      ({ atPs, frameBytes }) => Math.abs(atPs - this.#postedPs - seenPs) <= 1 && frameBytes <= wireBytes,
+    );
+    if (at < 0) return nothing;
+    const { words } = this.#frames[at]!;
+    return {
+      decoded: [this.#bus.length + this.#packets.length + at],
+      words: words === '' ? 'TCP segment' : words,
+    };
+  }
+
   #headers({ track, values }: TimelineRecord, toPs: number, arrivesPs: number | undefined): Found {
-    // The capture is taken at host 0's end: an arriving packet is captured once it has arrived, a departing one once it
-    // has left.
-    const seenPs = track.process === 'hca0' ? (arrivesPs ?? toPs) : toPs;
+    const seenPs = seenAtPs(track.process, toPs, arrivesPs);
     const at = this.#packets.findIndex(
       (packet) =>
         packet.opcode === values[0] &&
@@ -121,3 +143,7 @@ export class Decoder {
     return { decoded: [at], inMemoryPs: this.#bus[at]!.atPs - this.#postedPs };
   }
 }
+
+/** The capture is taken at host 0's end: an arriving packet is captured once it has arrived, a departing one once it has left. */
+const seenAtPs = (process: string, toPs: number, arrivesPs: number | undefined): number =>
+  process === 'hca0' ? (arrivesPs ?? toPs) : toPs;

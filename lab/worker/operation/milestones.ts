@@ -22,6 +22,7 @@ export interface PicturedOperation {
   readonly wqeCounter: number;
   /** Name, as `WRITE`. */
   readonly name: string;
+  readonly payloadBytes: number;
   /** Records of this operation alone. */
   readonly records: ReadonlySet<PictureRecord>;
 }
@@ -31,7 +32,7 @@ const dmaMaxPs = 2_000_000;
 const atomicBytes = 8;
 
 export function milestonesOf(
-  { node: near, far, qpn, wqeCounter, name, records: own }: PicturedOperation,
+  { node: near, far, qpn, wqeCounter, name, payloadBytes, records: own }: PicturedOperation,
   records: readonly PictureRecord[],
   tracks: readonly PictureTrack[],
   decoded: readonly DecodedEvent[],
@@ -48,13 +49,20 @@ export function milestonesOf(
     all('tlp', `host${host}`).filter(
       (record) => valueIn(record, 'trafficClass') === trafficClass && record.inMemoryPs !== undefined,
     );
-  const cqeOf = (host: number, ofQpn: string, isSend: boolean, fromPs: number): number | undefined =>
+  const cqeOf = (
+    host: number,
+    ofQpn: string | undefined,
+    isSend: boolean,
+    fromPs: number,
+  ): number | undefined =>
     written(host, 'cqe').find((record) => {
       const fields = record.decoded.flatMap((at) => decoded[at]!.sections.flatMap((each) => each.fields));
-      const isOwn = !isSend || fields.includes(`wqeCounter=${numberText(wqeCounter)}`);
+      // The analyser leaves fields out that are 0.
+      const counter = fields.find((field) => field.startsWith('wqeCounter=')) ?? 'wqeCounter=0';
+      const isOwn = !isSend || counter === `wqeCounter=${numberText(wqeCounter)}`;
       return (
         record.fromPs >= fromPs &&
-        fields.includes(`qpn=${ofQpn}`) &&
+        (ofQpn === undefined || fields.includes(`qpn=${ofQpn}`)) &&
         fields.includes('isSend=1') === isSend &&
         isOwn
       );
@@ -66,8 +74,17 @@ export function milestonesOf(
     ownOf('blueFlame', `hca${near}`)[0]?.fromPs,
     `The device of host ${near} receives the WQE by BlueFlame`,
   );
-  const requests = ownOf('packet', `hca${far}`);
-  const answers = ownOf('packet', `hca${near}`);
+  // Frames of TCP name no operation: they are those of one that is alone.
+  const isAlone = [near, far].every((host) =>
+    all('posted', `host${host}`).every((record) => own.has(record)),
+  );
+  const messagesTo = (process: string): PictureRecord[] =>
+    isAlone
+      ? all('frame', process).filter(({ fromPs, label }) => fromPs > 0 && !label.startsWith('TCP'))
+      : [];
+  const isOfTcp = all('packet', `hca${far}`).length === 0;
+  const requests = isOfTcp ? messagesTo(`hca${far}`) : ownOf('packet', `hca${far}`);
+  const answers = isOfTcp ? messagesTo(`hca${near}`) : ownOf('packet', `hca${near}`);
   const firstPs = requests[0]?.fromPs;
   const isOneOfSeveral = all('posted', `host${near}`).some(
     (record) => !own.has(record) && record.fromPs > -dmaMaxPs && record.fromPs < (firstPs ?? 0),
@@ -89,7 +106,8 @@ export function milestonesOf(
   const arrivedPs = lastArrival(requests);
   add(arrivedPs, `The last packet of host ${near} has arrived at the other device`);
   for (const packet of answers)
-    if (/NAK/.test(packet.label)) add(packet.arrivesPs, `${packet.label} has arrived at host ${near}`);
+    if (/NAK|TERMINATE/.test(packet.label))
+      add(packet.arrivesPs, `${packet.label} has arrived at host ${near}`);
   for (const host of [0, 1]) {
     for (const { atPs, summary } of decoded)
       if (atPs >= 0 && summary.startsWith(`host ${host}: EQE `) && !/ COMP$/.test(summary))
@@ -99,18 +117,22 @@ export function milestonesOf(
   }
   const isFetching = /READ|SWAP|ADD/.test(name);
   const reader = isFetching ? near : far;
-  const lastBytesPs = lastBytesOf(
-    isFetching ? answers : requests,
-    all('packet', `hca${reader}`).filter((record) => !own.has(record)),
-    written(reader, 'payloadWrite'),
-    /SWAP|ADD/.test(name),
-  );
+  const bringing = isFetching ? answers : requests;
+  const writes = written(reader, 'payloadWrite');
+  const others = all('packet', `hca${reader}`).filter((record) => !own.has(record));
+  const lastBytesPs = isOfTcp
+    ? lastWriteOf(bringing, writes, payloadBytes)
+    : lastBytesOf(bringing, others, writes, /SWAP|ADD/.test(name));
   add(lastBytesPs, `The last bytes are in the memory of host ${reader}`);
   add(lastArrival(answers), `The last packet of host ${far} has arrived at host ${near}’s device`);
   const destination = requests.map((record) => String(valueIn(record, 'destinationQpn')))[0];
-  const isReceived = /SEND|IMM/.test(name) && arrivedPs !== undefined && destination !== undefined;
-  if (isReceived && !isFollowedClosely(requests, all('packet', `hca${far}`), own))
-    add(cqeOf(far, destination, false, arrivedPs), `The receiver’s CQE is in the memory of host ${far}`);
+  const isReceived = /SEND|IMM/.test(name) && arrivedPs !== undefined;
+  const isNamed = isOfTcp || destination !== undefined;
+  if (isReceived && isNamed && !isFollowedClosely(requests, all('packet', `hca${far}`), own))
+    add(
+      cqeOf(far, isOfTcp ? undefined : destination, false, arrivedPs),
+      `The receiver’s CQE is in the memory of host ${far}`,
+    );
   const cqePs = cqeOf(near, numberText(qpn), true, 0);
   add(cqePs, `The CQE is in the memory of host ${near}`);
   add(ownOf('taken', `host${near}`)[0]?.fromPs, 'The program has taken the completion');
@@ -143,6 +165,18 @@ function isFollowedClosely(
       (record.arrivesPs ?? 0) > firstPs - dmaMaxPs &&
       (record.arrivesPs ?? 0) <= lastPs,
   );
+}
+
+/** The same for the only operation, of this many bytes. */
+function lastWriteOf(
+  messages: readonly PictureRecord[],
+  writes: readonly PictureRecord[],
+  bytes: number,
+): number | undefined {
+  const [firstPs = Number.POSITIVE_INFINITY] = arrivalsOf(messages);
+  const own = writes.filter(({ fromPs }) => fromPs >= firstPs);
+  const writtenBytes = own.reduce((sum, record) => sum + Number(valueIn(record, 'lengthBytes')), 0);
+  return writtenBytes === bytes ? own.at(-1)?.inMemoryPs : undefined;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The lab's picture of one operation: the instants of its report and of the bus, each with its bytes. */
 import { describe, expect, it } from 'vitest';
+import { layoutOfPicture } from '../../page/diagram-layout.ts';
 import type { OperationPicture, PictureRecord, ScenarioName } from '../../protocol.ts';
 import { latency } from '../what-if.ts';
 import { busEvents } from './bus-text.ts';
@@ -132,6 +133,68 @@ describe('on a cable of Ethernet', () => {
     expect(shown.status).toBe('SUCCESS');
     expect(milestone(shown, seen)).toBeGreaterThan(0);
   });
+});
+
+describe('over iWARP', () => {
+  const overIwarp = (scenario: ScenarioName, sizeBytes = 64, isWarm = true): Promise<OperationPicture> =>
+    operation({ machine, scenario, network: 'iwarp', sizeBytes, mtuBytes: 0, isWarm });
+  const framesTo = ({ records, tracks }: OperationPicture, process: string): PictureRecord[] =>
+    records.filter(({ kind, track }) => kind === 'frame' && tracks[track]!.process === process);
+
+  it('RFC 5040, 5.5: a WRITE completes when TCP has it, before its last bytes are in memory', async () => {
+    const shown = await overIwarp('write', 4096);
+    expect(shown.cqePs).toBeLessThan(milestone(shown, /last packet of host 0 has arrived/)!);
+    expect(shown.lastBytesPs).toBeGreaterThan(milestone(shown, /last packet of host 0 has arrived/)!);
+    expect(shown.stages.at(-1)!.toPs).toBe(shown.latencyPs);
+    // An MSS of 1460: FPDUs of 2 + 14 + 1440 + 4 bytes, twice, and the rest.
+    expect(framesTo(shown, 'hca1').map(({ label }) => label.replace(/ at .*/, ''))).toEqual([
+      ...['WRITE, 1440 bytes', 'WRITE, 1440 bytes', 'WRITE, 1216 bytes'],
+    ]);
+    const titles = framesTo(shown, 'hca1')[0]!.decoded.flatMap((at) =>
+      shown.decoded[at]!.sections.map(({ title }) => title),
+    );
+    expect(titles).toEqual(['Ethernet', 'IPv4', 'TCP', 'iWARP', 'payload']);
+    expect([shown.status, shown.isBalanced]).toEqual(['SUCCESS', true]);
+  });
+
+  it('its TCP engine works, and is drawn among the blocks', async () => {
+    const shown = await overIwarp('write');
+    const { cells, titles } = layoutOfPicture(shown, true);
+    const blocks = [
+      ['hca0', 'tcpEngine'],
+      ['hca0', 'tcpTransmitter'],
+      ['hca1', 'tcpEngine'],
+    ] as const;
+    for (const [process, name] of blocks) {
+      const track = shown.tracks.findIndex((each) => each.process === process && each.name === name);
+      const work = shown.records.filter((record) => record.track === track && record.kind === 'blockBusy');
+      expect([name, work.length > 0]).toEqual([name, true]);
+      const cell = cells.find((each) => each.process === process && each.name === name)!;
+      expect(cell.y).toBeLessThan(titles.find(({ text }) => text === 'Control')!.y);
+    }
+  });
+
+  it('RFC 5040, 4.8: a wrong STag is answered by a Terminate; the WRITE has completed before', async () => {
+    const shown = await overIwarp('wrong-key');
+    expect(shown.status).toBe('SUCCESS');
+    const terminatePs = milestone(shown, /TERMINATE.*STag not valid.* has arrived at host 0/)!;
+    expect(terminatePs).toBeGreaterThan(shown.cqePs!);
+  });
+
+  it('a READ ends with the bytes in memory, a SEND has a CQE at its receiver', async () => {
+    const read = await overIwarp('read', 4096);
+    expect(read.cqePs).toBeGreaterThan(read.lastBytesPs!);
+    expect(milestone(await overIwarp('send'), /receiver’s CQE/)).toBeGreaterThan(0);
+  });
+
+  it('refuses a scenario that shows nothing', async () => {
+    await expect(overIwarp('lost')).rejects.toThrow(/operation.*lost/);
+  });
+});
+
+it('the first operation of a QP has a CQE', async () => {
+  const cold = await picture('write', false, 64);
+  expect(cold.cqePs).toBeLessThan(cold.latencyPs);
 });
 
 describe('the other verbs', () => {

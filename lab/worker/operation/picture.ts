@@ -36,10 +36,10 @@ import type {
 import { type BusEvent, busEvents } from './bus-text.ts';
 import { Decoder } from './decoder.ts';
 import { milestonesOf } from './milestones.ts';
-import { type CablePacket, cablePackets } from './packet-headers.ts';
-import { type WatchArgs, type WatchResult, watchedClient, watchedServer } from './programs.ts';
+import { type CableFrame, type CablePacket, cableFrames, cablePackets } from './packet-headers.ts';
+import { afterPs, type WatchArgs, type WatchResult, watchedClient, watchedServer } from './programs.ts';
 import { Recording } from './recording.ts';
-import { faultsOf, scenarios, sizeOf, warmUps } from './scenarios.ts';
+import { faultsOf, networkSet, scenarios, sizeOf, warmUps } from './scenarios.ts';
 
 /** One operation of a run: its host, its number among the sends of that host, and the displayed time. Instants since power-on. */
 export interface WatchedOperation {
@@ -47,6 +47,8 @@ export interface WatchedOperation {
   readonly ordinal: number;
   readonly fromPs: number;
   readonly toPs: number;
+  /** Left out: 3 µs later. */
+  readonly shownToPs?: number;
 }
 
 /** The records of a run. */
@@ -54,6 +56,7 @@ interface Watched {
   readonly timeline: Timeline;
   readonly bus: readonly BusEvent[];
   readonly packets: readonly CablePacket[];
+  readonly frames: readonly CableFrame[];
   readonly configHash: string;
   readonly isBalanced: boolean;
 }
@@ -92,11 +95,13 @@ export class WatchedRun {
    */
   async pictureOf(machine: Machine, operation: WatchedOperation): Promise<OperationPicture> {
     const { configHash, checks } = await machine.report();
+    const capture = await machine.capture();
     return pictureOf(
       {
         timeline: this.#recording.timeline(await machine.timeline()),
         bus: busEvents(this.#pieces),
-        packets: cablePackets(await machine.capture()),
+        packets: cablePackets(capture),
+        frames: cableFrames(capture),
         configHash,
         isBalanced: checks.balanced,
       },
@@ -108,7 +113,8 @@ export class WatchedRun {
   async momentOf(machine: Machine, atPs: number): Promise<MachinePicture> {
     const [fromPs, toPs] = [Math.max(0, atPs - momentPs), atPs + momentPs];
     const timeline = this.#recording.timeline(await machine.timeline()).between(fromPs, toPs);
-    const decoder = new Decoder(busEvents(this.#pieces), cablePackets(await machine.capture()), atPs);
+    const capture = await machine.capture();
+    const decoder = new Decoder(busEvents(this.#pieces), cablePackets(capture), cableFrames(capture), atPs);
     const { records, tracks } = recordsOf(timeline, new Set(), atPs, decoder);
     return { fromPs: fromPs - atPs, toPs: toPs - atPs, tracks, records };
   }
@@ -123,8 +129,7 @@ const captureBytes = 4 * 1024 ** 2;
 
 function pictureOf(watched: Watched, operation: WatchedOperation): OperationPicture {
   const { timeline } = watched;
-  const { node, ordinal, fromPs, toPs } = operation;
-  const shownToPs = toPs + afterPs;
+  const { node, ordinal, fromPs, toPs, shownToPs = toPs + afterPs } = operation;
   const within = timeline.between(fromPs, shownToPs);
   const flow = operationOf(within, ordinal, node);
   const isOnDevice = flow?.records.some((place) => /^(?:operation|failed)$/.test(within.record(place).kind));
@@ -135,7 +140,12 @@ function pictureOf(watched: Watched, operation: WatchedOperation): OperationPict
     );
   const { postedPs, syndrome } = explanation;
   const isMeanwhile = ({ atPs }: { readonly atPs: number }): boolean => atPs >= fromPs && atPs <= shownToPs;
-  const decoder = new Decoder(watched.bus.filter(isMeanwhile), watched.packets.filter(isMeanwhile), postedPs);
+  const decoder = new Decoder(
+    watched.bus.filter(isMeanwhile),
+    watched.packets.filter(isMeanwhile),
+    watched.frames.filter(isMeanwhile),
+    postedPs,
+  );
   const ownPlaces = new Set([
     ...flow.records,
     ...(syndrome === undefined ? [] : unclaimedPackets(within, explanation)),
@@ -145,7 +155,10 @@ function pictureOf(watched: Watched, operation: WatchedOperation): OperationPict
   const shown = records.filter((record) => record.fromPs <= span.toPs);
   const levels = levelsOf(timeline, postedPs, span);
   const { milestones, cqePs, lastBytesPs } = milestonesOf(
-    { ...flow, far: cabledPeerOf(timeline.topology, node), name: explanation.operation, records: own },
+    {
+      ...{ ...flow, far: cabledPeerOf(timeline.topology, node), records: own },
+      ...{ name: explanation.operation, payloadBytes: explanation.payloadBytes },
+    },
     shown,
     tracks,
     decoder.events,
@@ -190,13 +203,11 @@ function unclaimedPackets(timeline: Timeline, { postedPs, latencyPs }: Explanati
   });
 }
 
-/** Time searched after the completion. */
-const afterPs = 3_000_000;
-
 /** @throws ConfigurationError naming the invalid field of the machine, or the value that must be smaller */
 export async function operation({
   machine,
   scenario: name,
+  network = 'infiniband',
   sizeBytes,
   mtuBytes,
   isWarm,
@@ -208,7 +219,7 @@ export async function operation({
   const { profile, set, seed } = machine;
   await using simulated = await Machine.create({
     profile,
-    set,
+    set: { ...set, ...networkSet(network, scenario) },
     seed,
     faults: faultsOf(scenario, warmUpCount),
     analysis: run.analysis,
@@ -221,9 +232,9 @@ export async function operation({
   });
   await simulated.load({ node: 1, name: 'server', run: watchedServer, args });
   await simulated.run();
-  const [{ fromPs, toPs }] = await simulated.results<[WatchResult]>();
+  const [{ fromPs, toPs, shownToPs }] = await simulated.results<[WatchResult]>();
   const ordinal = warmUpCount * (scenario.listed ?? 1);
-  return await run.pictureOf(simulated, { node: 0, ordinal, fromPs, toPs });
+  return await run.pictureOf(simulated, { node: 0, ordinal, fromPs, toPs, shownToPs });
 }
 
 /** Returns the time from the program's post to the last effect. */
@@ -233,7 +244,7 @@ function spanOf(
   postedPs: number,
 ): { readonly fromPs: number; readonly toPs: number } {
   const crossing = records.filter(
-    ({ kind }) => kind === 'tlp' || kind === 'packet' || kind === 'interruptServed',
+    ({ kind }) => kind === 'tlp' || kind === 'packet' || kind === 'frame' || kind === 'interruptServed',
   );
   const lastPs = Math.max(
     operation.toPs - postedPs,
@@ -269,9 +280,10 @@ function recordInWords(record: TimelineRecord, postedPs: number, decoder: Decode
   const { kind, track, trackNumber, durationPs, values } = record;
   const fromPs = Number(record.atPs) - postedPs;
   const toPs = fromPs + durationPs;
-  const isLost = kind === 'packet' && (values[4]! & packetLost) !== 0;
+  const flags = { packet: values[4], frame: values[1] }[kind as 'packet'] ?? 0;
+  const isLost = (flags & packetLost) !== 0;
   const arrivesPs = track.latencyPs === undefined || isLost ? undefined : toPs + track.latencyPs;
-  const { decoded, inMemoryPs } = decoder.of(record, fromPs, toPs, arrivesPs);
+  const { decoded, inMemoryPs, words } = decoder.of(record, fromPs, toPs, arrivesPs);
   return {
     kind,
     track: trackNumber,
@@ -279,7 +291,7 @@ function recordInWords(record: TimelineRecord, postedPs: number, decoder: Decode
     toPs,
     ...(arrivesPs === undefined ? {} : { arrivesPs }),
     ...(inMemoryPs === undefined ? {} : { inMemoryPs }),
-    label: labelOf(record),
+    label: words === undefined ? labelOf(record) : labelOf(record).replace('frame', words),
     values: argumentsOf(record),
     decoded,
   };

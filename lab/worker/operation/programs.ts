@@ -12,6 +12,7 @@ import {
   IBV_ACCESS_ON_DEMAND,
   IBV_SEND_INLINE,
   IBV_SEND_SIGNALED,
+  IBV_TRANSPORT_IWARP,
   IBV_WR_ATOMIC_CMP_AND_SWP,
   IBV_WR_ATOMIC_FETCH_AND_ADD,
   IBV_WR_RDMA_READ,
@@ -37,6 +38,7 @@ import {
   connectQps,
   pathMtuOf,
   rcDefaults,
+  rcSteps,
   toInit,
   toRtr,
   toRts,
@@ -56,6 +58,8 @@ export interface WatchResult {
   readonly fromPs: number;
   /** Instant at which the program had the completion. */
   readonly toPs: number;
+  /** Instant at which all has arrived. */
+  readonly shownToPs: number;
   readonly status: number;
 }
 
@@ -65,6 +69,10 @@ const timeoutCode = 2;
 const rnrTimerCode = 1;
 /** Pending messages arrive in the meantime. */
 const afterglowPs = 4_000_000;
+/** Time shown after the completion. */
+export const afterPs = 3_000_000;
+/** Over TCP a request completes before its bytes leave: the time of a byte on a cable of 10 Gb/s, and of its headers. */
+const tcpPsPerByte = 1000;
 
 interface Side {
   readonly program: ProgramContext;
@@ -72,6 +80,7 @@ interface Side {
   readonly cq: IbvCq;
   readonly channel: IbvCompChannel | undefined;
   readonly qp: IbvQp;
+  readonly isOverTcp: boolean;
   readonly far: { readonly address: number; readonly rkey: number };
 }
 
@@ -112,7 +121,7 @@ async function open(program: ProgramContext, args: WatchArgs): Promise<Side> {
       for (let count = args.warmUpCount + 1; count > Number(scenario.receiveDelayPs !== undefined); count--)
         receive(qp!, buffer);
   });
-  return { program, buffer, cq, channel, qp: qp!, far };
+  return { program, buffer, cq, channel, qp: qp!, isOverTcp: isIwarp(endpoint), far };
 }
 
 async function connect(
@@ -122,17 +131,25 @@ async function connect(
   mtuBytes: number,
   beforeReady: () => void,
 ): Promise<Side['far']> {
-  const attributes = { ...rcDefaults, timeoutCode, rnrTimerCode, pathMtu: pathMtuOf(endpoint, mtuBytes) };
   const own = { address: buffer.address, rkey: buffer.region.rkey };
-  const { note } = await connectQps(endpoint, [qp], 'watch', own, {
+  const steps = { ...stepsOf(endpoint, mtuBytes), beforeReady };
+  const { note } = await connectQps(endpoint, [qp], 'watch', own, steps);
+  return note as Side['far'];
+}
+
+const isIwarp = ({ context }: RcEndpoint): boolean => context.device.transportType === IBV_TRANSPORT_IWARP;
+
+/** The steps of a reliable connection with short timers; those of TCP are parameters of the card. */
+function stepsOf(endpoint: RcEndpoint, mtuBytes: number): ReturnType<typeof rcSteps> {
+  if (isIwarp(endpoint)) return rcSteps(endpoint, mtuBytes);
+  const attributes = { ...rcDefaults, timeoutCode, rnrTimerCode, pathMtu: pathMtuOf(endpoint, mtuBytes) };
+  return {
     init: (each) => toInit(each),
-    beforeReady,
     ready: async (each, address, firstPsn) => {
       await toRtr(each, address, attributes);
       await toRts(each, firstPsn, attributes);
     },
-  });
-  return note as Side['far'];
+  };
 }
 
 function receive(qp: IbvQp, { address, lengthBytes, region }: RcBuffer): void {
@@ -219,9 +236,10 @@ export async function watchedClient(
   const fromPs = cpu.localPs;
   const status = await carriedOut(side, scenario, sizeBytes, true);
   const toPs = cpu.localPs;
-  await cpu.sleep(afterglowPs);
+  await cpu.sleep(afterglowPs + (side.isOverTcp ? sizeBytes * tcpPsPerByte : 0));
+  const shownToPs = side.isOverTcp ? cpu.localPs : toPs + afterPs;
   await exchange.put('done', true);
-  const result: WatchResult = { fromPs, toPs, status };
+  const result: WatchResult = { fromPs, toPs, shownToPs, status };
   return result;
 }
 

@@ -1,6 +1,7 @@
 /** The scenarios that can be watched: for each, how its programs differ from the default, and the injected fault. */
-import type { FaultEntry } from '../../../browser.ts';
-import type { ScenarioName } from '../../protocol.ts';
+import { ConfigurationError, type FaultEntry } from '../../../browser.ts';
+import { machineOfRow } from '../../../experiments/workloads/index.ts';
+import type { LabNetwork, ScenarioName } from '../../protocol.ts';
 
 export type ScenarioVerb = 'write' | 'writeImmediate' | 'read' | 'send' | 'fetchAdd' | 'compareSwap';
 
@@ -55,3 +56,17 @@ export const sizeOf = ({ sizeMaxBytes }: Scenario, sizeBytes: number): number =>
 /** The first packet of the watched operation. */
 export const faultsOf = ({ losesPacket }: Scenario, warmUpCount: number): readonly FaultEntry[] =>
   losesPacket === true ? [{ packet: 'lost', only: 'requests', nth: warmUpCount + 1, node: 0 }] : [];
+
+/**
+ * Parameters of a machine on this network.
+ * @throws ConfigurationError for a scenario that shows nothing on it
+ */
+export function networkSet(network: LabNetwork, { losesPacket }: Scenario): Readonly<Record<string, string>> {
+  if (network === 'iwarp' && losesPacket === true)
+    throw new ConfigurationError(
+      'operation',
+      'lost',
+      'another one over iWARP: a WRITE completes before its frame is lost, and TCP sends it again after 200 ms',
+    );
+  return network === 'infiniband' ? {} : machineOfRow({ path: 'write', network });
+}
