@@ -108,10 +108,13 @@ async function expected(channel: RdmaEventChannel, kind: RdmaCmEventType): Promi
   return event;
 }
 
-const enomem = -12;
+/** Parameters that are too small if a connection ends with this status, by its number. */
+const causes: Readonly<Record<number, string>> = {
+  [-12]: 'ENOMEM: hca.iwarp.retransmissionBytes has no place for a segment of each connection',
+  [-110]:
+    'ETIMEDOUT: no answer; a card answers none beyond hca.capability.logMaxTcpConnections and driver.logTcpConnections',
+};
 
-/** A status, and for want of memory in the card the parameter that has it. */
+/** A status, and the parameter that may be its cause. */
 const statusText = (status: number): string =>
-  status === enomem
-    ? `${status} (ENOMEM: hca.iwarp.retransmissionBytes has no place for a segment of each connection)`
-    : String(status);
+  status in causes ? `${status} (${causes[status]})` : String(status);
