@@ -110,9 +110,9 @@ export class HostileConnection {
   /** Runs until what was sent has arrived, and takes the card's answers: SYNs that the station did not ask for get RST. */
   async settle(us = 6): Promise<void> {
     await this.scene.bench.run(us);
-    for (const frame of this.station.heard.splice(0)) {
+    for (const frame of this.station.received.splice(0)) {
       expect(frame.wrong).toEqual([]);
-      if (frame.destinationPort === this.#port) this.#hear(frame);
+      if (frame.destinationPort === this.#port) this.#answered(frame);
       else if (frame.flags.includes('S')) {
         const ends = this.station.endsOf(frame.destinationPort, frame.sourcePort);
         this.station.send(ends, { sequence: frame.acknowledgement, flags: flag.RST });
@@ -275,7 +275,7 @@ export class HostileConnection {
     ];
   }
 
-  #hear({ flags, sequence, acknowledgement, payload }: HostileStation['heard'][number]): void {
+  #answered({ flags, sequence, acknowledgement, payload }: HostileStation['received'][number]): void {
     if (flags.includes('R')) return;
     const length = payload.length + (/[SF]/.test(flags) ? 1 : 0);
     this.theirs = (sequence + length) >>> 0;

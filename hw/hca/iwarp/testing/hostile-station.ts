@@ -20,7 +20,7 @@ export interface Ends {
   readonly toPort: number;
 }
 
-/** Damage of a frame: what a receiver must find wrong. */
+/** Damage of a frame: the fault that a receiver must find. */
 export type Damage =
   | 'none'
   | 'TCP checksum'
@@ -53,7 +53,7 @@ function sumOf(bytes: Uint8Array, from: number, end: number, start: number): num
 }
 
 /** The bytes of a frame to address 10.0.0.2 at the MAC of all zeros, that of both cards. */
-export function frameOf({ mac, from, fromPort, toPort }: Ends, segment: Segment): Uint8Array {
+function frameOf({ mac, from, fromPort, toPort }: Ends, segment: Segment): Uint8Array {
   const { damage = 'none' } = segment;
   // An offset beyond the segment needs a short one.
   const { payload = noBytes, options = [] } = damage === 'long offset' ? {} : segment;
@@ -89,7 +89,7 @@ export function frameOf({ mac, from, fromPort, toPort }: Ends, segment: Segment)
   return bytes;
 }
 
-/** What becomes of frames with this damage at a card that has the TCP of its port. */
+/** The outcome of frames with this damage at a card that has the TCP of its port. */
 export const outcomeOf: Readonly<Record<Damage, 'engine' | 'damaged' | 'rings'>> = {
   none: 'engine',
   'TCP checksum': 'damaged',
@@ -103,7 +103,7 @@ export const outcomeOf: Readonly<Record<Damage, 'engine' | 'damaged' | 'rings'>>
 
 export class HostileStation {
   /** Frames of the card to this station that were not taken yet. */
-  readonly heard: ReadFrame[] = [];
+  readonly received: ReadFrame[] = [];
   /** Frames sent, by their outcome. */
   readonly sent = { engine: 0, damaged: 0, rings: 0 };
   readonly #out: EthernetPort;
@@ -115,7 +115,7 @@ export class HostileStation {
     card.send = (source, at, lengthBytes, fromPs, isSentAgain) => {
       send(source, at, lengthBytes, fromPs, isSentAgain);
       const frame = readFrame(source.slice(at, at + lengthBytes));
-      if (frame.destination === MAC_TEXT) this.heard.push(frame);
+      if (frame.destination === MAC_TEXT) this.received.push(frame);
     };
   }
 
