@@ -6,7 +6,7 @@ import runCompare from '../experiments/runs/compare-run.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Report } from '../machine/report/schema.ts';
 import { expectBalanced } from './expectations.ts';
-import { bytesOf, programsOf, runPrograms, smallMachine, smallMemory } from './machines.ts';
+import { bytesOf, programOf, programsOf, runPrograms, smallMachine, smallMemory } from './machines.ts';
 import type { IwarpFound } from './programs/iwarp.ts';
 import type { ExtensionsFound } from './programs/iwarp-extensions.ts';
 
@@ -195,6 +195,26 @@ describe('RFC 7306, with hca.capability.iwarpExtensions', () => {
       IMMEDIATE: 2,
     });
     expect(conversation!.utterances.filter(({ isTrouble }) => isTrouble)).toEqual([]);
+  });
+});
+
+describe('two programs of one host over iWARP', () => {
+  it('connect by the address of that host, move the bytes of each size, and no frame of theirs is on the cable', async () => {
+    const programs = [
+      programOf('iwarp-loopback', 'client', 0, { args: { sizes } }),
+      programOf('iwarp-loopback', 'server', 0, { args: { sizes } }),
+    ];
+    const { results, report } = await runPrograms(programs, iwarp());
+    // The RST of a port without a listener has no private data; the program's refusal has the byte 9.
+    expect(results).toEqual([{ read: allRight, refusal: [9] }, sizes.map(() => [true, true])]);
+    expectBalanced(report);
+    const { sent, received, looped, frames } = ofNode(report, 0);
+    expect([sent, received, frames]).toEqual([{}, {}, 0]);
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    for (const rows of [looped!.sent, looped!.received])
+      for (const name of ['WRITE', 'SEND', 'READ_RESPONSE']) expect(rows[name]!.payloadBytes).toBe(bytes);
+    const { sentFrames, receivedFrames, heldFrames, droppedFrames } = looped!.frames;
+    expect([receivedFrames, heldFrames, droppedFrames]).toEqual([sentFrames, 0, 0]);
   });
 });
 

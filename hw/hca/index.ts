@@ -6,6 +6,7 @@ export { macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
 export { Hca, type HcaCable, type HcaSetup } from './hca.ts';
 export { checkIwarp, iwarpParameters } from './iwarp/iwarp-parameters.ts';
+export type { LoopedFrames } from './iwarp/tcp/index.ts';
 export {
   type ContextCache,
   pageRequestSides,

@@ -28,7 +28,7 @@ import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
 import { frameCableFailures, framesGone } from './frame-ledger.ts';
 import { atPort, type HcaLedger, type HcaOperationLedger, wiresOf } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
-import { iwarpCableFailures, pushedBytesOf } from './iwarp-ledger.ts';
+import { iwarpCableFailures, iwarpLoopbackFailures, pushedBytesOf } from './iwarp-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } from './nic-checks.ts';
 import type { NicLedger } from './nic-ledger.ts';
@@ -195,7 +195,7 @@ export function blockFailures(hca: HcaLedger): string[] {
       ...(isNegative ? [`${what}: negative cycles`] : []),
     ];
   });
-  return [...failures, ...loopbackFailures(hca)];
+  return [...failures, ...loopbackFailures(hca), ...iwarpLoopbackFailures(hca)];
 }
 
 /** An HCA has received all packets that it sent to itself, except those in flight or dropped by a reset. */

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type IwarpLedger, iwarpCableFailures } from './iwarp-ledger.ts';
+import {
+  type IwarpLedger,
+  iwarpCableFailures,
+  iwarpLoopbackFailures,
+  type LoopedStreams,
+} from './iwarp-ledger.ts';
 
 const quiet = { isQuiet: true };
 const silent: IwarpLedger = {
@@ -81,4 +86,42 @@ describe('the balance of DDP segments over a cable', () => {
       expect(failures(near, { received: fewer })).toEqual([]);
     },
   );
+});
+
+describe('the balance of a card’s streams to itself', () => {
+  const looped: LoopedStreams = {
+    ...{ sent: rows, received: rows, unacknowledged: silent.unacknowledged, discardedBytes: 0 },
+    frames: {
+      ...{ sentFrames: 9, sentBytes: 900, receivedFrames: 9, receivedBytes: 900 },
+      ...{ droppedFrames: 0, heldFrames: 0 },
+    },
+  };
+  const failuresOf = (changes: Partial<LoopedStreams>): string[] =>
+    iwarpLoopbackFailures({ node: 3, iwarp: { ...silent, looped: { ...looped, ...changes } } });
+
+  it('holds if each frame and segment has arrived, and without such streams', () => {
+    expect(failuresOf({})).toEqual([]);
+    expect(iwarpLoopbackFailures({ node: 3, iwarp: silent })).toEqual([]);
+    expect(iwarpLoopbackFailures({ node: 3 })).toEqual([]);
+  });
+
+  it('fails for a lost segment, a lost frame, and bytes that no frame has', () => {
+    expect(failuresOf({ received: fewer })).toEqual([
+      'node 3 to itself, WRITE segments: 4 at the far end, 5 at the near end',
+      'node 3 to itself, WRITE payload: 4000 at the far end, 5000 at the near end',
+    ]);
+    const frames = { ...looped.frames, receivedFrames: 8, receivedBytes: 901 };
+    expect(failuresOf({ frames })).toEqual([
+      'node 3 to itself, frames of TCP: 8 at the far end, 9 at the near end',
+      'node 3 to itself, bytes of them: 901 at the far end, 900 at the near end',
+    ]);
+  });
+
+  it('demands nothing of frames in the loopback, and of those that a reset has removed', () => {
+    const some = { receivedFrames: 7, receivedBytes: 700 };
+    expect(failuresOf({ received: fewer, frames: { ...looped.frames, ...some, heldFrames: 2 } })).toEqual([]);
+    expect(failuresOf({ received: fewer, frames: { ...looped.frames, ...some, droppedFrames: 2 } })).toEqual(
+      [],
+    );
+  });
 });

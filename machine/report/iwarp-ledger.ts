@@ -1,5 +1,5 @@
 /** iWARP in the report: DDP segments by RDMAP message, the card's TCP, and their balances. */
-import type { Hca } from '../../hw/hca/index.ts';
+import type { Hca, LoopedFrames } from '../../hw/hca/index.ts';
 import { RdmapOpcode } from '../../protocol/iwarp/index.ts';
 import { behind, sumOf } from './failures.ts';
 
@@ -9,10 +9,26 @@ export interface SegmentLedger {
   readonly payloadBytes: number;
 }
 
+/** Segments of a direction, by RDMAP message; zeros are omitted. */
+type SegmentRows = Readonly<Record<string, SegmentLedger>>;
+
+/** Segments of TCP that wait for an acknowledgement, and their bytes of the stream. */
+type Unacknowledged = { readonly segments: number; readonly streamBytes: number };
+
+/** Streams whose ends are both at this card, and the frames of their TCP, which cross no cable. */
+export interface LoopedStreams {
+  readonly sent: SegmentRows;
+  readonly received: SegmentRows;
+  readonly unacknowledged: Unacknowledged;
+  readonly discardedBytes: number;
+  /** Frames without FCS; `heldFrames` are on their way or being written to memory, a reset has removed `droppedFrames`. */
+  readonly frames: Readonly<LoopedFrames> & { readonly heldFrames: number };
+}
+
 export interface IwarpLedger {
   /** Segments handed to TCP, and those that came in order, by RDMAP message; zeros are omitted. */
-  readonly sent: Readonly<Record<string, SegmentLedger>>;
-  readonly received: Readonly<Record<string, SegmentLedger>>;
+  readonly sent: SegmentRows;
+  readonly received: SegmentRows;
   /** Terminate messages by layer, type and code, as four hexadecimal digits (RFC 5040, 4.8). */
   readonly terminatesSent: Readonly<Record<string, number>>;
   readonly terminatesReceived: Readonly<Record<string, number>>;
@@ -24,11 +40,13 @@ export interface IwarpLedger {
    */
   readonly waitedPs: Readonly<Record<string, number>>;
   /** Segments that TCP holds because the peer has not acknowledged them, and their bytes of the stream. */
-  readonly unacknowledged: { readonly segments: number; readonly streamBytes: number };
+  readonly unacknowledged: Unacknowledged;
   /** Bytes of the stream that arrived after their QP had left it, for which no segment is counted as received. */
   readonly discardedBytes: number;
   /** Frames of connections that the TCP engine took from the port. */
   readonly frames: number;
+  /** Left out without such streams; the fields before it leave them out, except those of TCP, Terminates and waits. */
+  readonly looped?: LoopedStreams | undefined;
 }
 
 const messageNames = new Map<number, string>(
@@ -49,9 +67,22 @@ export function iwarpLedgerOf({ iwarp }: Hca): IwarpLedger | undefined {
     terminatesReceived: byError(terminatesReceived),
     tcp: Object.fromEntries(Object.entries(tcpEngine.totals()).filter(([, count]) => count > 0)),
     waitedPs: Object.fromEntries(Object.entries(tcpEngine.waitedPs()).filter(([, ps]) => ps > 0)),
-    unacknowledged: tcpEngine.unacknowledged,
+    unacknowledged: tcpEngine.unacknowledged(false),
     discardedBytes: tcpEngine.discardedBytes,
     frames: tcpEngine.arrivedCount,
+    ...(iwarp.blocks.tcpLoopback.counters.sentFrames === 0 ? {} : { looped: loopedOf(iwarp) }),
+  };
+}
+
+function loopedOf({ parts, blocks }: NonNullable<Hca['iwarp']>): LoopedStreams {
+  const { sent, received } = parts.segmentCounters.looped;
+  const { tcpEngine, tcpLoopback } = blocks;
+  return {
+    sent: segmentsOf(sent),
+    received: segmentsOf(received),
+    unacknowledged: tcpEngine.unacknowledged(true),
+    discardedBytes: tcpEngine.loopedDiscardedBytes,
+    frames: { ...tcpLoopback.counters, heldFrames: tcpLoopback.heldCount },
   };
 }
 
@@ -60,7 +91,7 @@ interface DirectionCounters {
   readonly payloadBytes: Float64Array;
 }
 
-const segmentsOf = ({ segments, payloadBytes }: DirectionCounters): Record<string, SegmentLedger> =>
+const segmentsOf = ({ segments, payloadBytes }: DirectionCounters): SegmentRows =>
   Object.fromEntries(
     [...segments].flatMap((count, opcode) =>
       count === 0
@@ -96,14 +127,32 @@ interface IwarpEnd {
 export function iwarpCableFailures(sender: IwarpEnd, receiver: IwarpEnd): string[] {
   if (sender.iwarp === undefined || receiver.iwarp === undefined) return [];
   const [near, far] = [sender.iwarp, receiver.iwarp];
-  const isWhole = [near, far].every(
-    ({ terminatesSent, tcp }) =>
-      sumOf(Object.values(terminatesSent)) === 0 &&
-      (tcp['resetsSent'] ?? 0) === 0 &&
-      (tcp['lost'] ?? 0) === 0,
-  );
-  const isQuiet = isWhole && sender.wire.isQuiet && receiver.wire.isQuiet;
-  const what = `cable ${sender.node} to ${receiver.node}`;
+  const isQuiet = isWhole(near) && isWhole(far) && sender.wire.isQuiet && receiver.wire.isQuiet;
+  return segmentFailures(`cable ${sender.node} to ${receiver.node}`, near, far, isQuiet);
+}
+
+/** The same for the streams of a card to itself; and the engine has worked on all frames of its loopback. */
+export function iwarpLoopbackFailures({ node, iwarp }: Omit<IwarpEnd, 'wire'>): string[] {
+  if (iwarp?.looped === undefined) return [];
+  const { looped } = iwarp;
+  const { sentFrames, sentBytes, receivedFrames, receivedBytes, droppedFrames, heldFrames } = looped.frames;
+  const isEmpty = heldFrames === 0;
+  const what = `node ${node} to itself`;
+  return [
+    ...behind(`${what}, frames of TCP`, receivedFrames + droppedFrames, sentFrames, isEmpty),
+    ...behind(`${what}, bytes of them`, receivedBytes, sentBytes, isEmpty && droppedFrames === 0),
+    ...segmentFailures(what, looped, looped, isWhole(iwarp) && isEmpty && droppedFrames === 0),
+  ];
+}
+
+/** No stream has ended before everything had arrived. */
+const isWhole = ({ terminatesSent, tcp }: IwarpLedger): boolean =>
+  sumOf(Object.values(terminatesSent)) === 0 && (tcp['resetsSent'] ?? 0) === 0 && (tcp['lost'] ?? 0) === 0;
+
+/** Parts of a ledger that a balance compares. */
+type Streams = Pick<LoopedStreams, 'sent' | 'received' | 'unacknowledged' | 'discardedBytes'>;
+
+function segmentFailures(what: string, near: Streams, far: Streams, isQuiet: boolean): string[] {
   const isDelivered = isQuiet && near.unacknowledged.segments === 0 && far.discardedBytes === 0;
   const failures = namesOf(near.sent, far.received).flatMap((name) => {
     const [out = none, arrived = none] = [near.sent[name], far.received[name]];
@@ -117,17 +166,15 @@ export function iwarpCableFailures(sender: IwarpEnd, receiver: IwarpEnd): string
 
 const none: SegmentLedger = { segments: 0, payloadBytes: 0 };
 
-const namesOf = (...ledgers: readonly IwarpLedger['sent'][]): string[] => [
-  ...new Set(ledgers.flatMap(Object.keys)),
-];
+const namesOf = (...ledgers: readonly SegmentRows[]): string[] => [...new Set(ledgers.flatMap(Object.keys))];
 
 /** Bytes of the shortest FPDU: a length, the header of a tagged segment and a CRC (RFC 5044, 4; RFC 5041, 4). */
 const fpduBytesMin = 2 + 14 + 4;
 
 /** Segments that have not arrived fit into the bytes of the stream that TCP holds, and those that arrived too late. */
-function missingFailures(what: string, { sent, unacknowledged }: IwarpLedger, far: IwarpLedger): string[] {
+function missingFailures(what: string, { sent, unacknowledged }: Streams, far: Streams): string[] {
   const missing = (pick: (row: SegmentLedger) => number): number => {
-    const totalOf = (ledger: IwarpLedger['sent']): number => sumOf(Object.values(ledger).map(pick));
+    const totalOf = (ledger: SegmentRows): number => sumOf(Object.values(ledger).map(pick));
     return totalOf(sent) - totalOf(far.received);
   };
   const segments = missing(({ segments: count }) => count);
@@ -143,7 +190,9 @@ function missingFailures(what: string, { sent, unacknowledged }: IwarpLedger, fa
 }
 
 /** Payload of SEND and WRITE segments that an end handed to TCP. */
-export const pushedBytesOf = ({ sent }: IwarpLedger): number =>
+export const pushedBytesOf = ({ sent, looped }: IwarpLedger): number =>
   sumOf(
-    Object.entries(sent).map(([name, { payloadBytes }]) => (/^(SEND|WRITE)/.test(name) ? payloadBytes : 0)),
+    [...Object.entries(sent), ...Object.entries(looped?.sent ?? {})].map(([name, { payloadBytes }]) =>
+      /^(SEND|WRITE)/.test(name) ? payloadBytes : 0,
+    ),
   );

@@ -11,11 +11,15 @@ describe.each([
   { hasCrc: true, hasMarkers: false, rtr: RtrKind.NONE },
   { hasCrc: true, hasMarkers: true, rtr: RtrKind.WRITE },
   { hasCrc: false, hasMarkers: false, rtr: RtrKind.READ },
-])('two cards with %o', (agreement) => {
+  { hasCrc: true, hasMarkers: true, rtr: RtrKind.WRITE, isLooped: true },
+])('two cards, or both ends of one, with %o', ({ isLooped, ...agreement }) => {
   it.each([0, 1, 1435, 1436, 6000, 200_000])(
     'carry WRITE, SEND and READ of %i bytes both ways',
     async (lengthBytes) => {
-      const { bench, a, b, aCq, bCq, local, remote } = await cardScene(agreement, { regionBytes: 500_000 });
+      const { bench, a, b, aCq, bCq, local, remote } = await cardScene(agreement, {
+        regionBytes: 500_000,
+        isLooped: isLooped === true,
+      });
       const sides = [
         { qp: a, cq: aCq, peer: b, peerCq: bCq, own: local, other: remote },
         { qp: b, cq: bCq, peer: a, peerCq: aCq, own: remote, other: local },
@@ -67,6 +71,20 @@ describe('a stream of a card', () => {
     expect(logs.a).toContain(`TERMINATE_RECEIVED ${numbers.a} 0x1101`);
     expect([a.state, b.state]).toEqual([QpState.ERR, QpState.ERR]);
     expect([logs.a.at(-1), logs.b.at(-1)]).toEqual([`CLOSED ${numbers.a}`, `CLOSED ${numbers.b}`]);
+  });
+
+  it('to itself ends so, too, and nothing of it is on the cable', async () => {
+    const { bench, a, b, numbers, local, remote, logs } = await cardScene({}, { isLooped: true });
+    a.send({
+      opcode: RDMA_WRITE,
+      segments: [local.part(0, 10)],
+      remote: { address: remote.address - 1, key: remote.key },
+    });
+    await bench.until(() => logs.a.filter((line) => line.startsWith('CLOSED')).length === 2, 200);
+    expect(logs.a).toContain(`TERMINATE_SENT ${numbers.b} 0x1101`);
+    expect(logs.a).toContain(`TERMINATE_RECEIVED ${numbers.a} 0x1101`);
+    expect([a.state, b.state]).toEqual([QpState.ERR, QpState.ERR]);
+    expect(bench.a.ethernet!.port.transmitted.frames).toBe(0);
   });
 
   it('is reset by 2ERR', async () => {

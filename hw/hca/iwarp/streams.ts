@@ -55,6 +55,8 @@ export interface TcpStreams {
   attach(connection: number, qpn: number, stream: RdmaStream, cycle: Cycles): boolean;
   /** Forgets the stream of a connection; what arrives from now on is dropped. Segments that are open must have been discarded. */
   detach(connection: number): void;
+  /** Whether both ends of a connection are at this port. */
+  isLooped(connection: number): boolean;
   /** EMSS: payload bytes of a full segment, options deducted. */
   maxSegmentBytes(connection: number): number;
   /**

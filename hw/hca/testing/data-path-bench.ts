@@ -136,6 +136,8 @@ export interface BenchOptions {
   readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes' | 'flowCounterCount'>;
   /** Form of RoCE of Ethernet ports; omitted: no RoCE. */
   readonly roce?: RoceForm;
+  /** 48 bits of the nodes' MACs; left out: 0. */
+  readonly macs?: { readonly a: number; readonly b: number };
   /** Both ends of an Ethernet cable send PAUSE frames and heed them. */
   readonly hasFlowControl?: boolean;
   /** Reorders what one instant leaves unordered. */
@@ -273,7 +275,7 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
     this.#mapIcm();
     this.wire = new WirePort({ lp, config: wireConfig, ...ends, references: this.references });
     const ethernetConfig = ethernetConfigOf(options);
-    this.ethernet = isEthernet ? ethernetOf(lp, ethernetConfig, cable, options) : undefined;
+    this.ethernet = isEthernet ? ethernetOf(lp, ethernetConfig, cable, options, name) : undefined;
     this.events = new EventLog();
     this.address = new BenchAddress(name === 'a' ? 1 : 2);
     this.peerLid = name === 'a' ? 2 : 1;
@@ -404,19 +406,20 @@ function ethernetOf(
   lp: LogicalProcess,
   config: EthernetConfig,
   cable: { readonly writer: ChannelWriter; readonly reader: ChannelReader },
-  options: BenchOptions,
+  { hasFlowControl, macs, offloads, ...options }: BenchOptions,
+  name: string,
 ): EthernetAttachment {
-  const controlMac = options.hasFlowControl === true ? 1 : undefined;
+  const controlMac = hasFlowControl === true ? 1 : undefined;
   const port = new EthernetPort({ lp, config, ...cable, seed: 1, controlMac });
   port.flowControl.set(true, true);
   const roce = roceVersions(options);
   const side = new EthernetSide({
-    mac: 0,
+    mac: macs?.[name === 'a' ? 'a' : 'b'] ?? 0,
     ...config,
     errors: port,
     roce,
     gidCount: 16,
-    ...options.offloads,
+    ...offloads,
   });
   return { port, side };
 }

@@ -260,7 +260,7 @@ export class Placement implements PacketReceiver {
   }
 
   #noteWork(costs: CostAttribution, { kind, connection, number }: PlacementJob): void {
-    const { pair } = connection!;
+    const { pair, isLooped } = connection!;
     if (kind === JobKind.READ_RESPONSE || kind === JobKind.ATOMIC_RESPONSE) {
       const read = oldestRead(pair);
       return costs.worksOnAnswerOf(PORT_RECEIVER, pair, this.#ports.requests.firstNumberOf(read));
@@ -269,7 +269,7 @@ export class Placement implements PacketReceiver {
       sourceQpn: pair.remoteQpn,
       number,
       portIndex: pair.portIndex,
-      isLoopback: false,
+      isLoopback: isLooped,
     });
   }
 

@@ -38,7 +38,7 @@ import { AtomicWriter } from './atomic-writer.ts';
 import { type InboundRead, InboundReads } from './inbound-reads.ts';
 import { JobKind, type PlacementJob, type PlacementQueue } from './placement-queue.ts';
 import type { RdmaPacket } from './rdma-packet.ts';
-import type { SegmentCounters } from './segment-counters.ts';
+import type { SegmentCounters, SegmentDirections } from './segment-counters.ts';
 
 /** Numbers of request segments are counted modulo this mask plus 1. */
 export const REQUEST_NUMBER_MASK = 2 ** 24 - 1;
@@ -117,7 +117,10 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   hasReceived = false;
   /** It waits for room in the retransmission memory. */
   isBlocked = false;
+  /** Both of its ends are at this card. */
+  readonly isLooped: boolean;
   readonly #setup: ConnectionSetup;
+  readonly #segments: SegmentDirections;
   readonly #request = new OutboundMessage();
   readonly #response = new OutboundMessage();
   readonly #readRequest = new ReadRequest();
@@ -138,6 +141,8 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     this.traits = traits;
     this.number = traits.connection;
     this.#setup = setup;
+    this.isLooped = setup.streams.isLooped(traits.connection);
+    this.#segments = this.isLooped ? setup.counters.looped : setup.counters;
     const { hasCrc: usesCrc, inboundReads, outboundReads, isInitiator, ready } = traits;
     const effectiveSegmentBytes = setup.streams.maxSegmentBytes(traits.connection);
     this.sender = new RdmapSender({ hasMarkers: traits.sendsMarkers, usesCrc, effectiveSegmentBytes });
@@ -267,7 +272,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
 
   terminateArrived({ error }: TerminateNotice): void {
     this.peerFailure = error;
-    this.#setup.counters.received.count(RdmapOpcode.TERMINATE, 0);
+    this.#segments.received.count(RdmapOpcode.TERMINATE, 0);
     this.#setup.counters.countTerminate('received', error);
     this.#setup.events.endDue(this);
   }
@@ -275,7 +280,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   /** A ready-to-receive message is not numbered among requests, though it may be a READ. */
   readyArrived(opcode: number): void {
     this.#isReadyRead = opcode === RdmapOpcode.READ_REQUEST;
-    if (!this.#isReadyRead) this.#setup.counters.received.count(opcode, 0);
+    if (!this.#isReadyRead) this.#segments.received.count(opcode, 0);
     this.#noteFirst();
   }
 
@@ -344,10 +349,9 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     const segment = packet.segment!;
     const { payloadOffset, payloadBytes, request } = packet;
     const { bytes, start } = segment;
-    const { counters } = this.#setup;
     const message = this.#request;
     const written = this.sender.writeSegment(message, bytes, start, sram, payloadOffset, payloadBytes);
-    counters.sent.count(message.opcode, payloadBytes);
+    this.#segments.sent.count(message.opcode, payloadBytes);
     const { IMMEDIATE, IMMEDIATE_SOLICITED } = RdmapOpcode;
     const opcode = request.isSolicited === 1 ? IMMEDIATE_SOLICITED : IMMEDIATE;
     this.#immediate.high = request.immediate >>> 0;
@@ -429,7 +433,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   }
 
   #send(segment: SendSegment, opcode: number, payloadBytes: number, length: number, cycle: Cycles): void {
-    this.#setup.counters.sent.count(opcode, payloadBytes);
+    this.#segments.sent.count(opcode, payloadBytes);
     this.#setup.streams.send(this.number, segment, length, cycle);
   }
 
@@ -463,7 +467,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   }
 
   #arrived(opcode: number, payloadBytes: number): void {
-    this.#setup.counters.received.count(opcode, payloadBytes);
+    this.#segments.received.count(opcode, payloadBytes);
     this.#noteFirst();
   }
 

@@ -14,9 +14,17 @@ class DirectionCounters {
   }
 }
 
-export class SegmentCounters {
+/** Segments that this card hands to TCP, and those that arrive. */
+export interface SegmentDirections {
+  readonly sent: DirectionCounters;
+  readonly received: DirectionCounters;
+}
+
+export class SegmentCounters implements SegmentDirections {
   readonly sent = new DirectionCounters();
   readonly received = new DirectionCounters();
+  /** Those of streams whose ends are both at this card, which the others leave out. */
+  readonly looped: SegmentDirections = { sent: new DirectionCounters(), received: new DirectionCounters() };
   /** Terminate messages by their error, 0xLTCC, of both directions. */
   readonly terminatesSent = new Map<number, number>();
   readonly terminatesReceived = new Map<number, number>();

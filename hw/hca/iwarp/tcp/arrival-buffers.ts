@@ -1,28 +1,49 @@
 /**
- * The buffers of received bytes: slots of the port, and after them places of the reordering memory. A buffer is free
- * when the engine has finished with it and no block holds it.
+ * The buffers of received bytes: slots of the port, then places of the reordering memory, then places of the loopback. A
+ * buffer is free when the engine has finished with it and no block holds it.
  */
-import type { EthernetAttachment } from '../../port/index.ts';
 import type { SegmentMemory } from './segment-memory.ts';
 
+/** Frames that have arrived, each in a slot until it is consumed: those of the port, or of the loopback. */
+export interface FrameSource {
+  readonly rxBytes: Uint8Array;
+  readonly slotCount: number;
+  frameStart(slot: number): number;
+  /** Bytes of a frame without FCS. */
+  frameBytes(slot: number): number;
+  consume(slot: number): void;
+}
+
 export class ArrivalBuffers {
-  readonly #port: EthernetAttachment['port'];
+  readonly #port: FrameSource;
   readonly #reorderMemory: SegmentMemory;
+  readonly #loopback: FrameSource;
+  /** Names of the reordering memory's places begin here, and those of the loopback. */
+  readonly #firstPlace: number;
+  readonly #firstLooped: number;
   /** Number of holders of each buffer, by its name, and whether the engine still uses it. */
   readonly #holds: Int32Array;
   readonly #isOwn: Uint8Array;
 
-  constructor(port: EthernetAttachment['port'], reorderMemory: SegmentMemory) {
+  constructor(port: FrameSource, reorderMemory: SegmentMemory, loopback: FrameSource) {
     this.#port = port;
     this.#reorderMemory = reorderMemory;
-    const names = port.slotCount + reorderMemory.segments.length;
+    this.#loopback = loopback;
+    this.#firstPlace = port.slotCount;
+    this.#firstLooped = port.slotCount + reorderMemory.segments.length;
+    const names = this.#firstLooped + loopback.slotCount;
     this.#holds = new Int32Array(names);
     this.#isOwn = new Uint8Array(names);
   }
 
-  /** The name of a place of the reordering memory; a slot of the port has its own number. */
+  /** The name of a slot of the port or of the loopback. */
+  nameOfSlot(source: FrameSource, slot: number): number {
+    return source === this.#port ? slot : this.#firstLooped + slot;
+  }
+
+  /** The name of a place of the reordering memory. */
   nameOfPlace(place: number): number {
-    return this.#port.slotCount + place;
+    return this.#firstPlace + place;
   }
 
   /** The engine uses a buffer until it calls {@link giveUp}. */
@@ -66,14 +87,15 @@ export class ArrivalBuffers {
   }
 
   #nameAt(bytes: Uint8Array, at: number): number {
-    if (bytes === this.#port.rxBytes) return Math.floor(at / this.#port.frameStart(1));
+    for (const source of [this.#port, this.#loopback])
+      if (bytes === source.rxBytes) return this.nameOfSlot(source, Math.floor(at / source.frameStart(1)));
     const place = bytes === this.#reorderMemory.bytes ? this.#reorderMemory.placeAt(at) : -1;
     return place === -1 ? -1 : this.nameOfPlace(place);
   }
 
   #free(name: number): void {
-    const place = name - this.#port.slotCount;
-    if (place < 0) this.#port.consume(name);
-    else this.#reorderMemory.give(this.#reorderMemory.segments[place]!);
+    if (name < this.#firstPlace) this.#port.consume(name);
+    else if (name >= this.#firstLooped) this.#loopback.consume(name - this.#firstLooped);
+    else this.#reorderMemory.give(this.#reorderMemory.segments[name - this.#firstPlace]!);
   }
 }

@@ -56,6 +56,8 @@ export interface ConnectionSetup {
   readonly initialSequence: number;
   /** Payload of the longest frame. */
   readonly segmentBytes: number;
+  /** Both of its ends are at this port. */
+  readonly isLooped: boolean;
   /** The listener that accepts it; undefined for one that software opens. */
   readonly listener: Listener | undefined;
 }
@@ -65,6 +67,7 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
   readonly number: number;
   readonly cookie: number;
   readonly listener: Listener | undefined;
+  readonly isLooped: boolean;
   readonly localMac: Uint8Array;
   readonly remoteMac: Uint8Array;
   readonly vlanTag: number;
@@ -150,6 +153,7 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
     this.number = number;
     this.cookie = opening.cookie;
     this.listener = listener;
+    this.isLooped = setup.isLooped;
     this.isKnown = listener === undefined;
     this.localMac = addresses.localMac;
     this.remoteMac = addresses.remoteMac;

@@ -58,6 +58,10 @@ export class StreamSide implements TcpStreams {
     connection.wantsRoom = false;
   }
 
+  isLooped(number: number): boolean {
+    return this.#of(number)?.isLooped ?? false;
+  }
+
   maxSegmentBytes(number: number): number {
     return this.#of(number)?.segmentBytes ?? 0;
   }

@@ -196,7 +196,7 @@ describe('a cable that loses, doubles, damages and reorders frames', () => {
       iwarp: { retransmitInitialUs: 1000, retransmitMinUs: 1000 },
     });
     const { tcpEngine } = bench.a.blocks;
-    const held = () => tcpEngine.unacknowledged;
+    const held = () => tcpEngine.unacknowledged(false);
     expect(held()).toEqual({ segments: 0, streamBytes: 0 });
     const { length } = bench.a.sent;
     bench.a.fateOf = (ordinal) => (ordinal < length + 3 ? 'lost' : 'carried');

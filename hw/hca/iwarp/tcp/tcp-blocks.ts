@@ -18,6 +18,7 @@ import { TcpControl } from './tcp-control.ts';
 import { TcpEngine } from './tcp-engine.ts';
 import { TcpEvents, type TcpEventsPorts } from './tcp-events.ts';
 import { segmentHeadersBytes } from './tcp-frames.ts';
+import { TcpLoopback } from './tcp-loopback.ts';
 import { TcpTable } from './tcp-table.ts';
 import { TcpTransmitter, type TcpTransmitterPorts } from './tcp-transmitter.ts';
 
@@ -70,15 +71,20 @@ export function makeTcpBlocks(site: TcpSite) {
   const sendMemory = memoryOf(iwarp.retransmissionBytes);
   const reorderMemory = memoryOf(iwarp.reorderBytes);
   const tcpContexts = makeContextCache(site, 'auxc', table, iwarp.contextEntries, iwarp.contextWays);
-  const frameCount = iwarp.transmitFrames;
-  const tcpTransmitter = new TcpTransmitter({ lp, domain, config, frameCount, ethernet });
+  const tcpLoopback = new TcpLoopback(config, ethernet.port.frameBytesMax);
+  const tcpTransmitter = new TcpTransmitter({
+    ...{ lp, domain, config, ethernet, address, loopback: tcpLoopback },
+    frameCount: iwarp.transmitFrames,
+  });
   return {
     tcpContexts,
     tcpEvents: new TcpEvents({ domain, table }),
     tcpTransmitter,
+    tcpLoopback,
     tcpEngine: new TcpEngine({
       ...{ lp, domain, config, iwarp, ethernet, address, contextMemory, table, index },
-      ...{ contexts: tcpContexts, sendMemory, reorderMemory, frameBytes: tcpTransmitter.bytes },
+      ...{ contexts: tcpContexts, sendMemory, reorderMemory },
+      ...{ loopback: tcpLoopback, frameBytes: tcpTransmitter.bytes },
     }),
     tcpStreams: new StreamSide({ table, sendMemory }),
     tcpControl: new TcpControl({ table, index, mtuBytes }),
@@ -99,6 +105,7 @@ export function tcpWires(b: TcpBlocks, surroundings: TcpSurroundings): Wires<Tcp
     tcpContexts: { tcpReceive: engine, tcpSend: engine },
     tcpEvents: { eventQueues, engine },
     tcpTransmitter: { engine, frameTransmitter },
+    tcpLoopback: { transmitter, engine },
     tcpEngine: { transmitter, events, frameReceiver },
     tcpStreams: { engine, events },
     tcpControl: { engine },

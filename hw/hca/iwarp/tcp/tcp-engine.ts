@@ -1,7 +1,7 @@
 /**
  * The TCP engine: works on one segment or one connection at a time.
  *
- *   port ─► frames arrived ─► context on chip? ─► transport (protocol/tcp) ─► bytes to software or to the QP's reader
+ *   port, loopback ─► frames arrived ─► context on chip? ─► transport (protocol/tcp) ─► bytes to software or to the QP's reader
  *                                                      │
  *   commands, RDMA side, timers ─► attention ─► context on chip? ─► output ─► frames ─► TcpTransmitter ─► port
  *
@@ -51,7 +51,7 @@ import type { HcaConfig } from '../../parameters.ts';
 import type { EthernetAttachment } from '../../port/index.ts';
 import type { IwarpConfig } from '../iwarp-parameters.ts';
 import type { StreamEnd } from '../streams.ts';
-import { ArrivalBuffers } from './arrival-buffers.ts';
+import { ArrivalBuffers, type FrameSource } from './arrival-buffers.ts';
 import { CardConnection, type ConnectionHost, noPayload, type TcpOpening } from './card-connection.ts';
 import { ConnectionFifo } from './connection-fifo.ts';
 import type { ConnectionIndex } from './connection-index.ts';
@@ -60,6 +60,7 @@ import type { Listener } from './listener.ts';
 import { CardSegment, type SegmentMemory } from './segment-memory.ts';
 import type { TcpEvents } from './tcp-events.ts';
 import { FrameReader, FrameWriter, type SegmentAddresses, segmentHeadersBytes } from './tcp-frames.ts';
+import type { TcpLoopback } from './tcp-loopback.ts';
 import type { TcpTable } from './tcp-table.ts';
 import type { TcpTransmitter } from './tcp-transmitter.ts';
 
@@ -117,8 +118,28 @@ export interface TcpEngineSetup {
   readonly contexts: ContextCache<ContextUser<'auxc'>>;
   readonly sendMemory: SegmentMemory;
   readonly reorderMemory: SegmentMemory;
+  /** Frames of this port to itself. */
+  readonly loopback: TcpLoopback;
   /** Where frames are formed. */
   readonly frameBytes: Uint8Array;
+}
+
+/** A way by which frames arrive: by the cable, or from this port itself. */
+class Origin {
+  readonly source: FrameSource;
+  /** Slots whose frames have arrived. */
+  readonly arrived: Fifo;
+  /** Reads the frame that is being worked on. */
+  readonly reader: FrameReader;
+  /** Payload of that frame, where it lies. */
+  readonly payload: CardSegment;
+
+  constructor(source: FrameSource, name: string, whenFull: string) {
+    this.source = source;
+    this.arrived = new Fifo({ name, capacity: source.slotCount, whenFull });
+    this.reader = new FrameReader(source.rxBytes);
+    this.payload = new CardSegment(source.rxBytes, 0);
+  }
 }
 
 export class TcpEngine implements ConnectionHost {
@@ -132,30 +153,34 @@ export class TcpEngine implements ConnectionHost {
   readonly #stage: number;
   readonly #timerHandler: number;
   readonly #localMac: Uint8Array;
-  readonly #arrived: Fifo;
+  readonly #cable: Origin;
+  readonly #loopback: Origin;
+  /** Origin of the frame that is being worked on. */
+  #origin: Origin;
   readonly #attention: ConnectionFifo;
   readonly #throttled: ConnectionFifo;
   readonly #poolWaiters: ConnectionFifo;
   readonly #buffers: ArrivalBuffers;
-  /** Reads the frames that arrive, and the one that is worked on. */
+  /** Reads frames of the port when they arrive. */
   readonly #arrivals: FrameReader;
-  readonly #reader: FrameReader;
   readonly #writer: FrameWriter;
   readonly #segment = newSegmentFields();
-  /** Payload of the segment that is being worked on, in the buffer of the port. */
-  readonly #payload: CardSegment;
   /** That segment lies in the memory for reordering, and may be kept. */
   #mayKeep = false;
-  /** The head of {@link #arrived} has been read, and waits for a context or the RDMA side. */
+  /** The oldest frame of {@link #origin} has been read, and waits for a context or the RDMA side. */
   #isRead = false;
   #isReceiveTurn = true;
   /** Cycles that the present turn takes so far. */
   #busyCycles = 0;
   #openedCount = 0;
-  /** Frames of connections that have arrived. */
+  /** Frames of connections that have arrived by the cable. */
   arrivedCount = 0;
-  /** Bytes that arrived in order on a connection whose QP had given its stream up: no reader takes them. */
+  /**
+   * Bytes that arrived in order on a connection whose QP had given its stream up, so that no reader takes them: by the
+   * cable, and from this port itself.
+   */
   discardedBytes: Wide = 0;
+  loopedDiscardedBytes: Wide = 0;
   /** Counts of connections that are gone, and connections that ended by a reset of either side or without an answer. */
   readonly #retired = noTcpCounts();
   #lostCount = 0;
@@ -168,22 +193,22 @@ export class TcpEngine implements ConnectionHost {
   #ports!: TcpEnginePorts;
 
   constructor(setup: TcpEngineSetup) {
-    const { lp, domain, ethernet, table, contexts, reorderMemory, frameBytes } = setup;
+    const { lp, domain, ethernet, table, contexts, reorderMemory, loopback, frameBytes } = setup;
     const { port, side } = ethernet;
     this.#setup = setup;
     this.#receiveContexts = contexts.port(contextUsers.auxc.tcpReceive);
     this.#sendContexts = contexts.port(contextUsers.auxc.tcpSend);
     this.#localMac = macBytesOf(side.mac);
     this.#arrivals = new FrameReader(port.rxBytes);
-    this.#reader = new FrameReader(port.rxBytes);
     this.#writer = new FrameWriter(frameBytes);
-    this.#payload = new CardSegment(port.rxBytes, 0);
-    this.#buffers = new ArrivalBuffers(port, reorderMemory);
-    this.#arrived = new Fifo({
-      name: 'segments',
-      capacity: port.slotCount,
-      whenFull: 'never: the wire port drops what it has no buffer for',
-    });
+    this.#buffers = new ArrivalBuffers(port, reorderMemory, loopback);
+    this.#cable = new Origin(port, 'segments', 'never: the wire port drops frames without a buffer');
+    this.#loopback = new Origin(
+      loopback,
+      'segments of this port',
+      'never: the transmitter waits for a place',
+    );
+    this.#origin = this.#cable;
     this.#attention = new ConnectionFifo('connections to attend to', table.capacity);
     this.#throttled = new ConnectionFifo('connections that wait for the transmitter', table.capacity);
     this.#poolWaiters = new ConnectionFifo('connections that wait for memory', table.capacity);
@@ -212,15 +237,24 @@ export class TcpEngine implements ConnectionHost {
     const { rxBytes } = port;
     const at = port.frameStart(slot);
     const bytes = port.frameBytes(slot);
-    if (table.count === 0 || !this.#isForPort(at) || !this.#arrivals.find(at, bytes))
+    if (table.count === 0 || !this.#isOwnMac(rxBytes, at) || !this.#arrivals.find(at, bytes))
       return this.#ports.frameReceiver.frameArrived(slot);
     const { longestBytes } = side.steering;
     side.statistics.received.count(rxBytes, at, tagOf(rxBytes, at), bytes + ETHERNET_FCS_BYTES, longestBytes);
     const { receiveLatencyCycles, receiveBytesPerCycle } = config;
     const cycle =
       domain.clock.cycleAfter(lp.nowPs) + receiveLatencyCycles + Math.ceil(bytes / receiveBytesPerCycle);
-    this.#arrived.push(slot, cycle);
+    this.#cable.arrived.push(slot, cycle);
     this.arrivedCount++;
+    this.wake(cycle);
+  }
+
+  /** A frame to this very port. */
+  frameLooped(slot: number, arrivalCycle: Cycles): void {
+    const { config, loopback } = this.#setup;
+    const passCycles = Math.ceil(loopback.frameBytes(slot) / config.receiveBytesPerCycle);
+    const cycle = arrivalCycle + config.receiveLatencyCycles + passCycles;
+    this.#loopback.arrived.push(slot, cycle);
     this.wake(cycle);
   }
 
@@ -254,6 +288,7 @@ export class TcpEngine implements ConnectionHost {
       addresses,
       initialSequence: this.#nextInitialSequence(),
       segmentBytes: Math.min(opening.maxSegmentBytes, ethernet.side.mtuBytes - headers),
+      isLooped: this.#isOwnMac(addresses.remoteMac, 0),
       listener,
     });
     table.rows[slot] = connection;
@@ -463,13 +498,14 @@ export class TcpEngine implements ConnectionHost {
   /**
    * Data segments that connections hold until the peer acknowledges them, and their bytes. A connection counts only if it still sends them:
    * its retransmission timer runs, or it waits for its turn.
+   * @param isLooped of connections of this port to itself; else of the others
    */
-  get unacknowledged(): UnacknowledgedData {
+  unacknowledged(isLooped: boolean): UnacknowledgedData {
     const { table } = this.#setup;
     let [segments, streamBytes] = [0, 0];
     for (const slot of table.liveSlots()) {
       const row = table.rows[slot];
-      if (!(row instanceof CardConnection)) continue;
+      if (!(row instanceof CardConnection) || row.isLooped !== isLooped) continue;
       const isDue = this.#attention.has(slot) || this.#throttled.has(slot);
       if (!isDue && row.retransmitPs === NEVER) continue;
       segments += row.sendQueue.length;
@@ -494,17 +530,28 @@ export class TcpEngine implements ConnectionHost {
 
   /** Segments that have arrived and are not done with, and connections with work. */
   get heldCount(): number {
-    return this.#arrived.count + this.#attention.fifo.count;
+    return this.#arrivedCount + this.#attention.fifo.count;
   }
 
   /** Segments in the memories: not acknowledged, after a gap, or not placed yet. */
   get keptSegments(): number {
     const { sendMemory, reorderMemory } = this.#setup;
-    return sendMemory.heldCount + reorderMemory.heldCount + this.#buffers.holdCount + this.#arrived.count;
+    return sendMemory.heldCount + reorderMemory.heldCount + this.#buffers.holdCount + this.#arrivedCount;
+  }
+
+  get #arrivedCount(): number {
+    return this.#cable.arrived.count + this.#loopback.arrived.count;
   }
 
   get fifos(): readonly Fifo[] {
-    return [this.#arrived, this.#attention.fifo, this.#throttled.fifo, this.#poolWaiters.fifo];
+    const { arrived } = this.#cable;
+    return [
+      arrived,
+      this.#loopback.arrived,
+      this.#attention.fifo,
+      this.#throttled.fifo,
+      this.#poolWaiters.fifo,
+    ];
   }
 
   inspect(): BlockState {
@@ -512,7 +559,8 @@ export class TcpEngine implements ConnectionHost {
     return {
       connections: table.liveCount,
       entries: table.count,
-      arrived: this.#arrived.values,
+      arrived: this.#cable.arrived.values,
+      looped: this.#loopback.arrived.values,
       attention: this.#attention.fifo.values,
       throttled: this.#throttled.fifo.values,
       poolWaiters: this.#poolWaiters.fifo.values,
@@ -533,8 +581,9 @@ export class TcpEngine implements ConnectionHost {
       this.#retire(row);
       if (row.timer !== 0) lp.queue.cancel(row.timer);
     }
-    this.#buffers.reset(this.#arrived.values);
-    this.#arrived.clear();
+    this.#buffers.reset(this.#cable.arrived.values);
+    for (const { arrived } of [this.#cable, this.#loopback]) arrived.clear();
+    this.#origin = this.#cable;
     for (const waiting of [this.#attention, this.#throttled, this.#poolWaiters]) waiting.clear();
     this.#ended.length = 0;
     this.#roomy.length = 0;
@@ -551,7 +600,8 @@ export class TcpEngine implements ConnectionHost {
 
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
-    for (const fifo of [this.#arrived, this.#attention.fifo]) fifo.rebase(cycles);
+    for (const fifo of [this.#cable.arrived, this.#loopback.arrived, this.#attention.fifo])
+      fifo.rebase(cycles);
   }
 
   #rebaseTimes(ps: number): void {
@@ -589,17 +639,19 @@ export class TcpEngine implements ConnectionHost {
 
   /** Entries that can be seen later. */
   #wakeForNext(cycle: Cycles): void {
-    for (const fifo of [this.#arrived, this.#attention.fifo])
+    for (const fifo of [this.#cable.arrived, this.#loopback.arrived, this.#attention.fifo])
       if (!fifo.isEmpty && fifo.headCycle > cycle) this.wake(fifo.headCycle);
   }
 
   /** Works on the oldest segment. */
   #receive(cycle: Cycles): number {
-    if (this.#arrived.headCycle > cycle) return NOTHING;
-    const slot = this.#arrived.head;
+    if (!this.#isRead) this.#origin = this.#longestWaiting();
+    const { arrived, reader } = this.#origin;
+    if (arrived.headCycle > cycle) return NOTHING;
+    const slot = arrived.head;
     if (!this.#isRead && !this.#read(slot)) return DONE;
     this.#isRead = true;
-    const connection = this.#setup.index.find(this.#reader);
+    const connection = this.#setup.index.find(reader);
     if (connection !== undefined) {
       if (!this.#receiveContexts.access(connection.slot, true)) return STALL_CONTEXT;
       if (connection.stream?.isBusy === true) return STALL_PLACEMENT;
@@ -612,20 +664,26 @@ export class TcpEngine implements ConnectionHost {
     return DONE;
   }
 
+  /** The origin whose oldest frame arrived first; of equals, the cable. */
+  #longestWaiting(): Origin {
+    const [cable, loopback] = [this.#cable, this.#loopback];
+    return loopback.arrived.headCycle < cable.arrived.headCycle ? loopback : cable;
+  }
+
   /** Cycles that a received segment takes: its state, or its bytes on the path of the checksum. */
   #passCycles(slot: number): number {
-    const { ethernet, iwarp } = this.#setup;
-    const { receiveCycles, bytesPerCycle } = iwarp;
-    return Math.max(receiveCycles, Math.ceil(ethernet.port.frameBytes(slot) / bytesPerCycle));
+    const { receiveCycles, bytesPerCycle } = this.#setup.iwarp;
+    return Math.max(receiveCycles, Math.ceil(this.#origin.source.frameBytes(slot) / bytesPerCycle));
   }
 
   /** Reads the header of the segment in a slot. False: it is dropped. */
   #read(slot: number): boolean {
-    const { ethernet, address } = this.#setup;
-    const { port } = ethernet;
-    const reader = this.#reader;
-    this.#buffers.own(slot);
-    const isWhole = reader.find(port.frameStart(slot), port.frameBytes(slot)) && reader.read(this.#segment);
+    const { address, loopback } = this.#setup;
+    const { source, reader } = this.#origin;
+    this.#buffers.own(this.#buffers.nameOfSlot(source, slot));
+    if (source === loopback) loopback.received(slot);
+    const isWhole =
+      reader.find(source.frameStart(slot), source.frameBytes(slot)) && reader.read(this.#segment);
     if (isWhole && address.isActive) return true;
     if (isWhole) this.counters.portClosed++;
     else this.counters.damaged++;
@@ -637,34 +695,41 @@ export class TcpEngine implements ConnectionHost {
   /** The oldest segment is worked off: its buffer is free unless the RDMA side holds it. */
   #finish(): void {
     this.#isRead = false;
-    this.#buffers.giveUp(this.#arrived.pop());
+    const { source, arrived } = this.#origin;
+    this.#buffers.giveUp(this.#buffers.nameOfSlot(source, arrived.pop()));
   }
 
   #segmentArrived(connection: CardConnection): void {
-    const payload = this.#payloadFor(connection, this.#reader);
+    const payload = this.#payloadFor(connection, this.#origin);
     segmentArrived<ConnectionHost, CardSegment>(this, connection, this.#segment, payload);
     this.#mayKeep = false;
     const bytes = connection.countReceived();
-    if (connection.qpn !== 0 && connection.stream === undefined) this.discardedBytes += bytes;
+    if (connection.qpn !== 0 && connection.stream === undefined) this.#countDiscarded(connection, bytes);
     this.#receiveContexts.used();
     this.#turnEnds(connection);
   }
 
+  #countDiscarded({ isLooped }: CardConnection, bytes: number): void {
+    if (isLooped) this.loopedDiscardedBytes += bytes;
+    else this.discardedBytes += bytes;
+  }
+
   /** The payload where it lies; after a gap it is copied, so that it can be kept. */
-  #payloadFor(connection: CardConnection, { payloadAt, payloadBytes }: FrameReader): CardSegment {
-    const { reorderMemory, ethernet } = this.#setup;
+  #payloadFor(connection: CardConnection, { source, reader, payload }: Origin): CardSegment {
+    const { reorderMemory } = this.#setup;
+    const { payloadAt, payloadBytes } = reader;
     const isEarly = payloadBytes > 0 && isAfter(this.#segment.sequence, connection.received.next);
     if (isEarly && !reorderMemory.isFull && payloadBytes <= reorderMemory.placeBytes) {
       const kept = reorderMemory.take();
       this.#buffers.own(this.#buffers.nameOfPlace(kept.place));
-      kept.bytes.set(ethernet.port.rxBytes.subarray(payloadAt, payloadAt + payloadBytes), kept.start);
+      kept.bytes.set(source.rxBytes.subarray(payloadAt, payloadAt + payloadBytes), kept.start);
       kept.length = payloadBytes;
       this.#mayKeep = true;
       return kept;
     }
-    this.#payload.start = payloadAt;
-    this.#payload.length = payloadBytes;
-    return this.#payload;
+    payload.start = payloadAt;
+    payload.length = payloadBytes;
+    return payload;
   }
 
   /** A SYN with a later number ends a connection in TIME_WAIT (RFC 9293, 3.10.7.4). */
@@ -682,11 +747,9 @@ export class TcpEngine implements ConnectionHost {
   #strangerArrived(): void {
     const segment = this.#segment;
     if ((segment.flags & Flag.RST) !== 0) return;
-    const listener = this.#setup.index.listenerAt(this.#reader.localPort);
-    const addresses = this.#reader.answerAddresses(
-      this.#localMac,
-      listener?.opening.hopLimit ?? answerHopLimit,
-    );
+    const { reader } = this.#origin;
+    const listener = this.#setup.index.listenerAt(reader.localPort);
+    const addresses = reader.answerAddresses(this.#localMac, listener?.opening.hopLimit ?? answerHopLimit);
     const isOpening = (segment.flags & (Flag.SYN | Flag.ACK)) === Flag.SYN;
     if (!isOpening || listener?.isFor(addresses.localAddress) !== true) return this.#refuse(addresses);
     if (listener.hasRoom) this.#accept(listener, addresses);
@@ -717,7 +780,9 @@ export class TcpEngine implements ConnectionHost {
     if (this.transmitRoom === 0) return;
     const hasAck = (flags & Flag.ACK) !== 0;
     const length =
-      this.#reader.payloadBytes + ((flags & Flag.SYN) !== 0 ? 1 : 0) + ((flags & Flag.FIN) !== 0 ? 1 : 0);
+      this.#origin.reader.payloadBytes +
+      ((flags & Flag.SYN) !== 0 ? 1 : 0) +
+      ((flags & Flag.FIN) !== 0 ? 1 : 0);
     const fields = {
       ...newSegmentFields(),
       sequence: hasAck ? acknowledgement : 0,
@@ -791,6 +856,7 @@ export class TcpEngine implements ConnectionHost {
     transmitter.formed(
       frameBytes,
       isSentAgain,
+      this.#isOwnMac(addresses.remoteMac, 0),
       domain.cycle + this.#busyCycles + config.transmitLatencyCycles,
     );
   }
@@ -910,10 +976,9 @@ export class TcpEngine implements ConnectionHost {
     return (iwarp.firstSequence + clock + this.#openedCount++ * sequenceStep) % 2 ** 32;
   }
 
-  #isForPort(at: number): boolean {
-    const { rxBytes } = this.#setup.ethernet.port;
+  #isOwnMac(bytes: Uint8Array, at: number): boolean {
     for (let index = 0; index < MAC_BYTES; index++)
-      if (rxBytes[at + index] !== this.#localMac[index]) return false;
+      if (bytes[at + index] !== this.#localMac[index]) return false;
     return true;
   }
 }

@@ -1,5 +1,6 @@
 /** Two data paths with the transport iWARP over the card's own TCP, and a cable of Ethernet between them. */
 import { TcpEvent, tcpContext } from '../../../../abi/index.ts';
+import { macBytesOf } from '../../../../base/index.ts';
 import { defaultsOf } from '../../../../base/parameter.ts';
 import type { ContextMemory } from '../../memory/index.ts';
 import {
@@ -84,21 +85,28 @@ function cardCarrier(iwarp: IwarpConfig): Carrier<IwarpParts, Blocks> {
   };
 }
 
+const macs = { a: 0x0002_c912_3401, b: 0x0002_c912_3402 } as const;
 const addressOf = (node: number): Uint8Array =>
   Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, node);
 
 const standing = {
   ...{ port: 1, hopLimit: 64, maxSegmentBytes: 1460, receiveWindowBytes: 256 * 1024, receiveScale: 3 },
-  ...{ synRetries: 6, dataRetries: 15, backlog: 4, remoteMac: new Uint8Array(6) },
+  ...{ synRetries: 6, dataRetries: 15, backlog: 4 },
 };
 
-/** A connection of both cards, opened as a driver does it. @returns its numbers */
-async function connectCards(bench: CardBench): Promise<{ a: number; b: number }> {
-  const { a, b } = bench;
-  const listening = tcpContext.encode({ ...standing, localAddress: addressOf(2), localPort: PORT });
+/**
+ * A connection of both cards, or of card a to itself, opened as a driver does it.
+ * @returns its numbers: that of the initiator is `a`
+ */
+async function connectCards(bench: CardBench, isLooped: boolean): Promise<{ a: number; b: number }> {
+  const { a } = bench;
+  const b = isLooped ? a : bench.b;
+  const remoteMac = macBytesOf(isLooped ? macs.a : macs.b);
+  const remoteAddress = addressOf(isLooped ? 1 : 2);
+  const listening = tcpContext.encode({ ...standing, localAddress: remoteAddress, localPort: PORT });
   const opening = tcpContext.encode({
     ...standing,
-    ...{ localAddress: addressOf(1), remoteAddress: addressOf(2), localPort: 5000, remotePort: PORT },
+    ...{ localAddress: addressOf(1), remoteAddress, remoteMac, localPort: 5000, remotePort: PORT },
   });
   for (const node of [a, b]) node.act(() => node.dataPath.blocks.tcpControl.place(CONNECTIONS_MAX));
   b.act(() => b.dataPath.blocks.tcpControl.listen(tcpContext.decode(listening), listening));
@@ -115,18 +123,25 @@ async function connectCards(bench: CardBench): Promise<{ a: number; b: number }>
 /** A pair over the card's TCP, with a region at each end. */
 export async function cardScene(
   agreement: Partial<Agreement> = {},
-  options: BenchOptions & { readonly iwarp?: Partial<IwarpConfig>; readonly regionBytes?: number } = {},
+  options: BenchOptions & {
+    readonly iwarp?: Partial<IwarpConfig>;
+    readonly regionBytes?: number;
+    /** Both ends are at node a. */
+    readonly isLooped?: boolean;
+  } = {},
 ) {
   const iwarp = { ...defaultsOf(iwarpParameters), ...options.iwarp };
-  const bench = await benchWith(cardCarrier(iwarp), { ethernet: {}, ...options });
-  const numbers = await connectCards(bench);
-  const pair = pairOn(bench, numbers, agreement);
+  const { isLooped = false } = options;
+  const bench = await benchWith(cardCarrier(iwarp), { ethernet: {}, macs, ...options });
+  const numbers = await connectCards(bench, isLooped);
+  const nodes = { a: bench.a, b: isLooped ? bench.a : bench.b };
+  const pair = pairOn(nodes, numbers, agreement);
   const bytes = options.regionBytes ?? 16_384;
   const local = new Region(bench.a, bytes, { pageOffset: 40 });
-  const remote = new Region(bench.b, bytes, { pageOffset: 3000 });
+  const remote = new Region(nodes.b, bytes, { pageOffset: 3000 });
   local.write(pattern(1, bytes));
   remote.write(pattern(101, bytes));
   await bench.run(5);
-  const logs = { a: bench.a.dataPath.blocks.tcpLog.lines, b: bench.b.dataPath.blocks.tcpLog.lines };
+  const logs = { a: nodes.a.dataPath.blocks.tcpLog.lines, b: nodes.b.dataPath.blocks.tcpLog.lines };
   return { bench, ...pair, numbers, local, remote, logs };
 }

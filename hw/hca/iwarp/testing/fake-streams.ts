@@ -79,6 +79,10 @@ export class FakeStreams implements TcpStreams {
     this.connection(number).stream = undefined;
   }
 
+  isLooped(): boolean {
+    return false;
+  }
+
   maxSegmentBytes(): number {
     return this.maxBytes;
   }

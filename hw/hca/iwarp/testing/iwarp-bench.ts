@@ -73,7 +73,7 @@ export function iwarpPair(
 
 /** Makes pairs over established connections, each with a number at either end. */
 export function pairOn<Parts extends TransportParts, Blocks extends object>(
-  bench: DataPathBench<Parts, Blocks>,
+  bench: Pick<DataPathBench<Parts, Blocks>, 'a' | 'b'>,
   connections: { readonly a: number; readonly b: number },
   agreement: Partial<Agreement> = {},
   options: { readonly a?: Partial<QpOptions>; readonly b?: Partial<QpOptions> } = {},
