@@ -41,10 +41,24 @@ import { QuotedSegment, readTerminate, TERMINATE_BYTES_MAX, TerminateNotice } fr
 export interface StreamOwner {
   /** Whether the peer may place `lengthBytes` there: STag valid, of this stream, in bounds, with rights. Not called for no bytes. */
   checkTagged(header: SegmentHeader, lengthBytes: number): number;
-  /** Places payload of a WRITE or READ response that {@link checkTagged} accepted. */
-  placeTagged(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void;
-  /** Bytes of the receive buffer that takes the message with this number; −1: no buffer is posted. */
-  receiveBufferBytes(message: number): number;
+  /**
+   * Places payload of a WRITE or READ response that {@link checkTagged} accepted.
+   * @param isEarly after a gap: {@link taggedReached} follows when the gap is closed
+   */
+  placeTagged(
+    header: SegmentHeader,
+    bytes: Uint8Array,
+    at: number,
+    lengthBytes: number,
+    isEarly: boolean,
+  ): void;
+  /** All bytes before a segment whose payload was placed early have arrived, and {@link checkTagged} accepts it again. */
+  taggedReached(header: SegmentHeader, lengthBytes: number): void;
+  /**
+   * Bytes of the receive buffer that takes the message with this number; −1: no buffer is posted.
+   * @param isEarly after a gap: −1, too, if the owner places no SEND before its turn
+   */
+  receiveBufferBytes(message: number, isEarly: boolean): number;
   /** Places payload of a SEND in the buffer of its message. */
   placeReceive(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void;
   /** A WRITE is placed, and so is everything that precedes it in the stream. */
@@ -165,7 +179,7 @@ export class RdmapReceiver implements SegmentSink {
     if (header.queue !== DdpQueue.SEND || !isSend(header.opcode)) return false;
     const ahead = (header.message - this.messages[DdpQueue.SEND]!) | 0;
     if (ahead < 0) return false;
-    return header.messageOffset + payloadBytes <= this.#owner.receiveBufferBytes(header.message);
+    return header.messageOffset + payloadBytes <= this.#owner.receiveBufferBytes(header.message, true);
   }
 
   placeEarly(bytes: Uint8Array, at: number, segmentBytes: number): void {
@@ -173,7 +187,7 @@ export class RdmapReceiver implements SegmentSink {
     this.#readHead(bytes, at, segmentBytes);
     const payloadBytes = segmentBytes - header.bytes;
     if (payloadBytes === 0) return;
-    if (header.isTagged) this.#owner.placeTagged(header, bytes, at + header.bytes, payloadBytes);
+    if (header.isTagged) this.#owner.placeTagged(header, bytes, at + header.bytes, payloadBytes, true);
     else this.#owner.placeReceive(header, bytes, at + header.bytes, payloadBytes);
   }
 
@@ -243,7 +257,8 @@ export class RdmapReceiver implements SegmentSink {
     if (payloadBytes > 0) {
       const error = owner.checkTagged(header, payloadBytes);
       if (error !== NO_ERROR) return error;
-      if (placeFrom >= 0) owner.placeTagged(header, bytes, placeFrom, payloadBytes);
+      if (placeFrom >= 0) owner.placeTagged(header, bytes, placeFrom, payloadBytes, false);
+      else owner.taggedReached(header, payloadBytes);
     }
     if (!header.isLast) return NO_ERROR;
     if (isResponse) {
@@ -275,7 +290,7 @@ export class RdmapReceiver implements SegmentSink {
 
   #sendSegment(header: SegmentHeader, bytes: Uint8Array, placeFrom: number, payloadBytes: number): number {
     const { opcode, messageOffset } = header;
-    const bufferBytes = this.#owner.receiveBufferBytes(header.message);
+    const bufferBytes = this.#owner.receiveBufferBytes(header.message, false);
     if (bufferBytes < 0) return IwarpError.UNTAGGED_NO_BUFFER;
     if (isImmediate(opcode) && this.#options.hasExtensions) return this.#immediate(header, payloadBytes);
     if (!isSend(opcode) || (messageOffset > 0 && opcode !== this.#sendOpcode))

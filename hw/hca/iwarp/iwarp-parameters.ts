@@ -76,6 +76,13 @@ export const iwarpParameters = {
     'estimate',
     'Memory for segments that arrive after a gap and cannot be placed yet.',
   ),
+  earlySegments: number(
+    0,
+    'segments',
+    [0, 1024],
+    'as cards do: Linux 6.1, qed_iwarp.c and irdma/puda.c (irdma_ieq_process_fpdus), keeps them until the gap is closed',
+    'WRITE and READ response segments of a stream that are placed before the gap in front of them is closed; needs markers.',
+  ),
   streamBytes: number(
     4096,
     'bytes',

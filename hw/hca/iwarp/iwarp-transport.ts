@@ -80,6 +80,7 @@ function makeParts(
       placementQueue,
       segmentCounters,
       hasExtensions,
+      earlySegmentsMax: iwarp.earlySegments,
       requestPackets,
       responsePackets,
     }),

@@ -56,6 +56,9 @@ export class RecordingOwner implements StreamOwner {
     this.placed.push(toHex(bytes.subarray(at, at + lengthBytes)));
   }
 
+  /** The log of placements has it since its arrival. */
+  taggedReached(): void {}
+
   receiveBufferBytes(message: number): number {
     if (!this.receives.has(message) && this.postedBytes >= 0)
       this.receives.set(message, new Uint8Array(this.postedBytes));

@@ -31,6 +31,16 @@ const FPDU_BYTES_MIN = 20;
 const SEGMENT_BYTES_MAX = 0xffff;
 const NOT_HELD = -1;
 
+/** A tagged segment that arrived after a gap: it is placed at once, and delivered when the gap is closed. */
+export interface EarlySegment {
+  readonly steeringTag: number;
+  readonly offset: number;
+  readonly offsetTop: number;
+  readonly lengthBytes: number;
+  /** Why it was not placed: an answer of the translator, or 0. */
+  refusal: number;
+}
+
 /** One received segment. */
 export class PlacementJob {
   readonly index: number;
@@ -53,6 +63,9 @@ export class PlacementJob {
   /** First word of immediate data, and bytes of the WRITE before it. */
   immediate = 0;
   writtenBytes = 0;
+  /** Set if it arrived after a gap: then it is placed, or, with {@link isReached}, delivered. */
+  early: EarlySegment | undefined = undefined;
+  isReached = false;
   /** TCP's handle for the memory of the payload; NOT_HELD if it needs none. */
   held = NOT_HELD;
   /** Bytes of {@link PlacementQueue}'s memory, those skipped at its end among them. */
@@ -72,7 +85,7 @@ export interface PlacementQueuePorts {
 export interface PlacementQueueSetup {
   readonly domain: ClockDomain;
   readonly config: Pick<HcaConfig, 'receiveLatencyCycles' | 'receiveBytesPerCycle'>;
-  readonly iwarp: Pick<IwarpConfig, 'placementSegments'>;
+  readonly iwarp: Pick<IwarpConfig, 'placementSegments' | 'earlySegments'>;
   /** Bytes that TCP may hand over before a stream can say that it is busy. */
   readonly burstBytesMax: number;
 }
@@ -104,7 +117,7 @@ export class PlacementQueue implements ReceiveBuffers {
     this.#domain = domain;
     this.#latencyCycles = config.receiveLatencyCycles;
     this.#bytesPerCycle = config.receiveBytesPerCycle;
-    this.#reserve = Math.ceil(burstBytesMax / FPDU_BYTES_MIN) + 1;
+    this.#reserve = Math.ceil(burstBytesMax / FPDU_BYTES_MIN) + 1 + iwarp.earlySegments;
     this.#copyReserve = burstBytesMax + 2 * SEGMENT_BYTES_MAX;
     this.#copies = new Uint8Array(2 * this.#copyReserve);
     this.receivePacketsMax = iwarp.placementSegments + this.#reserve;
@@ -152,6 +165,8 @@ export class PlacementQueue implements ReceiveBuffers {
     copyHeader(header, job.header);
     job.lengthBytes = lengthBytes;
     job.isEnd = false;
+    job.early = undefined;
+    job.isReached = false;
     this.#keep(job, bytes, at);
     const cycle = this.#domain.cycle + this.#latencyCycles + Math.ceil(lengthBytes / this.#bytesPerCycle);
     job.handedCycle = this.#domain.cycle;

@@ -2,6 +2,7 @@
  * Places received DDP segments in host memory, one at a time in the order of their arrival, and delivers messages:
  *
  *     WRITE, READ response ─► right of the QP ─► STag, bounds, right of the region ─► payload ─► (READ is complete)
+ *        after a gap ─► the same without effect on the stream; when the gap is closed ─► STag … again ─► (READ is complete)
  *     SEND ─► receive WQE ─► payload ─► key invalidated ─► completion
  *     immediate data ─► receive WQE ─► completion
  *     READ or atomic request ─► READs of the stream: see read-responder.ts
@@ -41,6 +42,7 @@ import {
   MISSING_RIGHT,
   PAGE_FAULT,
   type PageFaults,
+  PENDING,
   PORT_RECEIVER,
   RIGHT_LOCAL_WRITE,
   RIGHT_REMOTE_WRITE,
@@ -56,7 +58,13 @@ import {
   type QueuePair,
   type SendRecord,
 } from '../../objects/index.ts';
-import { receiverStalls, STALL_COMPLETION, STALL_CONTEXT, STALL_KEYS } from '../../packets/index.ts';
+import {
+  receiverStalls,
+  STALL_COMPLETION,
+  STALL_CONTEXT,
+  STALL_KEYS,
+  STALL_TRANSLATION,
+} from '../../packets/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import type { PayloadWriter, ReceiveScatter } from '../../receive-queue/index.ts';
 import type { RequestCompletion } from '../../requester/index.ts';
@@ -259,7 +267,9 @@ export class Placement implements PacketReceiver {
     );
   }
 
-  #noteWork(costs: CostAttribution, { kind, connection, number }: PlacementJob): void {
+  /** A segment after a gap has no number yet: its writes count as unmarked. */
+  #noteWork(costs: CostAttribution, { kind, connection, number, early, isReached }: PlacementJob): void {
+    if (early !== undefined && !isReached) return;
     const { pair, isLooped } = connection!;
     if (kind === JobKind.READ_RESPONSE || kind === JobKind.ATOMIC_RESPONSE) {
       const read = oldestRead(pair);
@@ -276,6 +286,7 @@ export class Placement implements PacketReceiver {
   // ---- tagged ----
 
   #tagged(job: PlacementJob, connection: RdmaConnection, cycle: Cycles): StepAnswer {
+    if (job.isReached) return this.#reached(job, connection, cycle);
     const { pair } = connection;
     const isWrite = job.kind === JobKind.WRITE;
     if (isWrite && job.lengthBytes > 0 && (pair.remoteRights & QP_RIGHT_WRITE) === 0)
@@ -307,12 +318,47 @@ export class Placement implements PacketReceiver {
     return DONE;
   }
 
+  /**
+   * The gap before a segment is closed. Its key may have become invalid since it was placed, by what was in the gap, and
+   * what had no right then ends the stream only now.
+   */
+  #reached(job: PlacementJob, connection: RdmaConnection, cycle: Cycles): StepAnswer {
+    const { pair } = connection;
+    const { steeringTag, offset, offsetTop, lengthBytes, refusal } = job.early!;
+    const found =
+      refusal === 0
+        ? this.#translation.translate(
+            steeringTag,
+            pair.pd,
+            offset,
+            offsetTop,
+            lengthBytes,
+            RIGHT_REMOTE_WRITE,
+            pair,
+          )
+        : refusal;
+    if (found === PENDING) {
+      this.account.stall(cycle, STALL_TRANSLATION);
+      return WAIT;
+    }
+    // The payload of a page that was taken away since has been placed before.
+    if (found >= BAD_KEY && (found !== PAGE_FAULT || refusal !== 0))
+      return this.#refuseTagged(job, found, cycle);
+    if (refusal === 0 && found !== PAGE_FAULT) this.#translation.used();
+    if (job.kind === JobKind.READ_RESPONSE && job.isEnd) this.#readIsPlaced(connection, job, cycle);
+    return DONE;
+  }
+
   #awaitPage(cycle: Cycles): typeof WAIT {
     this.wake(cycle + PAGE_POLL_CYCLES);
     return WAIT;
   }
 
   #refuseTagged(job: PlacementJob, answer: number, cycle: Cycles): typeof REFUSED | typeof WAIT {
+    if (job.early !== undefined && !job.isReached) {
+      job.early.refusal = answer;
+      return REFUSED;
+    }
     return this.#refuseAnswer(job, taggedErrorOf(answer), cycle);
   }
 
@@ -491,8 +537,8 @@ export class Placement implements PacketReceiver {
     this.#fail(job, receiveErrorOf(syndrome), cycle);
   }
 
-  #fail({ header, lengthBytes, connection }: PlacementJob, error: number, cycle: Cycles): void {
-    this.#quoted.quoteHeader(header, header.bytes + lengthBytes);
+  #fail({ header, lengthBytes, early, connection }: PlacementJob, error: number, cycle: Cycles): void {
+    this.#quoted.quoteHeader(header, header.bytes + (early?.lengthBytes ?? lengthBytes));
     this.#ports.streamEnds.fail(connection!, error, this.#quoted, cycle);
   }
 }

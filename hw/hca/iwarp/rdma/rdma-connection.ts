@@ -36,7 +36,7 @@ import { type QueuePair, SegmentTimes } from '../../objects/index.ts';
 import type { RdmaStream, SendSegment, StreamEnd, TcpStreams } from '../streams.ts';
 import { AtomicWriter } from './atomic-writer.ts';
 import { type InboundRead, InboundReads } from './inbound-reads.ts';
-import { JobKind, type PlacementJob, type PlacementQueue } from './placement-queue.ts';
+import { type EarlySegment, JobKind, type PlacementJob, type PlacementQueue } from './placement-queue.ts';
 import type { RdmaPacket } from './rdma-packet.ts';
 import type { SegmentCounters, SegmentDirections } from './segment-counters.ts';
 
@@ -47,6 +47,7 @@ export const OWN_MESSAGE_BYTES = 128;
 const NO_MESSAGE = new Uint8Array(0);
 /** The payload of a SEND is compared with its receive when it is placed. */
 const ANY_BYTES = Number.MAX_SAFE_INTEGER;
+const NO_BUFFER = -1;
 /** Bytes of an atomic's result. */
 const RESULT_BYTES = 8;
 /** STag of a ready-to-receive message, which a receiver does not check. */
@@ -82,6 +83,8 @@ export interface ConnectionSetup {
   readonly counters: SegmentCounters;
   /** Whether messages of RFC 7306 are allowed. */
   readonly hasExtensions: boolean;
+  /** Segments that may be placed before a gap is closed. */
+  readonly earlySegmentsMax: number;
 }
 
 export class RdmaConnection implements RdmaStream, StreamOwner {
@@ -135,6 +138,8 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   /** Header of a READ response without payload. */
   readonly #header = new SegmentHeader();
   #lastJob: PlacementJob | undefined = undefined;
+  /** Segments with payload after a gap, in the order of their arrival. */
+  readonly #early: EarlySegment[] = [];
 
   constructor(pair: QueuePair, traits: StreamTraits, setup: ConnectionSetup) {
     this.pair = pair;
@@ -154,7 +159,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
       outboundReads: Math.max(1, outboundReads),
       hasExtensions: setup.hasExtensions,
       awaitedReady: isInitiator ? ReadyMessage.NONE : ready,
-      earlySegmentsMax: 0,
+      earlySegmentsMax: setup.earlySegmentsMax,
     });
     this.reads = new InboundReads(Math.max(1, inboundReads));
   }
@@ -201,14 +206,40 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     return NO_ERROR;
   }
 
-  placeTagged(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void {
-    const kind = header.opcode === RdmapOpcode.WRITE ? JobKind.WRITE : JobKind.READ_RESPONSE;
+  placeTagged(
+    header: SegmentHeader,
+    bytes: Uint8Array,
+    at: number,
+    lengthBytes: number,
+    isEarly: boolean,
+  ): void {
+    if (isEarly) return this.#placeEarly(header, bytes, at, lengthBytes);
+    const kind = kindOfTagged(header);
     if (kind === JobKind.WRITE) this.#writeBytes += lengthBytes;
     this.#add(kind, header, bytes, at, lengthBytes);
   }
 
-  receiveBufferBytes(): number {
-    return ANY_BYTES;
+  /** The segment counts as received now, and the placement stage checks its key again (RFC 5041, 5.3: delivery in order). */
+  taggedReached(header: SegmentHeader, lengthBytes: number): void {
+    const { steeringTag, offset, offsetTop } = header;
+    const index = this.#early.findIndex(
+      (one) =>
+        one.steeringTag === steeringTag &&
+        one.offset === offset &&
+        one.offsetTop === offsetTop &&
+        one.lengthBytes === lengthBytes,
+    );
+    const [early] = this.#early.splice(index, 1);
+    const kind = kindOfTagged(header);
+    if (kind === JobKind.WRITE) this.#writeBytes += lengthBytes;
+    const job = this.#addCounted(kind, header, NO_MESSAGE, 0, 0, lengthBytes);
+    job.early = early;
+    job.isReached = true;
+  }
+
+  /** Receives are taken in their order: a SEND after a gap waits in TCP. */
+  receiveBufferBytes(_message: number, isEarly: boolean): number {
+    return isEarly ? NO_BUFFER : ANY_BYTES;
   }
 
   placeReceive(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void {
@@ -437,6 +468,15 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     this.#setup.streams.send(this.number, segment, length, cycle);
   }
 
+  /** It has no number among requests yet: how many are in the gap is unknown. */
+  #placeEarly(header: SegmentHeader, bytes: Uint8Array, at: number, lengthBytes: number): void {
+    const { steeringTag, offset, offsetTop } = header;
+    const job = this.#setup.queue.add(kindOfTagged(header), this, header, bytes, at, lengthBytes);
+    job.early = { steeringTag, offset, offsetTop, lengthBytes, refusal: 0 };
+    this.#early.push(job.early);
+    this.jobCount++;
+  }
+
   #add(
     kind: number,
     header: SegmentHeader,
@@ -444,7 +484,19 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     at: number,
     lengthBytes: number,
   ): PlacementJob {
-    this.#arrived(header.opcode, lengthBytes);
+    return this.#addCounted(kind, header, bytes, at, lengthBytes, lengthBytes);
+  }
+
+  /** @param receivedBytes payload of the segment, of which the job places `lengthBytes` */
+  #addCounted(
+    kind: number,
+    header: SegmentHeader,
+    bytes: Uint8Array,
+    at: number,
+    lengthBytes: number,
+    receivedBytes: number,
+  ): PlacementJob {
+    this.#arrived(header.opcode, receivedBytes);
     const job = this.#setup.queue.add(kind, this, header, bytes, at, lengthBytes);
     if (kind !== JobKind.READ_RESPONSE && kind !== JobKind.ATOMIC_RESPONSE) job.number = this.#countRequest();
     this.jobCount++;
@@ -477,6 +529,9 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     this.#setup.events.firstArrived(this);
   }
 }
+
+const kindOfTagged = ({ opcode }: SegmentHeader): number =>
+  opcode === RdmapOpcode.WRITE ? JobKind.WRITE : JobKind.READ_RESPONSE;
 
 /** Has TCP note when it sends the segment of a request that waits for its response. */
 function noteTimes({ request, segment }: RdmaPacket): void {

@@ -32,6 +32,7 @@ export interface RdmaConnectionsSetup {
   readonly placementQueue: PlacementQueue;
   readonly segmentCounters: SegmentCounters;
   readonly hasExtensions: boolean;
+  readonly earlySegmentsMax: number;
   readonly requestPackets: PacketQueue<RdmaPacket>;
   readonly responsePackets: PacketQueue<RdmaPacket>;
 }
@@ -51,6 +52,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
   readonly #queue: PlacementQueue;
   readonly #counters: SegmentCounters;
   readonly #hasExtensions: boolean;
+  readonly #earlySegmentsMax: number;
   readonly #packetQueues: readonly PacketQueue<RdmaPacket>[];
   #ports!: RdmaConnectionPorts;
 
@@ -60,6 +62,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
     this.#queue = setup.placementQueue;
     this.#counters = setup.segmentCounters;
     this.#hasExtensions = setup.hasExtensions;
+    this.#earlySegmentsMax = setup.earlySegmentsMax;
     this.#packetQueues = [setup.requestPackets, setup.responsePackets];
   }
 
@@ -86,6 +89,7 @@ export class RdmaConnections implements ConnectionStates, StreamEvents {
       events: this,
       counters: this.#counters,
       hasExtensions: this.#hasExtensions,
+      earlySegmentsMax: this.#earlySegmentsMax,
     });
     this.rows[slot] = connection;
     if (streams.attach(traits.connection, pair.qpn, connection, this.#domain.cycle)) return;
