@@ -108,6 +108,13 @@ export const driverParameters = {
     'RFC 6582, RFC 9438',
     'With iWARP: congestion control of the connections.',
   ),
+  tcpWindowBytes: number(
+    262_144,
+    'bytes',
+    [2048, 524_280],
+    'Linux 6.1 cxgb4: rcv_win; 65,535 at a scale of 3',
+    'With iWARP: receive window of a connection; at least two segments.',
+  ),
   tcpKeepAliveSeconds: number(
     0,
     's',

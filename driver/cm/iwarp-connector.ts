@@ -35,8 +35,7 @@ import { portOfService } from './service-id.ts';
 const headerBytes = { ipv4: 20 + 20, ipv6: 40 + 20 } as const;
 /** ip_default_ttl. */
 const hopLimit = 64;
-/** Linux 6.1 cxgb4: rcv_win; the window fits a scale of 3. */
-const receiveWindowBytes = 256 * 1024;
+/** Scale of the largest window: RFC 7323, 2.2. */
 const receiveScale = 3;
 /** net.ipv4.tcp_syn_retries and tcp_retries2. */
 const retries = { synRetries: 6, dataRetries: 15 } as const;
@@ -189,12 +188,12 @@ export class IwarpConnector implements Connector {
   /** Values that every connection of this host has. */
   #standing(headers: number): TcpOpening {
     const { port, device } = this.#setup;
-    const { tcpSack, tcpTimestamps, tcpCongestion, tcpKeepAliveSeconds } = device.config;
+    const { tcpSack, tcpTimestamps, tcpCongestion, tcpKeepAliveSeconds, tcpWindowBytes } = device.config;
     return {
       port: port.number,
       hopLimit,
       maxSegmentBytes: port.limits.maxEthernetMtu - headers,
-      receiveWindowBytes,
+      receiveWindowBytes: Math.max(tcpWindowBytes, 2 * port.limits.maxEthernetMtu),
       receiveScale,
       offersSack: tcpSack ? 1 : 0,
       offersTimestamps: tcpTimestamps ? 1 : 0,

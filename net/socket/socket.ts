@@ -6,7 +6,7 @@ import {
   closeConnection,
   type Listener,
   type LocalEnd,
-  limitOrphan,
+  limitFinWait,
   type NetworkStack,
 } from '../stack/index.ts';
 import { type NetErrno, NetError } from './net-error.ts';
@@ -89,7 +89,7 @@ export class Socket {
 
   #letGo(cpu: Cpu): void {
     const { connection } = this;
-    if (connection !== undefined) closeConnection(cpu, connection, limitOrphan);
+    if (connection !== undefined) closeConnection(cpu, connection, limitFinWait);
     this.connection = undefined;
     if (this.port >= 0) this.stack.unbind(this.port);
     this.port = -1;

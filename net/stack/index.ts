@@ -1,4 +1,4 @@
-export { isWindowWorthAnnouncing, limitOrphan, output, sequenceAdd } from '../../protocol/tcp/index.ts';
+export { isWindowWorthAnnouncing, limitFinWait, output, sequenceAdd } from '../../protocol/tcp/index.ts';
 export { type IpAddress, ipv6Of, linkLocalOf, textOfIp } from './address.ts';
 export type { Connection } from './connection.ts';
 export {

@@ -459,7 +459,7 @@ export class NetworkStack implements StackEnvironment, NetworkLayer {
 export function closeConnection(
   cpu: Cpu,
   connection: Connection,
-  limitOrphan: (c: Connection) => void,
+  limitFinWait: (c: Connection) => void,
 ): void {
   connection.isOrphan = true;
   const hasUnread = connection.received.readableBytes > 0;
@@ -474,7 +474,7 @@ export function closeConnection(
   }
   connection.received.clear();
   finish(cpu, connection);
-  if (connection.state === 'FIN_WAIT_2') limitOrphan(connection);
+  if (connection.state === 'FIN_WAIT_2') limitFinWait(connection);
 }
 
 /** Queues a FIN: it is the last thing sent, after the queued bytes. */

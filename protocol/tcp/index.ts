@@ -12,7 +12,7 @@ export {
   writeSegmentHeader,
 } from './header.ts';
 export { isWindowWorthAnnouncing, output, sendReset, sendSyn } from './output.ts';
-export { limitOrphan, segmentArrived } from './segment-input.ts';
+export { limitFinWait, segmentArrived } from './segment-input.ts';
 export { isAfter, isBefore, sequenceAdd, sequenceDistance } from './sequence.ts';
 export {
   type Arrival,

@@ -309,13 +309,13 @@ function finAcknowledged<Actor, Buffer extends StreamBuffer>(
 ): void {
   if (connection.state === 'FIN_WAIT_1') {
     connection.state = 'FIN_WAIT_2';
-    if (connection.isOrphan) limitOrphan(connection);
+    if (connection.isFinWaitLimited) limitFinWait(connection);
   } else if (connection.state === 'CLOSING') connection.waitOut(actor);
   else if (connection.state === 'LAST_ACK') connection.end(actor);
 }
 
-/** Limits how long an orphan waits for the peer's FIN. */
-export function limitOrphan<Actor, Buffer extends StreamBuffer>(
+/** Limits how long a connection waits in FIN_WAIT_2 for the peer's FIN. */
+export function limitFinWait<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
 ): void {
   connection.closePs = connection.nowPs() + usToPs(connection.limits.finTimeoutUs);

@@ -453,6 +453,11 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.wakeAll(actor);
   }
 
+  /** Whether the peer has {@link TcpLimits.finTimeoutUs} for its FIN after ours is acknowledged. */
+  get isFinWaitLimited(): boolean {
+    return this.isOrphan;
+  }
+
   dropSendQueue(): void {
     const { filling } = this;
     // The call that fills a buffer releases it.

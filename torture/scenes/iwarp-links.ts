@@ -49,6 +49,8 @@ export function drawIwarp(random: Draws): ParameterValues {
     'driver.tcpSack': random.chance(0.7),
     'driver.tcpTimestamps': random.chance(0.4),
     'driver.tcpCongestion': random.oneOf(['newreno', 'cubic']),
+    // Less than the initial congestion window.
+    ...random.maybe(0.3, () => ({ 'driver.tcpWindowBytes': 2048 + random.below(30_000) })),
   };
 }
 

@@ -119,6 +119,13 @@ export const iwarpParameters = {
     linuxTcp('TCP_DELACK_MIN'),
     'An acknowledgement waits no longer for data to travel with. 0: each segment is acknowledged.',
   ),
+  finTimeoutUs: number(
+    60_000_000,
+    'µs',
+    [1000, 600_000_000],
+    linuxTcp('TCP_FIN_TIMEOUT (tcp_fin_timeout)'),
+    'FIN_WAIT_2: time of the peer for its FIN.',
+  ),
   timeWaitUs: number(60_000_000, 'µs', [0, 600_000_000], linuxTcp('TCP_TIMEWAIT_LEN'), 'TIME_WAIT.'),
   keepaliveIntervalUs: number(
     75_000_000,

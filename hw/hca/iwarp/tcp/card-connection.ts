@@ -136,7 +136,7 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
         dataRetries: opening.dataRetries,
         delayedAckUs: config.delayedAckUs,
         duplicateAcks,
-        finTimeoutUs: config.timeWaitUs,
+        finTimeoutUs: config.finTimeoutUs,
         timeWaitUs: config.timeWaitUs,
         memoryWaitUs: config.delayedAckUs,
         isDelayed: false,
@@ -211,6 +211,11 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
 
   get hasSendRoom(): boolean {
     return this.canQueue;
+  }
+
+  /** Software closes a connection only when it has done with it: nothing else would end one whose peer keeps it open. */
+  override get isFinWaitLimited(): boolean {
+    return true;
   }
 
   /** A frame is formed when the segment is sent: the transmitter reads nothing later. */

@@ -155,6 +155,32 @@ describe('the end of a connection', () => {
     expect(bench.imbalances()).toEqual([]);
   });
 
+  it('Linux 6.1, tcp_fin_timeout: comes 60 s after the peer has acknowledged the FIN, if that sends none, whatever else it sends', async () => {
+    const bench = await TcpBench.open();
+    const { client, server } = await bench.connected();
+    await bench.close(bench.a, client);
+    await bench.until(() => bench.b.eventsOf(server).includes('PEER_CLOSED'));
+    await bench.run(50_000_000);
+    await bench.send(bench.b, server, bytesOf(100));
+    expect(await bench.receiveAll(bench.a, client, 100)).toEqual(bytesOf(100));
+    const frames = bench.a.sent.length;
+    await bench.run(9_900_000);
+    expect((await bench.query(bench.a, client)).state).toBe(TcpState.FIN_WAIT_2);
+    await bench.run(200_000);
+    expect(bench.a.eventsOf(client)).toEqual(['ESTABLISHED', 'READABLE', 'CLOSED']);
+    expect((await bench.query(bench.a, client)).state).toBe(TcpState.CLOSED);
+    // Nothing tells the peer but the answer to what it sends next (RFC 9293, 3.5.2).
+    await bench.send(bench.b, server, bytesOf(10));
+    await bench.until(() => bench.b.eventsOf(server).includes('RESET'));
+    expect(
+      flagsOf(bench.a)
+        .slice(frames)
+        .filter((flags) => flags !== 'A'),
+    ).toEqual(['R']);
+    expect((await bench.close(bench.a, client, CloseTcp.RELEASE)).status).toBe(0);
+    expect(bench.a.blocks.tcpEngine.inspect()['connections']).toBe(0);
+  });
+
   it('delivers everything sent before FIN, and takes bytes of the peer after it', async () => {
     const bench = await TcpBench.open();
     const { client, server } = await bench.connected();
