@@ -229,6 +229,22 @@ describe('a cable that loses frames', () => {
   });
 });
 
+describe('cards that pack FPDUs into segments and place segments after a gap', () => {
+  it('RFC 5044, 4.5; RFC 5041, 5.3: lose no byte, and their ledgers balance', async () => {
+    const set = {
+      'driver.mpaMarkers': true,
+      'hca.iwarp.packsFpdus': true,
+      'hca.iwarp.earlySegments': 16,
+      'hca.iwarp.retransmitMinUs': 1000,
+    };
+    const faults = [{ packet: 'lost', chance: '3%' }] as const;
+    const { results, report } = await everyVerb({ set, faults });
+    for (const { read, written, received } of results as readonly IwarpFound[])
+      expect({ read, written, received }).toEqual({ read: allRight, written: allRight, received: allRight });
+    expectBalanced(report);
+  });
+});
+
 describe('a machine', () => {
   it.each([
     [

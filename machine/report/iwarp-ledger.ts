@@ -65,7 +65,11 @@ export function iwarpLedgerOf({ iwarp }: Hca): IwarpLedger | undefined {
     received: segmentsOf(received),
     terminatesSent: byError(terminatesSent),
     terminatesReceived: byError(terminatesReceived),
-    tcp: Object.fromEntries(Object.entries(tcpEngine.totals()).filter(([, count]) => count > 0)),
+    tcp: Object.fromEntries(
+      Object.entries({ ...tcpEngine.totals(), packedFpdus: tcpEngine.counters.packedFpdus }).filter(
+        ([, count]) => count > 0,
+      ),
+    ),
     waitedPs: Object.fromEntries(Object.entries(tcpEngine.waitedPs()).filter(([, ps]) => ps > 0)),
     unacknowledged: tcpEngine.unacknowledged(false),
     discardedBytes: tcpEngine.discardedBytes,

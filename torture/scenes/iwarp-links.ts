@@ -37,6 +37,7 @@ export function drawIwarp(random: Draws): ParameterValues {
       'hca.iwarp.initialWindowSegments': 100,
     })),
     ...random.maybe(0.2, () => ({ 'hca.iwarp.reorderBytes': 20_000 + random.below(60_000) })),
+    'hca.iwarp.packsFpdus': random.chance(0.4),
     ...random.maybe(0.5, () => ({ 'hca.iwarp.earlySegments': random.oneOf([1, 4, 32]) })),
     ...random.maybe(0.2, () => ({ 'hca.iwarp.placementSegments': 1 + random.below(4) })),
     ...random.maybe(0.2, () => ({ 'hca.iwarp.transmitFrames': 2 + random.below(3) })),

@@ -12,13 +12,15 @@ describe.each([
   { hasCrc: true, hasMarkers: true, rtr: RtrKind.WRITE },
   { hasCrc: false, hasMarkers: false, rtr: RtrKind.READ },
   { hasCrc: true, hasMarkers: true, rtr: RtrKind.WRITE, isLooped: true },
-])('two cards, or both ends of one, with %o', ({ isLooped, ...agreement }) => {
+  { hasCrc: true, hasMarkers: true, rtr: RtrKind.SEND, packsFpdus: true },
+])('two cards, or both ends of one, with %o', ({ isLooped, packsFpdus, ...agreement }) => {
   it.each([0, 1, 1435, 1436, 6000, 200_000])(
     'carry WRITE, SEND and READ of %i bytes both ways',
     async (lengthBytes) => {
       const { bench, a, b, aCq, bCq, local, remote } = await cardScene(agreement, {
         regionBytes: 500_000,
         isLooped: isLooped === true,
+        iwarp: { packsFpdus: packsFpdus === true },
       });
       const sides = [
         { qp: a, cq: aCq, peer: b, peerCq: bCq, own: local, other: remote },

@@ -1,5 +1,5 @@
 /** Sizes and costs of the TCP engine and of the RDMA side, and the limits of its connections. Each has its source or the word "estimate". */
-import { type ConfigOf, ConfigurationError, number, powerOfTwo } from '../../../base/index.ts';
+import { type ConfigOf, ConfigurationError, flag, number, powerOfTwo } from '../../../base/index.ts';
 
 const linuxTcp = (name: string): string => `Linux 6.1 include/net/tcp.h: ${name}`;
 
@@ -75,6 +75,11 @@ export const iwarpParameters = {
     [2048, 2 ** 28],
     'estimate',
     'Memory for segments that arrive after a gap and cannot be placed yet.',
+  ),
+  packsFpdus: flag(
+    false,
+    'estimate: no source tells it of a card; in captures of Linux’s siw no segment has two FPDUs (reference/wire)',
+    'FPDUs join the last segment of their connection that has not left, if they fit (RFC 5044, 4.5 allows it).',
   ),
   earlySegments: number(
     0,

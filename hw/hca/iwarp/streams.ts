@@ -40,6 +40,8 @@ export interface RdmaStream {
 /** A segment in the retransmission memory: TCP sends it, as often as needed, with these boundaries. */
 export interface SendSegment extends SegmentBuffer {
   length: number;
+  /** FPDUs in it: 1 unless its writer says otherwise. */
+  fpduCount: number;
   /** Notes when TCP sends it, if the RDMA side wants to know. */
   times: { note(isSentAgain: boolean, cycle: Cycles): void } | undefined;
 }
@@ -68,7 +70,10 @@ export interface TcpStreams {
    * hasRoom}. Several may be open at a time, even of one connection.
    */
   open(connection: number, lengthBytes: number): SendSegment;
-  /** Appends a filled segment to the stream. The order of the calls is the order of the bytes. */
+  /**
+   * Appends a filled segment to the stream. The order of the calls is the order of the bytes. With `hca.iwarp.packsFpdus`
+   * its FPDUs may leave in one segment with those before them.
+   */
   send(connection: number, segment: SendSegment, lengthBytes: number, cycle: Cycles): void;
   /** Returns an open segment unsent, also of a connection that has ended. No DMA read into it may be in flight. */
   discard(connection: number, segment: SendSegment): void;

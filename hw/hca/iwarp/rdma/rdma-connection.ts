@@ -387,6 +387,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     const opcode = request.isSolicited === 1 ? IMMEDIATE_SOLICITED : IMMEDIATE;
     this.#immediate.high = request.immediate >>> 0;
     const length = this.sender.writeImmediate(bytes, start + written, opcode, this.#immediate);
+    segment.fpduCount = 2;
     this.#send(segment, opcode, 0, written + length, cycle);
     packet.segment = undefined;
   }

@@ -20,6 +20,8 @@ export class CardSegment implements SendSegment {
   sequence = 0;
   length = 0;
   isSent = false;
+  /** FPDUs in it; 0: bytes of software. */
+  fpduCount = 0;
   times: SendSegment['times'] = undefined;
   readonly bytes: Uint8Array;
   start: number;
@@ -70,6 +72,7 @@ export class SegmentMemory {
   take(): CardSegment {
     const segment = this.segments[this.#free.pop()!]!;
     segment.isSent = false;
+    segment.fpduCount = 0;
     segment.times = undefined;
     segment.length = 0;
     return segment;

@@ -72,13 +72,15 @@ export class StreamSide implements TcpStreams {
   }
 
   open(number: number, lengthBytes: number): SendSegment {
-    return this.#engine.takeSegment(this.#of(number)!, lengthBytes);
+    const segment = this.#engine.takeSegment(this.#of(number)!, lengthBytes);
+    segment.fpduCount = 1;
+    return segment;
   }
 
   send(number: number, segment: SendSegment, lengthBytes: number): void {
     const connection = this.#of(number);
     if (connection?.canQueue === true && segment instanceof CardSegment)
-      this.#engine.append(connection, segment, lengthBytes);
+      this.#engine.appendFpdus(connection, segment, lengthBytes);
     else this.discard(number, segment);
   }
 

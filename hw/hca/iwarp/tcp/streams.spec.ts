@@ -150,10 +150,16 @@ describe('a cable that loses, doubles, damages and reorders frames', () => {
         forms,
         fc.infiniteStream(fc.nat(39)),
         fc.array(fc.integer({ min: 4, max: 1400 }), { minLength: 20, maxLength: 120 }),
-        async (form, draws, lengths) => {
+        fc.boolean(),
+        async (form, draws, lengths, packsFpdus) => {
           // Close to the wrap of the sequence numbers.
           const { bench, near, far } = await attached(
-            { iwarp: { firstSequence: 0xffff_f000, retransmitMinUs: 1000, delayedAckUs: 100 } },
+            {
+              iwarp: {
+                ...{ firstSequence: 0xffff_f000, retransmitMinUs: 1000, delayedAckUs: 100 },
+                packsFpdus,
+              },
+            },
             form,
           );
           const iterator = draws[Symbol.iterator]();
@@ -238,6 +244,59 @@ describe('a cable that loses, doubles, damages and reorders frames', () => {
     bench.start(bench.a, near, lengthsOf(100, 1400));
     await bench.until(() => far.arrived.length === 100);
     expectArrived(far, lengthsOf(100, 1400), 1);
+  });
+});
+
+describe('FPDUs with hca.iwarp.packsFpdus', () => {
+  /** Bytes of each FPDU in the frames that node a has sent as data, by frame: RFC 5044, 4: a length, the segment, pad and a CRC. */
+  const fpdusOf = (bench: TcpBench, from: number): number[][] =>
+    bench.a.sent.slice(from).flatMap(({ bytes }) => {
+      const { payload } = readFrame(bytes);
+      const found: number[] = [];
+      for (let at = 0; at < payload.length; at += found.at(-1)!)
+        found.push(fpduBytes((payload[at]! << 8) | payload[at + 1]!));
+      expect(found.reduce((sum, count) => sum + count, 0)).toBe(payload.length);
+      return payload.length === 0 ? [] : [found];
+    });
+
+  it('share segments while they wait, each of which begins with an FPDU and is no longer than the peer takes', async () => {
+    const lengths = [...lengthsOf(30, 100), 1400, ...lengthsOf(30, 37), 1, 0, 2];
+    const counts: number[] = [];
+    for (const packsFpdus of [false, true]) {
+      const { bench, near, far } = await attached({ iwarp: { packsFpdus, initialWindowSegments: 2 } });
+      const from = bench.a.sent.length;
+      bench.start(bench.a, near, lengths);
+      await bench.until(() => far.arrived.length === lengths.length);
+      expectArrived(far, lengths, 1);
+      const frames = fpdusOf(bench, from);
+      expect(frames.flat()).toEqual(lengths.map(fpduBytes));
+      expect(Math.max(...frames.map((sizes) => sizes.reduce((sum, size) => sum + size, 0)))).toBeLessThanOrEqual(1440);
+      counts.push(frames.length);
+      const { tcpEngine } = bench.a.blocks;
+      expect(tcpEngine.counters.packedFpdus).toBe(lengths.length - frames.length);
+      await bench.until(() => tcpEngine.unacknowledged(false).segments === 0);
+      expect(tcpEngine.inspect()['sendMemory']).toBe(0);
+      expect(bench.imbalances()).toEqual([]);
+    }
+    // At best 3 segments for 30 FPDUs of 108 bytes, one for that of 1408, and one for 30 of 44 and the last three.
+    expect(counts[0]).toBe(lengths.length);
+    expect(counts[1]).toBeLessThan(10);
+  });
+
+  it('keep their segment when it is sent again, and count each until it is acknowledged', async () => {
+    const { bench, near, far } = await attached({
+      iwarp: { packsFpdus: true, retransmitInitialUs: 1000, retransmitMinUs: 1000 },
+    });
+    const from = bench.a.sent.length;
+    bench.a.fateOf = (ordinal) => (ordinal <= from + 2 ? 'lost' : 'carried');
+    bench.start(bench.a, near, lengthsOf(20, 100));
+    await bench.run(50);
+    expect(bench.a.blocks.tcpEngine.unacknowledged(false)).toEqual({ segments: 20, streamBytes: 20 * 108 });
+    await bench.until(() => far.arrived.length === 20);
+    expectArrived(far, lengthsOf(20, 100), 1);
+    const frames = fpdusOf(bench, from);
+    // The first frames come again as they were.
+    expect(frames.filter((sizes) => sizes.length === frames[0]!.length).length).toBeGreaterThan(1);
   });
 });
 

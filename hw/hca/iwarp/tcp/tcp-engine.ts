@@ -88,10 +88,13 @@ export interface TcpEngineCounters {
   /** SYNs beyond a backlog, or for which no number was free. */
   refusedSyns: number;
   resetsSent: number;
+  /** FPDUs that left in a segment with others before them. */
+  packedFpdus: number;
 }
 
 /** Data that TCP still has to bring to the peer. */
 export interface UnacknowledgedData {
+  /** DDP segments, and segments of software's bytes. */
   readonly segments: number;
   /** Bytes of the stream, with headers and CRCs of FPDUs. */
   readonly streamBytes: number;
@@ -146,6 +149,7 @@ export class TcpEngine implements ConnectionHost {
   readonly account = new BlockAccount('tcpEngine', stalls);
   readonly counters: TcpEngineCounters = {
     ...{ received: 0, sent: 0, damaged: 0, portClosed: 0, unmatched: 0, refusedSyns: 0, resetsSent: 0 },
+    packedFpdus: 0,
   };
   readonly #setup: TcpEngineSetup;
   readonly #receiveContexts: ContextPort;
@@ -400,6 +404,38 @@ export class TcpEngine implements ConnectionHost {
     return segment;
   }
 
+  /**
+   * Appends FPDUs to what the connection sends: to its last segment, if packing is on and that has not left and has room.
+   * A segment begins with an FPDU in any case (RFC 5044, 4.5).
+   */
+  appendFpdus(connection: CardConnection, segment: CardSegment, lengthBytes: number): void {
+    const last = connection.sendQueue.at(-1);
+    const isPacked =
+      this.#setup.iwarp.packsFpdus &&
+      last !== undefined &&
+      last.fpduCount > 0 &&
+      !last.isSent &&
+      last.length + lengthBytes <= connection.segmentBytes &&
+      // One request of a segment has its times noted.
+      (last.times === undefined || segment.times === undefined);
+    if (isPacked) this.#pack(connection, last, segment, lengthBytes);
+    else this.append(connection, segment, lengthBytes);
+  }
+
+  #pack(connection: CardConnection, last: CardSegment, segment: CardSegment, lengthBytes: number): void {
+    const { start } = segment;
+    last.bytes.set(segment.bytes.subarray(start, start + lengthBytes), last.start + last.length);
+    last.length += lengthBytes;
+    last.fpduCount += segment.fpduCount;
+    last.times ??= segment.times;
+    last.chargedBytes += segment.chargedBytes;
+    segment.chargedBytes = 0;
+    connection.queueEnd = sequenceAdd(connection.queueEnd, lengthBytes);
+    this.counters.packedFpdus += segment.fpduCount;
+    this.releaseSent(segment);
+    this.attend(connection);
+  }
+
   /** Appends a filled segment to what the connection sends. */
   append(connection: CardConnection, segment: CardSegment, lengthBytes: number): void {
     segment.length = lengthBytes;
@@ -508,8 +544,10 @@ export class TcpEngine implements ConnectionHost {
       if (!(row instanceof CardConnection) || row.isLooped !== isLooped) continue;
       const isDue = this.#attention.has(slot) || this.#throttled.has(slot);
       if (!isDue && row.retransmitPs === NEVER) continue;
-      segments += row.sendQueue.length;
-      for (const { length } of row.sendQueue) streamBytes += length;
+      for (const { length, fpduCount } of row.sendQueue) {
+        segments += Math.max(1, fpduCount);
+        streamBytes += length;
+      }
     }
     return { segments, streamBytes };
   }

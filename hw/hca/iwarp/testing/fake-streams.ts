@@ -108,6 +108,7 @@ export class FakeStreams implements TcpStreams {
       length: lengthBytes,
       sequence: 0,
       isSent: false,
+      fpduCount: 1,
       times: undefined,
     };
   }
