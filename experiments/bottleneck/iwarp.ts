@@ -164,7 +164,7 @@ const once = (turn: readonly Turn[]): Turn[] =>
 
 function windowTurns({ config, args }: Measured, cause: string): Turn[] {
   if (cause === 'congestionWindow') return more('--warmup', 'hca.iwarp.initialWindowSegments', '--qps');
-  if (cause !== 'sendBuffer') return cause === 'receiveWindow' ? more('--qps') : [];
+  if (cause !== 'sendBuffer') return cause === 'receiveWindow' ? more('driver.tcpWindowBytes', '--qps') : [];
   const { connectionBytes, retransmissionBytes } = config.hca.iwarp;
   const wantedBytes = 2 * connectionBytes * args.qpCount;
   const what = 'hca.iwarp.connectionBytes';
