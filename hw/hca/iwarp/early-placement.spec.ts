@@ -61,7 +61,7 @@ describe('segments after a gap, with markers and hca.iwarp.earlySegments', () =>
     expect(bCq.takenCount()).toBe(0);
     // The SEND is kept: its receive is taken in order.
     expect(bench.b.dataPath.blocks.tcpEngine.inspect()['reorderMemory']).toBe(1);
-    // What software writes there meanwhile stays: nothing is placed twice.
+    // Software's own bytes there stay: nothing is placed twice.
     const mark = pattern(77, 6000 - 2 * payloadMax);
     remote.write(mark, 2 * payloadMax);
     gap.isOpen = false;

@@ -85,7 +85,7 @@ export const iwarpParameters = {
     0,
     'segments',
     [0, 1024],
-    'as cards do: Linux 6.1, qed_iwarp.c and irdma/puda.c (irdma_ieq_process_fpdus), keeps them until the gap is closed',
+    'Linux 6.1 qed_iwarp.c and irdma/puda.c (irdma_ieq_process_fpdus): kept until the gap is closed',
     'WRITE and READ response segments of a stream that are placed before the gap in front of them is closed; needs markers.',
   ),
   streamBytes: number(
