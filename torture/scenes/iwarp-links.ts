@@ -38,14 +38,16 @@ export function drawIwarp(random: Draws): ParameterValues {
     })),
     ...random.maybe(0.2, () => ({ 'hca.iwarp.reorderBytes': 20_000 + random.below(60_000) })),
     'hca.iwarp.packsFpdus': random.chance(0.4),
-    ...random.maybe(0.5, () => ({ 'hca.iwarp.earlySegments': random.oneOf([1, 4, 32]) })),
     ...random.maybe(0.2, () => ({ 'hca.iwarp.placementSegments': 1 + random.below(4) })),
     ...random.maybe(0.2, () => ({ 'hca.iwarp.transmitFrames': 2 + random.below(3) })),
     ...random.maybe(0.2, () => ({ 'hca.iwarp.initialWindowSegments': 1 + random.below(4) })),
     ...random.maybe(0.2, () => ({ 'hca.iwarp.receiveCycles': 1 + random.below(1000) })),
     'driver.mpaRevision': random.chance(0.25) ? 1 : 2,
     'driver.mpaCrc': random.chance(0.8),
-    'driver.mpaMarkers': random.chance(0.4),
+    // Markers alone locate segments after a gap.
+    ...(random.chance(0.4)
+      ? { 'driver.mpaMarkers': true, 'hca.iwarp.earlySegments': random.oneOf([0, 1, 4, 32, 32]) }
+      : { 'driver.mpaMarkers': false }),
     'driver.mpaPeerToPeer': random.chance(0.75),
     'driver.tcpSack': random.chance(0.7),
     'driver.tcpTimestamps': random.chance(0.4),
