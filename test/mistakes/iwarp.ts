@@ -107,15 +107,6 @@ export const iwarpMistakes: readonly Mistake[] = [
       '    if (!isWrite && (job.isEnd || (job.early !== undefined && job.header.isLast)))\n      this.#readIsPlaced(connection, job, cycle);\n',
   },
   {
-    name: 'placed-early-and-not-checked-again',
-    what: 'A segment that had no right when it arrived after a gap is left out, and the stream goes on.',
-    kind: 'check skipped',
-    scene: refusals,
-    file: 'hw/hca/iwarp/rdma/placement.ts',
-    find: '    if (found >= BAD_KEY && (found !== PAGE_FAULT || refusal !== 0))\n',
-    replace: '    if (found >= BAD_KEY && (found !== PAGE_FAULT || refusal !== 0) && offset < 0)\n',
-  },
-  {
     name: 'bounds-are-a-wrong-key',
     what: 'A READ beyond its region ends in the Terminate of a wrong STag.',
     kind: 'wrong status',
