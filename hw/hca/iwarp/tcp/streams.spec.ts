@@ -270,7 +270,9 @@ describe('FPDUs with hca.iwarp.packsFpdus', () => {
       expectArrived(far, lengths, 1);
       const frames = fpdusOf(bench, from);
       expect(frames.flat()).toEqual(lengths.map(fpduBytes));
-      expect(Math.max(...frames.map((sizes) => sizes.reduce((sum, size) => sum + size, 0)))).toBeLessThanOrEqual(1440);
+      expect(
+        Math.max(...frames.map((sizes) => sizes.reduce((sum, size) => sum + size, 0))),
+      ).toBeLessThanOrEqual(1440);
       counts.push(frames.length);
       const { tcpEngine } = bench.a.blocks;
       expect(tcpEngine.counters.packedFpdus).toBe(lengths.length - frames.length);
