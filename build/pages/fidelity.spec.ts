@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { casesOf, isRun } from '../../experiments/validate/index.ts';
+import { casesOf, groupsOf, isRun, judged, shareText } from '../../experiments/validate/index.ts';
 import {
   bandsOfKept,
   bandsText,
@@ -17,6 +18,14 @@ describe('docs/reference/fidelity.md (else: npm run docs)', () => {
 
   it('comes with the error bands of its unseen rows', () => {
     expect(bandsText()).toBe(bandsOfKept());
+  });
+
+  it('and the README state one share of given rows and one of unseen ones', () => {
+    const figures = keptFigures();
+    const cases = casesOf(measuredRows());
+    const all = groupsOf(cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN))).at(-1)!;
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+    for (const { share } of [all.given, all.unseen]) expect(readme).toContain(shareText(share));
   });
 
   it('is not generated from a run whose parameters were changed', () => {

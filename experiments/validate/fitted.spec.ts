@@ -22,10 +22,7 @@ describe('the fitted parameters', () => {
       expect(own.length, of).toBeLessThanOrEqual(of === 'ConnectX-3' ? cardMax : otherMax);
     for (const { name, rows: from } of fitted)
       for (const [id] of from.matchAll(/[A-J]-\d{3}/g))
-        expect(
-          rows.filter((row) => row.id.startsWith(id)).map(isGiven),
-          `${name}: ${id}`,
-        ).toContain(true);
+        expect(rows.filter((row) => row.id.startsWith(id)).map(isGiven), `${name}: ${id}`).toContain(true);
   });
 
   it('have equal values in the profile if they share one', () => {

@@ -181,6 +181,7 @@ const allToAllFamilies: readonly Family[] = [
     figure: 'mops',
     tolerance: 'rate',
     over: 'N',
+    suspects: ['sendContexts'],
   },
   {
     name: 'all to all, outbound SEND UD',
