@@ -80,7 +80,7 @@ export {
   ProgramStuckError,
 } from './host/index.ts';
 export type { MemoryStatistics } from './host/mm/index.ts';
-export type { FarTimes, OperationStage } from './hw/hca/index.ts';
+export type { FarTimes, LoopedFrames, OperationStage } from './hw/hca/index.ts';
 export type {
   Analysis,
   AnalysisOptions,

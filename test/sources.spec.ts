@@ -50,9 +50,11 @@ function citedSections(text: string): string[] {
 const missingSections = (text: string): string[] => citedSections(text).filter((n) => !sections.has(n));
 
 const rows = new Set(
-  textOf('reference/measurements.csv')
-    .split(/\r?\n/)
-    .map((line) => line.split(',')[0]!),
+  ['measurements.csv', 'measurements-second.csv'].flatMap((name) =>
+    textOf(`reference/${name}`)
+      .split(/\r?\n/)
+      .map((line) => line.split(',')[0]!),
+  ),
 );
 const missingRows = (text: string): string[] =>
   [...text.matchAll(/(?<![\w-])([A-J]-\d{3}[a-z]?)\b/g)].map(([, id]) => id!).filter((id) => !rows.has(id));

@@ -26,7 +26,7 @@ export const bandKey = (network: Network, kind: FigureKind, verb?: string): stri
   [network, ...(verb === undefined ? [] : [verb]), kind].join(' ');
 
 /** The band of a verb's figure; of all verbs if too few rows have this one; undefined if too few rows have any. */
-export function errorBandOf(network: Network, kind: FigureKind, verb: string): ErrorBand | undefined {
+function errorBandOf(network: Network, kind: FigureKind, verb: string): ErrorBand | undefined {
   const bands = [errorBands[bandKey(network, kind, verb)], errorBands[bandKey(network, kind)]];
   return bands.find((band) => band !== undefined && band.rows >= rowsMin);
 }

@@ -1,7 +1,6 @@
 export {
   bandKey,
   type ErrorBand,
-  errorBandOf,
   errorSentence,
   type FigureKind,
   networkOf,

@@ -30,6 +30,7 @@ const rowsOf: Readonly<Record<string, string>> = {
   'hca.contextFetchesInFlight': 'C-141',
   'hca.sendContextRegisters': 'C-135, C-137',
   'hca.sendContextLoadCycles': 'C-136, C-137',
+  'hca.qpcLinesPerContext': 'E-107',
   'hca.qpcCacheWays': 'E-053, E-081',
   'hca.qpcMissCycles': 'E-081…E-107',
   'hca.readSegmentCycles': 'E-033, E-035',

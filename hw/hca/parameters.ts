@@ -345,14 +345,15 @@ export const hcaParameters = {
     'IBTA vol 1, 9.7.6.1.3: every code but 0, which is never',
     'Least time-out that the card keeps: shorter codes wait as long as this one.',
   ),
-  qpcCacheEntries: powerOfTwo(
-    256,
-    'entries',
-    [1, 65536],
-    'estimate',
-    'Lines for QP contexts on chip: one for the half of a QP that sends, one for the half that serves the peer.',
-  ),
+  qpcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'Lines for QP contexts on chip.'),
   qpcCacheWays: powerOfTwo(8, 'ways', [1, 64], 'estimate', 'Associativity of the QPC cache.'),
+  qpcLinesPerContext: number(
+    1,
+    'lines',
+    [1, 2],
+    'estimate',
+    'Lines of the QPC cache for a QP: one, or one for its own requests and one for those that it serves.',
+  ),
   qpcMissCycles: number(
     6,
     'cycles',
@@ -374,7 +375,13 @@ export const hcaParameters = {
     'estimate: the requester has none',
     'QP contexts that the requester holds in registers; one of another QP is loaded from the cache for its next WQE.',
   ),
-  sendContextLoadCycles: number(0, 'cycles', [0, 1000], 'estimate', 'Cycles of such a load.'),
+  sendContextLoadCycles: number(
+    0,
+    'cycles',
+    [0, 1000],
+    'estimate',
+    'Cycles in which the requester loads the context of a QP that none of its registers holds.',
+  ),
   contextFetchesInFlight: number(
     16,
     'count',

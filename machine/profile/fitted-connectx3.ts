@@ -31,6 +31,7 @@ export const fittedConnectx3: ParameterValues = {
   // E-081 to E-107, six machines: 3.1 to 1.3 million READs per second over 144 to 720 QPs. The contexts of 256 QPs that
   // only serve WRITEs are on chip (C-132), so a QP that also sends has two lines. The decline is gradual.
   'hca.qpcCacheEntries': 256,
+  'hca.qpcLinesPerContext': 2,
   'hca.qpcCacheWays': 4,
   'hca.qpcMissCycles': 32,
   // E-033, E-035: READs of 264 bytes both ways take 43 ns longer than of 232 bytes; one way the cable binds (C-051).

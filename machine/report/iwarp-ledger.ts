@@ -10,10 +10,10 @@ export interface SegmentLedger {
 }
 
 /** Segments of a direction, by RDMAP message; zeros are omitted. */
-type SegmentRows = Readonly<Record<string, SegmentLedger>>;
+export type SegmentRows = Readonly<Record<string, SegmentLedger>>;
 
 /** Segments of TCP that wait for an acknowledgement, and their bytes of the stream. */
-type Unacknowledged = { readonly segments: number; readonly streamBytes: number };
+export type Unacknowledged = { readonly segments: number; readonly streamBytes: number };
 
 /** Streams whose ends are both at this card, and the frames of their TCP, which cross no cable. */
 export interface LoopedStreams {

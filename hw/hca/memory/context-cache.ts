@@ -20,7 +20,7 @@ import type { ContextKind, MissWaiter } from './ports.ts';
 const NONE = -1;
 /**
  * Added to a slot, names the half of a QP's context that serves the peer's requests; the slot alone names the half of its
- * own requests and their answers. A QP that does both occupies two lines. A cache of other contexts has no halves.
+ * own requests and their answers. A QP that does both occupies two lines, where `qpcLinesPerContext` is 2.
  */
 export const RESPONDER_HALF = 1 << 24;
 const slotOf = (half: number): number => half & (RESPONDER_HALF - 1);

@@ -145,7 +145,7 @@ describe('a requester whose contexts are not on chip', () => {
     expect(receiver.missCount).toBeGreaterThan(QPS);
   });
 
-  it('C-137: loads the context of each next QP into its registers, even if all are on chip', async () => {
+  it('measurements.csv C-137: loads the context of each next QP into its registers, even if all are on chip', async () => {
     const spans: number[] = [];
     for (const sendContextLoadCycles of [0, 400]) {
       const made = await crowd({

@@ -110,7 +110,11 @@ export interface ReceiverSetup {
   readonly domain: ClockDomain;
   readonly config: Pick<
     HcaConfig,
-    'receiveLatencyCycles' | 'receiveBytesPerCycle' | 'receivePacketCycles' | 'receiveHeadCycles'
+    | 'receiveLatencyCycles'
+    | 'receiveBytesPerCycle'
+    | 'receivePacketCycles'
+    | 'receiveHeadCycles'
+    | 'qpcLinesPerContext'
   >;
   readonly ports: readonly PacketPort[];
   readonly specialQps: SpecialQps;
@@ -136,6 +140,7 @@ export class Receiver {
   readonly #costs: CostAttribution | undefined;
   readonly #pairs: readonly QueuePair[];
   readonly #contexts: ContextPort;
+  readonly #responderHalf: number;
   readonly #loopback: Loopback;
   readonly #packets: ReceivedPackets;
   /**
@@ -183,6 +188,7 @@ export class Receiver {
     this.#costs = setup.costs;
     this.#pairs = setup.qps.rows;
     this.#contexts = setup.qpcCache.port(PORT_RECEIVER);
+    this.#responderHalf = setup.config.qpcLinesPerContext === 2 ? RESPONDER_HALF : 0;
     this.#loopback = loopback;
     this.#packets = setup.received;
     this.#specialQps = setup.specialQps;
@@ -354,7 +360,7 @@ export class Receiver {
       this.#active = pair;
       if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     }
-    const half = (this.#packets.traits & IS_REQUEST) !== 0 ? RESPONDER_HALF : 0;
+    const half = (this.#packets.traits & IS_REQUEST) !== 0 ? this.#responderHalf : 0;
     if (!this.#contexts.access(pair.slot + half, true)) {
       this.account.stall(cycle, STALL_CONTEXT);
       return WAIT;
