@@ -18,6 +18,7 @@ import { countText } from '../../explain/text/format.ts';
 import { checkWritable, writeFileAtomically } from '../../runtime/output-files.ts';
 import { chartPage } from '../chart/index.ts';
 import { CountBar } from '../count-bar.ts';
+import { expectedErrors } from '../expected-error.ts';
 import { headOf } from '../html-output.ts';
 import type { JsonOutput } from '../json-outputs.ts';
 import { integer } from '../options.ts';
@@ -67,7 +68,8 @@ async function ask(name: string | undefined, choice: AskChoice, command: Command
   screen.print(study.question);
   const results = await resultsOf(study, out, choice.jobs, screen);
   const answer = answerOf(study, results);
-  for (const sentence of answer) screen.print(sentence);
+  for (const sentence of [...answer, ...expectedErrors(pointsOf(checkedSpec(study.spec)))])
+    screen.print(sentence);
   const { version, sweep, pointCount } = results.header;
   const source = `Sweep ${sweep.slice(0, 12)} of ${pointCount} points, hca-emulator ${version}.`;
   const head = headOf(command, { title: study.question, words: [name], sentences: [...answer, source] });

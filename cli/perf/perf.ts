@@ -7,7 +7,6 @@ import {
   isWithinLink,
   stageLines,
 } from '../../experiments/bottleneck/index.ts';
-import { errorSentence, networkOf } from '../../experiments/fidelity/index.ts';
 import { type LoadedRates, loadedHeader, loadedLine, loadNotes } from '../../experiments/runs/perf-loaded.ts';
 import { checkPort } from '../../experiments/runs/perf-port.ts';
 import { recoveryLine } from '../../experiments/runs/perf-recovery.ts';
@@ -25,11 +24,11 @@ import { type LatencyResult, type PerfArgs, perfArgsOf, startOf } from '../../ex
 import { faultLinesOf, raceLines } from '../../explain/text/render.ts';
 import { type AnalysisOptions, traceFileOf } from '../../machine/analysis/index.ts';
 import { configuredOf, type MachineOptions, type Partition } from '../../machine/index.ts';
-import type { MachineConfig } from '../../machine/profile/index.ts';
 import { hostsBySide } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AnalysisChoice, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
 import { CountBar } from '../count-bar.ts';
+import { expectedError } from '../expected-error.ts';
 import { type HtmlChoice, headOf, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
 import {
@@ -49,15 +48,6 @@ import {
 import { arrivalNotes, parameterNotes, stretchNotes } from './perf-notes.ts';
 import { optionOf, type PerfChoice, withoutEffect, workloadsOf } from './perf-options.ts';
 import { perfPage } from './perf-page.ts';
-
-/** The error to expect of the figures of the last size: latency, rate, or bandwidth of whole packets. */
-function expectedError(results: readonly ReportedRow[], config: MachineConfig): string {
-  const { isLatency, verb, sizeBytes, mtuBytes, kv } = results.at(-1)!.args;
-  if (kv !== undefined) return 'Expected error: unknown; no measurement of a key-value store was kept back.';
-  const ofRate = sizeBytes >= (mtuBytes || mtuDefaultBytes) ? 'bandwidth' : 'message rate';
-  return errorSentence(networkOf(config), isLatency ? 'latency' : ofRate, verb);
-}
-const mtuDefaultBytes = 2048;
 
 export interface PerfOptions
   extends AnalysisChoice,
@@ -127,7 +117,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   for (const line of notes) screen.print(line);
   const bound = bottleneckText(results);
   for (const line of bound) screen.print(line);
-  screen.print(expectedError(results, config));
+  screen.print(expectedError(rows.at(-1)!, config));
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
   if (options.json !== undefined) {
     const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);

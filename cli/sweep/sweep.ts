@@ -20,6 +20,7 @@ import type { PageHead } from '../../explain/page/index.ts';
 import { countText } from '../../explain/text/format.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { CountBar } from '../count-bar.ts';
+import { expectedErrors } from '../expected-error.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import type { JsonOutput } from '../json-outputs.ts';
 import { checkApart, exitFailed, jsonText, Screen, writeJson } from '../output.ts';
@@ -99,6 +100,7 @@ async function sweep(
   const rows = [...results.rows.values()].toSorted((left, right) => left.index - right.index);
   const head = headOf(command, { title: 'A sweep', words: file === undefined ? [] : [file] });
   conclude({ header, rows }, choice, head, screen);
+  for (const sentence of expectedErrors(points)) screen.print(sentence);
   if (rows.some(({ status }) => status === 'failed')) process.exitCode = exitFailed;
 }
 

@@ -1,7 +1,7 @@
 export type { RunManner } from './assignment.ts';
 export type { AxisValue } from './axis.ts';
 export { axisValuesOf, gridsOver } from './axis-grid.ts';
-export { headerOf, pointsOf } from './expansion.ts';
+export { headerOf, pointsOf, type SweepPoint } from './expansion.ts';
 export { figureKindOf, figureText } from './figure-kinds.ts';
 export { outcomeOfRun } from './figures.ts';
 export { kneeOf } from './knee.ts';
