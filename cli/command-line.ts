@@ -52,7 +52,7 @@ const written = [
   ...['json', 'report', 'html', 'markdown', 'traceFile', 'timeline', 'vcd', 'pcap'],
   ...['save', 'sqlite', 'out', 'writeBudget'],
 ];
-const read = ['profile', 'faults', 'story', 'reuse'] as const;
+const read = ['profile', 'faults', 'story', 'reuse', 'rowsFile'] as const;
 
 /** Commands whose arguments name input files. */
 const readsArguments: ReadonlySet<string> = new Set(['sweep', 'merge', 'plot', 'diff', 'rerun', 'wire']);

@@ -1,24 +1,24 @@
 /** Sentences on the error to expect of the figures that a command has printed. */
-import { errorSentence, networkOf } from '../experiments/fidelity/index.ts';
+import { errorSentence, figureKindOf, networkOf } from '../experiments/fidelity/index.ts';
 import type { SweepPoint } from '../experiments/sweep/index.ts';
 import type { PerfArgs } from '../experiments/workloads/index.ts';
 import { configurationOf, type MachineConfig } from '../machine/profile/index.ts';
 
-/** Path MTU of a test that requests none: bandwidths are of whole packets. */
-const mtuDefaultBytes = 2048;
 /** More sentences say nothing to a reader. */
 const sentencesMax = 3;
 
-const kindOf = ({ isLatency, sizeBytes, mtuBytes }: PerfArgs) => {
-  if (isLatency) return 'latency';
-  return sizeBytes >= (mtuBytes || mtuDefaultBytes) ? 'bandwidth' : 'message rate';
-};
+/** Whether the test is perftest's plain one, which the measurements repeat. */
+const isPlain = ({ kv, load, connection = 'RC', isBidirectional, isEchoed }: PerfArgs): boolean =>
+  kv === undefined &&
+  load === undefined &&
+  connection === 'RC' &&
+  isBidirectional !== true &&
+  isEchoed !== true;
 
-/** The error to expect of a test's figures: its latency, its message rate, or its bandwidth of whole packets. */
+/** The error to expect of a test's figures: its latency, its message rate, or its bandwidth of large messages. */
 export function expectedError(args: PerfArgs, config: Pick<MachineConfig, 'hca'>): string {
-  if (args.kv !== undefined)
-    return 'Expected error: unknown; no measurement of a key-value store was kept back.';
-  return errorSentence(networkOf(config), kindOf(args), args.verb);
+  if (!isPlain(args)) return 'Expected error: unknown; no measurement of such a test was kept back.';
+  return errorSentence(networkOf(config), figureKindOf(args.isLatency, args.sizeBytes), args.verb);
 }
 
 /** The same for the points of a sweep: each sentence once, for the first kinds of points. */
@@ -27,7 +27,12 @@ export function expectedErrors(points: readonly SweepPoint[]): string[] {
   for (const { order } of points) {
     if (order === undefined) continue;
     const { args, machine } = order;
-    const key = [kindOf(args), args.verb, args.kv === undefined, machine.profile].join(' ');
+    const key = [
+      figureKindOf(args.isLatency, args.sizeBytes),
+      args.verb,
+      isPlain(args),
+      machine.profile,
+    ].join(' ');
     if (!kinds.has(key)) kinds.set(key, expectedError(args, configurationOf(machine)));
   }
   return [...new Set(kinds.values())].slice(0, sentencesMax);

@@ -44,7 +44,8 @@ export function bandsOfKept(): string {
   const cases = casesOf(measuredRows());
   const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
   const lines = Object.entries(bandsOf(cases, results)).map(
-    ([key, { rows, low, high }]) => `  '${key}': { rows: ${rows}, low: ${low}, high: ${high} },\n`,
+    ([key, { rows, sources, low, high }]) =>
+      `  '${key}': { rows: ${rows}, sources: ${sources}, low: ${low}, high: ${high} },\n`,
   );
   return `// Made by \`npm run docs\` from docs/reference/fidelity.json and reference/measurements-second.csv.
 import type { ErrorBand } from './error-band.ts';

@@ -57,13 +57,16 @@ function cellsOf(
   ];
 }
 
+/** More rows are named by the first and the last. */
+const idsMax = 6;
+
 /** A sentence for each family that does not run, and for each row whose simulation failed. */
 export function reasons(cases: readonly Case[], results: readonly RowResult[]): string[] {
   const left = together(cases, results).flatMap((rows) => {
     const [{ family }] = rows[0]!;
     if (isRun(family)) return [];
     const ids = rows.map(([, { id }]) => id);
-    const which = ids.length === 1 ? ids[0]! : `${ids[0]}…${ids.at(-1)} (${ids.length} rows)`;
+    const which = ids.length <= idsMax ? ids.join(', ') : `${ids[0]} to ${ids.at(-1)} (${ids.length} rows)`;
     return [`Not run: ${which}, ${family.name}: ${family.notRun.why}.`];
   });
   const failed = results.flatMap(({ id, verdict, why }) =>

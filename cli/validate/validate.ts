@@ -68,6 +68,10 @@ async function validate({ set: changes, ...options }: ValidateOptions, command: 
   for (const order of orders) configurationOf(machineOf(order));
   checkWritable(options.json);
   checkWritable(options.html);
+  if (cases.length === 0)
+    throw new ConfigurationError('--group', options.group, 'families of rows that --rows leaves');
+  if (options.list === true && (options.json ?? options.html) !== undefined)
+    throw new ConfigurationError('--list', true, 'neither --json nor --html: it runs nothing');
   const screen = new Screen(options.json);
   if (options.list === true) {
     screen.print(

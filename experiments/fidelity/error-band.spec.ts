@@ -1,22 +1,32 @@
 import { expect, it } from 'vitest';
 import { configurationOf } from '../../machine/profile/index.ts';
 import { errorBands } from './error-bands.ts';
-import { errorSentence, networkOf } from './index.ts';
+import { errorSentence, figureKindOf, networkOf } from './index.ts';
 
-it('names the band of the verb, with its rows', () => {
-  const { rows, low, high } = errorBands['infiniband write latency']!;
+it('names the band of the verb, its rows and their sources', () => {
+  const { rows, sources, low, high } = errorBands['infiniband write latency']!;
   const sentence = errorSentence('infiniband', 'latency', 'write');
-  expect(sentence).toContain(`${rows} measurements`);
+  expect(sentence).toContain('a latency of WRITE over InfiniBand');
+  expect(sentence).toContain(`${rows} measurements of ${sources} sources`);
   expect(sentence).toContain(`${Math.round(high * 100)} %`);
   expect(low).toBeLessThan(high);
 });
 
-it('names that of all verbs where a verb has few rows, and none where all have few', () => {
+it('is unknown from few rows, from one source, and from none', () => {
+  const unknown = /^Expected error .*: unknown/;
   expect(errorBands['infiniband atomic message rate']!.rows).toBeLessThan(10);
-  const { rows } = errorBands['infiniband message rate']!;
-  expect(errorSentence('infiniband', 'message rate', 'atomic')).toContain(`${rows} measurements`);
-  expect(errorSentence('iwarp', 'latency', 'write')).toMatch(/^Expected error: unknown.*iWARP/);
-  expect(errorSentence('ethernet', 'latency', 'write')).toMatch(/^Expected error: unknown.*RoCE/);
+  expect(errorSentence('infiniband', 'message rate', 'atomic')).toMatch(unknown);
+  expect(errorBands['ethernet read message rate']!.sources).toBe(1);
+  expect(errorSentence('ethernet', 'message rate', 'read')).toMatch(unknown);
+  expect(errorSentence('iwarp', 'latency', 'write')).toMatch(unknown);
+});
+
+it('has a kind for each test, by the size of its messages', () => {
+  expect([figureKindOf(true, 65_536), figureKindOf(false, 2047), figureKindOf(false, 2048)]).toEqual([
+    'latency',
+    'message rate',
+    'bandwidth',
+  ]);
 });
 
 it('has a network for each card', () => {

@@ -8,12 +8,23 @@ export type Network = 'infiniband' | 'ethernet' | 'iwarp';
 /** Eight of ten measured rows have an error between `low` and `high`, relative to the measured value. */
 export interface ErrorBand {
   readonly rows: number;
+  /** Publications and logs that the rows are from. */
+  readonly sources: number;
   readonly low: number;
   readonly high: number;
 }
 
-/** Fewer rows make no band of a verb. */
+/** Fewer rows, or rows of one source, are no evidence for another machine. */
 const rowsMin = 10;
+const sourcesMin = 2;
+/** Messages of this size or more are counted by their bytes, smaller ones by their number. */
+const bandwidthMinBytes = 2048;
+
+/** The kind of a test's figure, by the size of its messages. */
+export const figureKindOf = (isLatency: boolean, sizeBytes: number): FigureKind => {
+  if (isLatency) return 'latency';
+  return sizeBytes >= bandwidthMinBytes ? 'bandwidth' : 'message rate';
+};
 
 /** The network of a card: bands are of one, because the costs of another are other ones. */
 export const networkOf = ({ hca }: Pick<MachineConfig, 'hca'>): Network => {
@@ -22,14 +33,8 @@ export const networkOf = ({ hca }: Pick<MachineConfig, 'hca'>): Network => {
   return linkLayer === 'ethernet' ? 'ethernet' : 'infiniband';
 };
 
-export const bandKey = (network: Network, kind: FigureKind, verb?: string): string =>
-  [network, ...(verb === undefined ? [] : [verb]), kind].join(' ');
-
-/** The band of a verb's figure; of all verbs if too few rows have this one; undefined if too few rows have any. */
-function errorBandOf(network: Network, kind: FigureKind, verb: string): ErrorBand | undefined {
-  const bands = [errorBands[bandKey(network, kind, verb)], errorBands[bandKey(network, kind)]];
-  return bands.find((band) => band !== undefined && band.rows >= rowsMin);
-}
+export const bandKey = (network: Network, kind: FigureKind, verb: string): string =>
+  `${network} ${verb} ${kind}`;
 
 const signed = (share: number): string => {
   const percent = Math.round(share * 100);
@@ -42,11 +47,12 @@ const names: Readonly<Record<Network, string>> = {
   iwarp: 'iWARP',
 };
 
-/** A sentence for the reader of a figure. */
+/** A sentence for the reader of a figure of a test over reliable connections. */
 export function errorSentence(network: Network, kind: FigureKind, verb: string): string {
-  const band = errorBandOf(network, kind, verb);
-  if (band === undefined)
-    return `Expected error: unknown; fewer than ${rowsMin} measurements of this kind over ${names[network]} test the model.`;
-  const { rows, low, high } = band;
-  return `Expected error of a ${kind}: ${signed(low)} to ${signed(high)}, as for eight in ten of ${rows} measurements that nothing was fitted to (docs/reference/fidelity.md).`;
+  const band = errorBands[bandKey(network, kind, verb)];
+  const what = `a ${kind} of ${verb.toUpperCase()} over ${names[network]}`;
+  if (band === undefined || band.rows < rowsMin || band.sources < sourcesMin)
+    return `Expected error of ${what}: unknown; too few measurements that nothing was fitted to.`;
+  const { rows, sources, low, high } = band;
+  return `Expected error of ${what}: ${signed(low)} to ${signed(high)}, as for eight in ten of ${rows} measurements of ${sources} sources that nothing was fitted to, with the fitted profiles (docs/reference/fidelity.md).`;
 }

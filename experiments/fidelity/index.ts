@@ -2,6 +2,6 @@ export {
   bandKey,
   type ErrorBand,
   errorSentence,
-  type FigureKind,
+  figureKindOf,
   networkOf,
 } from './error-band.ts';

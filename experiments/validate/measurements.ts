@@ -4,6 +4,7 @@
  * columns, of which most may be missing.
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
+import { csvRecords } from './csv.ts';
 
 const requiredColumns = ['id', 'nic', 'link', 'workload', 'params', 'metric', 'value', 'unit'] as const;
 const otherColumns = ['source', 'where', 'pcie', 'verified', 'evidence', 'method', 'role'] as const;
@@ -14,63 +15,67 @@ export interface Measurement extends Readonly<Record<Exclude<Column, 'value'>, s
   readonly value: number;
 }
 
-/** The letter that begins its id. */
-export const groupOf = ({ id }: Pick<Measurement, 'id'>): string => id[0]!;
+/** The letter that begins the id of a published row; a user's rows are one group. */
+export const groupOf = ({ id, source }: Pick<Measurement, 'id' | 'source'>): string =>
+  source === '' ? 'own' : id[0]!;
 
 /** Whether parameters may have been fitted to a row: one that was known when they were. */
 export const isGiven = ({ role }: Pick<Measurement, 'role'>): boolean => role === 'accept';
 
-/** The cells of a line: separated by commas; cells with commas are in quotation marks, which are doubled inside. */
-const cellsOf = (line: string): string[] =>
-  [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
-    ([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare!,
-  );
-
 /**
  * The rows of a file.
  * @param file its name, for messages
- * @throws ConfigurationError that names the line, for a missing column or cell, a value that is no number, and an id
- * that two rows share
+ * @throws ConfigurationError that names the line, for a missing column or cell, a value that is no number of 0 or more,
+ * and a column or id that stands twice
  */
 export function parsedMeasurements(text: string, file = 'measurements.csv'): Measurement[] {
-  const [head = '', ...lines] = text.replace(/^\uFEFF/, '').split(/\r?\n/);
-  const columns = cellsOf(head).map((name) => name.trim());
+  const [head, ...records] = csvRecords(text.replace(/^\uFEFF/, ''), file);
+  const columns = head?.cells ?? [];
   const missing = requiredColumns.filter((name) => !columns.includes(name));
   if (missing.length > 0)
     throw new ConfigurationError(
       file,
-      head.slice(0, 80),
+      columns.join(',').slice(0, 80),
       `a first line with the columns ${missing.join(', ')}`,
     );
+  for (const name of [...requiredColumns, ...otherColumns])
+    if (columns.indexOf(name) !== columns.lastIndexOf(name))
+      throw new ConfigurationError(file, name, 'each column once');
+  const rows = records.map(({ line, cells }) => measurementOf(cells, columns, `${file} line ${line}`));
   const ids = new Set<string>();
-  const rows = lines.flatMap((line, at) =>
-    line.trim() === '' ? [] : [measurementOf(line, columns, `${file} line ${at + 2}`)],
-  );
   for (const { id } of rows) {
     if (ids.has(id)) throw new ConfigurationError(file, id, 'ids that differ');
     ids.add(id);
   }
-  if (rows.length === 0) throw new ConfigurationError(file, 0, 'one row or more');
+  if (rows.length === 0)
+    throw new ConfigurationError(file, 'no row', 'a row or more after the names of the columns');
   return rows;
 }
 
-function measurementOf(line: string, columns: readonly string[], place: string): Measurement {
-  const cells = cellsOf(line);
+const decimal = /^\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
+
+function measurementOf(cells: readonly string[], columns: readonly string[], place: string): Measurement {
   const cell = (column: Column): string => cells[columns.indexOf(column)] ?? '';
+  const id = cell('id');
   if (cells.length !== columns.length)
-    throw new ConfigurationError(`${place} (${cell('id')})`, cells.length, `${columns.length} cells`);
-  const [id, text] = [cell('id').trim(), cell('value').trim()];
-  const value = Number(text);
-  if (id === '') throw new ConfigurationError(place, 'no id', 'an id such as M-001');
-  if (text === '' || !Number.isFinite(value))
-    throw new ConfigurationError(`${place} (${id})`, text, 'a number in the column value');
+    throw new ConfigurationError(`${place} (${id})`, cells.length, `${columns.length} cells`);
+  if (!/^[\w-]+$/.test(id)) throw new ConfigurationError(place, id, 'an id of letters, digits and hyphens');
+  const value = Number(cell('value'));
+  if (!decimal.test(cell('value')) || !Number.isFinite(value))
+    throw new ConfigurationError(
+      `${place} (${id})`,
+      cell('value'),
+      'a number of 0 or more in the column value',
+    );
   const texts = Object.fromEntries(
     [...requiredColumns, ...otherColumns].map((column) => [column, cell(column)] as const),
   ) as Record<Column, string>;
-  return { ...texts, id, value };
+  return { ...texts, value };
 }
 
-const units: Readonly<Record<string, number>> = { '': 1, KB: 2 ** 10, MB: 2 ** 20 };
+const units: Readonly<Record<string, number>> = {
+  ...{ '': 1, B: 1, KB: 2 ** 10, KiB: 2 ** 10, MB: 2 ** 20, MiB: 2 ** 20 },
+};
 
 /**
  * A number among the conditions: `size=64`, `QPs/machine=48`, `MR size=4 MB`.
@@ -84,9 +89,9 @@ export function circumstance(row: Measurement, name: string): number {
 
 /** The same; undefined if it is missing. */
 export function statedCircumstance({ params, workload }: Measurement, name: string): number | undefined {
+  const named = new RegExp(`(?<![\\w])${name}=(\\d+)(?: ?(B|KB|KiB|MB|MiB))?(?=[;,)\\s]|$)`);
   for (const text of [params, workload]) {
-    const at = text.indexOf(`${name}=`);
-    const match = /^(\d+) ?(KB|MB)?\b/.exec(at < 0 ? '' : text.slice(at + name.length + 1));
+    const match = named.exec(text);
     if (match !== null) return Number(match[1]) * units[match[2] ?? '']!;
   }
   return undefined;

@@ -52,13 +52,16 @@ describe('the measurements', () => {
   });
 
   it('of a user need the eight columns that say what was measured, in any order', () => {
-    const own =
+    const mine =
       'unit,value,metric,params,workload,link,nic,id\r\nus,2.1,latency t_typical,size=8,ib_read_lat,IB FDR,ConnectX-3,m-1\r\n';
-    expect(parsedMeasurements(`\uFEFF${own}`, 'mine.csv')).toMatchObject([
+    expect(parsedMeasurements(`\uFEFF${mine}`, 'mine.csv')).toMatchObject([
       { id: 'm-1', value: 2.1, unit: 'us', role: '' },
     ]);
-    expect(() => parsedMeasurements(own.replace('unit', 'units'), 'mine.csv')).toThrow(/mine.csv.*unit/);
-    expect(() => parsedMeasurements(own.replace('2.1', '1e999'), 'mine.csv')).toThrow(/line 2 \(m-1\)/);
+    expect(() => parsedMeasurements(mine.replace('unit', 'units'), 'mine.csv')).toThrow(/mine.csv.*unit/);
+    for (const value of ['1e999', '-1', '0x10', ''])
+      expect(() => parsedMeasurements(mine.replace('2.1', value), 'mine.csv')).toThrow(/line 2 \(m-1\)/);
+    expect(() => parsedMeasurements(mine.replace('nic', 'link'), 'mine.csv')).toThrow(/mine.csv/);
+    expect(() => parsedMeasurements(mine.replace('m-1', 'm,1'), 'mine.csv')).toThrow(/line 2/);
   });
 
   it('have their conditions as numbers, with units of bytes', () => {
@@ -100,32 +103,50 @@ describe('families', () => {
     expect(() => casesOf([{ ...rows[0]!, workload: 'ib_other' }])).toThrow(/A-001/);
   });
 
-  it('run a user’s row by its nic, link and test, and say why another is not run', () => {
-    const own: Measurement = {
-      ...rows[0]!,
-      ...{ id: 'Z-1', nic: 'ConnectX-3', link: 'IB FDR, MTU 1024, switch', role: '' },
-      ...{ workload: 'ib_read_bw', params: 'size=4096; QPs=4', metric: 'bandwidth average', unit: 'Gb/s' },
-    };
-    const [run, ...left] = ownCasesOf([
-      own,
-      { ...own, unit: 'MB/s' },
-      { ...own, nic: 'BCM57508' },
-      { ...own, params: 'bytes=4096' },
-      { ...own, params: 'size=4096; QPs=100000' },
-    ]);
+  const own: Measurement = {
+    ...{ ...rows[0]!, id: 'Z-1', source: '', where: '', role: '' },
+    ...{ nic: 'ConnectX-3', link: 'IB FDR, MTU 1024, switch' },
+    ...{ workload: 'ib_read_bw', params: 'size=4 KiB; QPs=4', metric: 'bandwidth average', unit: 'Gb/s' },
+  };
+
+  it('run a user’s row by its nic, link and test', () => {
+    const [run] = ownCasesOf([own]);
     expect(run!.points).toEqual([
       {
         machine: { profile: 'connectx3-fdr-fitted', set: { 'wire.switchLatencyNs': 170 } },
         workload: { kind: 'perf', test: { test: 'read-bw', size: 4096, mtu: 1024, qps: 4 } },
       },
     ]);
-    expect(left.map((one) => judged(one, 1).why)).toEqual([
-      expect.stringContaining('no family'),
-      expect.stringContaining('no family'),
-      expect.stringContaining('lack size'),
-      expect.stringContaining('100000'),
-    ]);
-    expect(judged(run!, 10).isGiven).toBe(false);
+    expect(judged(run!, 10)).toMatchObject({ group: 'own', isGiven: false });
+  });
+
+  it.each([
+    [{ unit: 'MB/s' }, /unit is "MB\/s"/],
+    [{ nic: 'ConnectX-4' }, /nic is "ConnectX-4"/],
+    [{ link: '' }, /link is ""/],
+    [{ link: 'roce 40' }, /link is "roce 40"/],
+    [{ link: 'IB FDR, MTU=1024' }, /link/],
+    [{ link: 'RoCE 40' }, /no profile is of a ConnectX-3 with RoCE 40/],
+    [{ workload: 'ib_read_bw -b' }, /workload is "ib_read_bw -b"/],
+    [{ workload: 'ib_read_lat' }, /ib_read_lat has no bandwidth/],
+    [{ workload: 'ib_atomic_bw' }, /8 bytes/],
+    [{ params: 'QPs=4' }, /lack size/],
+    [{ params: 'size=64 kB' }, /params/],
+    [{ params: 'size=65,536' }, /params/],
+    [{ params: 'inline_size=236; size=1024' }, /params/],
+    [{ params: 'size=64; qps=4' }, /params/],
+    [{ params: 'size=64; QPs=100000' }, /100000/],
+    [{ value: 0 }, /value is 0/],
+  ])('do not run a user’s row with %j, and say why', (change, why) => {
+    const [left] = ownCasesOf([{ ...own, ...change }]);
+    expect(judged(left!, 1)).toMatchObject({ verdict: 'not run', why: expect.stringMatching(why) });
+  });
+
+  it('read a row with a source as a published one', () => {
+    const published = { ...rows.find(({ id }) => id === 'C-023')!, id: 'C-999' };
+    expect(ownCasesOf([published])[0]!.points).toHaveLength(4);
+    const unknown = { ...published, workload: 'something else' };
+    expect(judged(ownCasesOf([unknown])[0]!, 1).why).toMatch(/no family/);
   });
 });
 

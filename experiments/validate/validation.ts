@@ -7,6 +7,7 @@ import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
 import { perfArgsOf } from '../workloads/index.ts';
 import { families } from './families/index.ts';
+import { isPublished, refusalOf } from './families/own-rows.ts';
 import { belongs, type Family, isRun, type NotRunKind, simulatedOf, toleranceOf } from './family.ts';
 import { groupOf, isGiven, type Measurement } from './measurements.ts';
 import { type Figures, type Point, pointKey } from './points.ts';
@@ -50,31 +51,37 @@ export function casesOf(rows: readonly Measurement[]): Case[] {
   });
 }
 
-/** A family for rows of a user's file that no other family runs. */
+/** A family for rows of a user's file that cannot run. */
 const unknownFamily = (why: string): Family => ({
-  name: 'rows without a workload',
+  name: `rows that cannot run: ${why}`,
   of: {},
   workload: 'unknown',
   notRun: { kind: 'workload', why },
 });
 
-/** The same for a user's file: a row that no family runs is not run, and says why. */
+/**
+ * The same for a user's file: a row that cannot run is not run, and says why. Its own rows are perftest's; a row with a
+ * source and a place in it is read as a published one.
+ */
 export const ownCasesOf = (rows: readonly Measurement[]): Case[] =>
   rows.map((row) => {
-    const family = families.find((one) => belongs(row, one));
-    const noWorkload = 'no family of rows has its nic, workload, metric and unit';
-    if (family === undefined) return { row, family: unknownFamily(noWorkload), points: [] };
+    const isOwn = !isPublished(row);
+    const refusal = isOwn ? refusalOf(row) : undefined;
+    const family = families.find((one) => belongs(row, one) && !(isOwn && one.of.group !== undefined));
+    if (refusal !== undefined || family === undefined)
+      return without(row, refusal ?? 'no family of rows has its nic, workload, metric and unit');
     try {
       const points = isRun(family) ? family.points(row) : [];
       for (const { workload } of points) if (workload.kind === 'perf') perfArgsOf(workload.test);
       return { row, family, points };
     } catch (error) {
-      if (error instanceof ConfigurationError)
-        return { row, family: unknownFamily(`it cannot run: ${error.message}`), points: [] };
-      if (!(error instanceof InvariantError)) throw error;
-      return { row, family: unknownFamily(`its params lack ${String(error.value)}`), points: [] };
+      if (error instanceof ConfigurationError) return without(row, error.message);
+      if (error instanceof InvariantError) return without(row, `its params lack ${String(error.value)}`);
+      throw error;
     }
   });
+
+const without = (row: Measurement, why: string): Case => ({ row, family: unknownFamily(why), points: [] });
 
 export interface RowChoice {
   /** Groups, rows, and ranges of rows: `A,C-074..C-083,D-030`. */
@@ -96,25 +103,25 @@ export function chosen(cases: readonly Case[], { rows, group }: RowChoice): Case
 const groupsIn = (cases: readonly Case[]): string[] => [...new Set(cases.map(({ row }) => groupOf(row)))];
 
 function listed(cases: readonly Case[], text: string): (one: Case) => boolean {
-  const ids = cases.map(({ row }) => row.id);
-  const groups = groupsIn(cases);
-  const wanted = new Set<string>();
-  for (const item of text.split(',').map((part) => part.trim())) {
-    const [first, last = first] = item.split('..');
-    if (groups.includes(item)) for (const id of ids.filter((id) => id[0] === item)) wanted.add(id);
-    else {
-      const [from, to] = [ids.indexOf(first!), ids.indexOf(last!)];
-      const hint = hintFor(first!, ids);
-      if (from < 0 || to < from)
-        throw new ConfigurationError(
-          '--rows',
-          item,
-          `a group (${groups.join(', ')}), a row like ${ids[0]}, or a range like C-074..C-083${hint}`,
-        );
-      for (const id of ids.slice(from, to + 1)) wanted.add(id);
-    }
-  }
+  const wanted = new Set(text.split(',').flatMap((part) => idsOf(cases, part.trim())));
   return ({ row }) => wanted.has(row.id);
+}
+
+/** Ids of a group, a row or a range of rows. */
+function idsOf(cases: readonly Case[], item: string): string[] {
+  const groups = groupsIn(cases);
+  if (groups.includes(item)) return cases.flatMap(({ row }) => (groupOf(row) === item ? [row.id] : []));
+  const ids = cases.map(({ row }) => row.id);
+  const [first, last = first] = item.split('..');
+  const [from, to] = [ids.indexOf(first!), ids.indexOf(last!)];
+  const hint = hintFor(first!, ids);
+  if (from < 0 || to < from)
+    throw new ConfigurationError(
+      '--rows',
+      item,
+      `a group (${groups.join(', ')}), a row like ${ids[0]}, or a range like C-074..C-083${hint}`,
+    );
+  return ids.slice(from, to + 1);
 }
 
 function named(cases: readonly Case[], name: string): (one: Case) => boolean {

@@ -17,12 +17,12 @@ const switches: readonly (readonly [name: RegExp, delayNs: number])[] = [
 
 const profilesOfCard: readonly (readonly [nic: RegExp, link: RegExp, profile: string])[] = [
   [/ConnectX-5/, /RoCE|GbE/, 'connectx5-100gbe'],
-  [/ConnectX-5/, /./, 'connectx5-gen3'],
+  [/ConnectX-5/, /(?:)/, 'connectx5-gen3'],
   [/ConnectX-2|MT26428/, /RoCE|GbE/, 'connectx2-10gbe'],
-  [/ConnectX-2|MT26428/, /./, 'connectx2-gen2'],
-  [/./, /RoCE|GbE/, 'connectx3-pro-40gbe'],
-  [/./, /FDR|\b56\b/, 'connectx3-fdr-fitted'],
-  [/./, /./, 'connectx3-qdr-fitted'],
+  [/ConnectX-2|MT26428/, /(?:)/, 'connectx2-gen2'],
+  [/(?:)/, /RoCE|GbE/, 'connectx3-pro-40gbe'],
+  [/(?:)/, /FDR\b|\b56\b/, 'connectx3-fdr-fitted'],
+  [/(?:)/, /(?:)/, 'connectx3-qdr-fitted'],
 ];
 
 /** The pair of machines on which a row was measured. */
