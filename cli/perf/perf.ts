@@ -38,7 +38,7 @@ import {
   machineHashOf,
   type TopologyChoice,
 } from '../options.ts';
-import { exitFailed, Screen, writeJson } from '../output.ts';
+import { exitFailed, Screen, wrapped, writeJson } from '../output.ts';
 import {
   type TimelineChoice,
   timelineOrderOf,
@@ -117,7 +117,7 @@ export async function perf(name: string, options: PerfOptions, command: Command)
   for (const line of notes) screen.print(line);
   const bound = bottleneckText(results);
   for (const line of bound) screen.print(line);
-  screen.print(expectedError(rows.at(-1)!, config));
+  screen.print(wrapped(expectedError(rows.at(-1)!, config), 80));
   for (const line of faultLinesOf(results.map(runOf))) screen.print(line);
   if (options.json !== undefined) {
     const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);

@@ -18,7 +18,8 @@ import { tableOf } from '../../explain/text/table.ts';
 function together(cases: readonly Case[], results: readonly RowResult[]): [Case, RowResult][][] {
   const found = new Map<string, [Case, RowResult][]>();
   for (const [at, one] of cases.entries()) {
-    const key = `${one.family.name}\n${one.row.source}`;
+    const why = isRun(one.family) ? '' : one.family.notRun.why;
+    const key = [one.family.name, one.row.source, why].join('\n');
     const rows = found.get(key) ?? [];
     rows.push([one, results[at]!]);
     found.set(key, rows);
@@ -30,7 +31,8 @@ export function familyTables(cases: readonly Case[], results: readonly RowResult
   return together(cases, results).flatMap((rows) => {
     const [{ family, row }] = rows[0]!;
     if (!isRun(family)) return [];
-    const title = `\n${family.name}: ${family.workload}\nSource: ${row.source}, ${row.where}`;
+    const source = row.source === '' ? '' : `\nSource: ${row.source}, ${row.where}`;
+    const title = `\n${family.name}: ${family.workload}${source}`;
     const head = ['row', 'at', 'measured', 'simulated', 'error', 'tolerance', 'verdict'];
     return [
       tableOf(

@@ -2,7 +2,7 @@
 import type { Measurement } from './measurements.ts';
 import type { Tally } from './validation.ts';
 
-const named = /\b(size|window(?:\/thread)?|N|code|timeout|retry_cnt|MR size)=(\d+(?: [KM]B)?)/g;
+const named = /\b(size|window(?:\/thread)?|N|code|timeout|retry_cnt|MR size)=(\d+(?: [KM]i?B)?)/g;
 
 /** Columns that distinguish a row within its family. */
 export function circumstancesText({ params, workload, metric }: Measurement): string {

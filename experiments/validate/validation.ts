@@ -6,8 +6,7 @@
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
 import { perfArgsOf } from '../workloads/index.ts';
-import { families } from './families/index.ts';
-import { isPublished, refusalOf } from './families/own-rows.ts';
+import { families, isPublished, refusalOf } from './families/index.ts';
 import { belongs, type Family, isRun, type NotRunKind, simulatedOf, toleranceOf } from './family.ts';
 import { groupOf, isGiven, type Measurement } from './measurements.ts';
 import { type Figures, type Point, pointKey } from './points.ts';
@@ -27,6 +26,7 @@ const groupTitles: Readonly<Record<string, string>> = {
   J: 'ConnectX-5 at Gen3 x8',
   L: 'MPI over IPoIB',
   W: 'iWARP cards: vendors and a paper',
+  own: 'rows of your file',
 };
 
 /** The title of a group; rows of a user's file may have any letter. */
@@ -53,7 +53,7 @@ export function casesOf(rows: readonly Measurement[]): Case[] {
 
 /** A family for rows of a user's file that cannot run. */
 const unknownFamily = (why: string): Family => ({
-  name: `rows that cannot run: ${why}`,
+  name: 'rows that cannot run',
   of: {},
   workload: 'unknown',
   notRun: { kind: 'workload', why },

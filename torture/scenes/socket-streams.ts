@@ -29,7 +29,10 @@ function draw(random: Draws) {
     connections: times(1 + random.below(4), () => [stream(), stream()] as const),
     readsFirst: random.chance(0.5),
     // Messages with which each connection begins: the next is sent when the previous one has returned.
-    echoes: times(random.below(random.chance(0.5) ? 5 : 40), () => 1 + random.below(random.chance(0.5) ? 10 : 3000)),
+    echoes: times(
+      random.below(random.chance(0.5) ? 5 : 40),
+      () => 1 + random.below(random.chance(0.5) ? 10 : 3000),
+    ),
   };
   const set = {
     'machine.adapter': 'nic',
@@ -103,7 +106,11 @@ async function asker(stage: Stage<Args>): Promise<void> {
       stage.expectBytes('an echo', await stream.readAll(length), patternOf(length, length));
     }
     await write(stage, stream, bytesOf(number, 0, own), own);
-    stage.expectBytes(`connection ${number}`, await readToEnd(stage, stream, other), bytesOf(number, 1, other));
+    stage.expectBytes(
+      `connection ${number}`,
+      await readToEnd(stage, stream, other),
+      bytesOf(number, 1, other),
+    );
     await stream.close();
   }
   const refused = await sockets.connectTo(stage.context, there, closedPort).catch(String);
@@ -123,7 +130,11 @@ async function answerer(stage: Stage<Args>): Promise<void> {
     // Before it reads it sends no more than the buffers hold: the client does not read yet.
     const isEarly = !readsFirst && bytes.length < 16_384;
     if (isEarly) await write(stage, stream, bytes, own);
-    stage.expectBytes(`connection ${number}`, await readToEnd(stage, stream, other), bytesOf(number, 0, other));
+    stage.expectBytes(
+      `connection ${number}`,
+      await readToEnd(stage, stream, other),
+      bytesOf(number, 0, other),
+    );
     if (!isEarly) await write(stage, stream, bytes, own);
     await stream.close();
   }

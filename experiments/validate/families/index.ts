@@ -19,4 +19,5 @@ export const families: readonly Family[] = [
   ...kernelTcpFamilies,
   ...iwarpFamilies,
 ];
+export { isPublished, refusalOf } from './own-rows.ts';
 export { apt } from './streams.ts';

@@ -85,7 +85,8 @@ function cardCarrier(iwarp: IwarpConfig): Carrier<IwarpParts, Blocks> {
   };
 }
 
-const macs = { a: 0x0002_c912_3401, b: 0x0002_c912_3402 } as const;
+/** Addresses of the two cards. */
+export const macs = { a: 0x0002_c912_3401, b: 0x0002_c912_3402 } as const;
 const addressOf = (node: number): Uint8Array =>
   Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, node);
 

@@ -6,10 +6,11 @@
 import { expect } from 'vitest';
 import { iwarpContext, iwarpOffsetInQpc } from '../../../../abi/index.ts';
 import { WqeOpcode } from '../../../../abi/wqe-opcodes.ts';
+import { macBytesOf } from '../../../../base/index.ts';
 import type { QpSlot } from '../../objects/index.ts';
 import { Cq, pattern, Qp, Region, takeNumber } from '../../testing/data-path-verbs.ts';
 import { CardConnection } from '../tcp/card-connection.ts';
-import { CONNECTIONS_MAX, cardScene, PORT } from './card-bench.ts';
+import { CONNECTIONS_MAX, cardScene, macs, PORT } from './card-bench.ts';
 import { type Ends, flag, HostileStation, type Segment } from './hostile-station.ts';
 
 /** Protection domain of the QPs that the hostile peer reaches. */
@@ -78,7 +79,7 @@ export class HostileConnection {
 
   /** Ends of the healthy connection, as its other station has them. */
   get healthyEnds(): Ends {
-    return { mac: new Uint8Array(6), from: [10, 0, 0, 1], fromPort: 5000, toPort: PORT };
+    return { mac: macBytesOf(macs.a), from: [10, 0, 0, 1], fromPort: 5000, toPort: PORT };
   }
 
   get tcp() {

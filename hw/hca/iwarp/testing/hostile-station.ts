@@ -2,7 +2,9 @@
  * A station of its own on the cable of two cards, at the end of card a: builds frames of TCP by the standards alone and
  * reads those that card b sends to it. It shares no code with the engine. Sources: RFC 791, 9293, 1071.
  */
+import { macBytesOf } from '../../../../base/index.ts';
 import type { EthernetPort } from '../../../../wire/index.ts';
+import { macs } from './card-bench.ts';
 import { type ReadFrame, readFrame } from './segment-reader.ts';
 
 const MAC = Uint8Array.of(2, 0, 0, 0, 0, 0x66);
@@ -52,7 +54,7 @@ function sumOf(bytes: Uint8Array, from: number, end: number, start: number): num
   return sum;
 }
 
-/** The bytes of a frame to address 10.0.0.2 at the MAC of all zeros, that of both cards. */
+/** The bytes of a frame to card b, at address 10.0.0.2. */
 function frameOf({ mac, from, fromPort, toPort }: Ends, segment: Segment): Uint8Array {
   const { damage = 'none' } = segment;
   // An offset beyond the segment needs a short one.
@@ -63,6 +65,7 @@ function frameOf({ mac, from, fromPort, toPort }: Ends, segment: Segment): Uint8
   const view = new DataView(bytes.buffer);
   const ip = ETHERNET_BYTES;
   const tcp = ip + IP_BYTES;
+  bytes.set(macBytesOf(macs.b));
   bytes.set(mac, 6);
   view.setUint16(12, 0x0800);
   view.setUint16(ip, 0x4500);
