@@ -92,9 +92,9 @@ const ofKinds: readonly Case[] = [
   },
   {
     // The requester serves other QPs while a context is read; the receiver waits for each context.
-    binds: 'receiver of host 0 (QPC misses)',
+    binds: 'receiver of host 1 (QPC misses)',
     workload: shallow,
-    set: { 'hca.qpcCacheEntries': 32 },
+    set: { 'hca.qpcCacheEntries': 8 },
     turned: { 'hca.qpcCacheEntries': 128 },
     other: { 'hca.contextFetchesInFlight': 64 },
   },
