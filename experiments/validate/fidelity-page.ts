@@ -66,13 +66,13 @@ const introduction = ({ rows, notRun, given, unseen }: GroupResult): string => {
       '`npx hca validate` runs all rows, `npx hca validate --rows D-030,C-074..C-083` some of them, and `npx hca validate --list` lists how each is run. `npm run docs` makes this page of the figures in `docs/reference/fidelity.json`. They come from a run of all rows (`npx hca validate --json validate.json`, then `npx node build/pages/fidelity.ts validate.json`).',
     ),
     paragraph(
-      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, C to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them.',
+      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, B to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`; in group G the columns nic and link decide. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them.',
     ),
     paragraph(
-      "Some parameters belong to a source: the switch and the core clock of the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128 bytes together (D-073); the times of group I's measuring device. If many machines send to one, a single machine represents them, with a faster slot and a requester without intervals of its own. No parameter is set for a row, except the number of cores, the size of memory and, for H-264, frames that hold packets of the MTU that it names.",
+      "Some parameters belong to a source: the switch and the core clock of the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128 bytes together (D-073); the times of group I's measuring device. If many machines send to one, a single machine represents them, with a faster slot and a requester without intervals of its own. A switch outside the Apt cluster is an estimate. No parameter is set for a row, except the number of cores, the size of memory and, for H-264, frames that hold packets of the MTU that it names.",
     ),
     paragraph(
-      'Only five rows are by RoCE. No measurement of a ConnectX-3 on Ethernet is known, so the rates and latencies of `connectx3-pro-40gbe` rest on the rows of the card on InfiniBand and on the bytes of frames.',
+      'Few rows are by RoCE: two of a ConnectX-2, three of a ConnectX-5, and the READs of Storm over many connections, which the model misses. The latencies of `connectx3-pro-40gbe` rest on the rows of the card on InfiniBand and on the bytes of frames.',
     ),
     '',
   ].join('\n\n');

@@ -35,7 +35,7 @@ describe('the measurements', () => {
     expect(first.link).toBe('IB 4X "Rate: 40" (QDR, 32 Gb/s data), MTU 2048');
     expect(first.value).toBe(0.98);
     for (const { id, role, verified } of given) expect([id, role, verified]).toEqual([id, 'accept', 'yes']);
-    // Those of the second file that a mechanism was fitted to since.
+    // Mechanisms were fitted to these rows of the second file later.
     const since = second.filter(isGiven).map(({ id }) => id);
     expect(since).toHaveLength(32);
     for (const id of since) expect(id).toMatch(/^(?:C-13[69]|E-0(?:33|35|[5-9]\d)|E-10\d)$/);

@@ -9,7 +9,7 @@ import type { PointMachine } from '../points.ts';
 /** Cards that have a profile; iWARP cards have none. */
 export const knownCard = /ConnectX-[235]\b|\bmlx4\b|MT4099|MT26428|MT275\d\d/;
 
-/** Delay of one switch in nanoseconds, port to port, as its vendor states it. */
+/** Delay of one switch in nanoseconds, port to port: estimates, of the order that vendors state for such switches. */
 const switches: readonly (readonly [name: RegExp, delayNs: number])[] = [
   [/Infiniscale-IV/i, 100],
   [/switch/i, 170],

@@ -206,7 +206,7 @@ const liteFamilies: readonly Family[] = [
 const keysMax = 65_536;
 
 const stormRegionBytes = 20 * 2 ** 30;
-/** Of two processors with 14 cores each; the paper does not state the number. */
+/** An estimate: the paper does not state the number of threads; its machines have two processors of 14 cores. */
 const stormThreads = 8;
 const stormFamilies: readonly Family[] = [
   {

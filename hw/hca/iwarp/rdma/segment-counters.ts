@@ -23,7 +23,7 @@ export interface SegmentDirections {
 export class SegmentCounters implements SegmentDirections {
   readonly sent = new DirectionCounters();
   readonly received = new DirectionCounters();
-  /** Those of streams whose ends are both at this card, which the others leave out. */
+  /** Counters of the streams that have both ends at this card; the other counters leave these streams out. */
   readonly looped: SegmentDirections = { sent: new DirectionCounters(), received: new DirectionCounters() };
   /** Terminate messages by their error, 0xLTCC, of both directions. */
   readonly terminatesSent = new Map<number, number>();

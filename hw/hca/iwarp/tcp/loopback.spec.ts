@@ -45,7 +45,7 @@ describe('a connection of a card to itself', () => {
     expect(bench.imbalances()).toEqual([]);
   });
 
-  it('is refused by RST where nobody listens', async () => {
+  it('is refused by RST at a port without a listener', async () => {
     const bench = await TcpBench.open();
     const { out: client } = await bench.connect(bench.a, ofSelf(bench.a));
     await bench.until(() => bench.a.eventsOf(client).length > 0);
