@@ -32,6 +32,7 @@ import {
 import type { DroppedRecords } from '../../machine/timeline/index.ts';
 import { type ProcessObservations, SteppedRunner } from '../../sim/index.ts';
 import { type Defect, defectOf } from './defect.ts';
+import type { EmulationTime } from './emulation-time.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
 import { makeOpenEnd } from './open-end.ts';
@@ -45,7 +46,7 @@ import {
   type ServedPlan,
   servedNeighboursOf,
 } from './served-plan.ts';
-import { ServedTime, type WallClock } from './served-time.ts';
+import type { WallClock } from './served-time.ts';
 import { Slot, type SlotListener } from './slot.ts';
 import { type SlotLedger, slotLedgerOf } from './slot-ledger.ts';
 import { QueueWaits } from './wait-watch.ts';
@@ -53,8 +54,9 @@ import { type FrameTaken, WireEnd } from './wire-end.ts';
 
 export interface EmulationOptions extends Omit<ServedChoice, 'hasPeer'> {
   readonly serving: ServingConfig;
-  /** Simulated time per wall time while the devices are idle. */
-  readonly timeScale: number;
+  /** Decides when time passes for the processes of a build. */
+  readonly makeTime: (runner: SteppedRunner) => EmulationTime;
+  /** The clock of guests, in milliseconds: patience with their half-done posts and waits is measured by it. */
   readonly wall: WallClock;
   readonly raise: RaiseInterrupt;
   readonly analysis: AnalysisOptions | undefined;
@@ -85,7 +87,7 @@ export class Emulation {
   /** The far end of a cable to a third-party endpoint, if there is one. */
   wireEnd: WireEnd | undefined;
   #isPlugged = false;
-  time!: ServedTime;
+  time!: EmulationTime;
   #hasFailed = false;
   #hasPeerFailed = false;
   /** Values that enter the exchange when it has room. */
@@ -362,7 +364,7 @@ export class Emulation {
       this.peer === undefined
         ? new SteppedRunner([...own, ...open])
         : new SteppedRunner([...own, ...this.peer.processes], stepPrograms);
-    this.time = new ServedTime(runner, options.serving, options.timeScale, options.wall);
+    this.time = options.makeTime(runner);
     this.#generation++;
     this.#analysers = this.guests.map((guest) =>
       attachAnalyser(

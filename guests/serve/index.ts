@@ -3,6 +3,7 @@
 export type { AccessCount } from './access-counters.ts';
 export type { Defect, DefectCause } from './defect.ts';
 export { Emulation } from './emulation.ts';
+export type { Awaited, EmulationTime, SlotTime } from './emulation-time.ts';
 export { servingParameters } from './parameters.ts';
 export type { PeerState } from './peer-host.ts';
 export { adapterArguments, wireNetworkLine } from './qemu-options.ts';
@@ -18,5 +19,6 @@ export {
 } from './serve-options.ts';
 export type { ServedNodeReport, ServeReport } from './serve-report.ts';
 export type { Cabling } from './served-plan.ts';
+export { ServedTime } from './served-time.ts';
 export type { Slot } from './slot.ts';
 export type { NotModelled, SlotAccesses } from './slot-ledger.ts';

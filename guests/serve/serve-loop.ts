@@ -17,6 +17,7 @@ import { type ServingConfig, servingParameters } from './parameters.ts';
 import type { PeerProgram, PeerState } from './peer-host.ts';
 import type { ServeOrder } from './serve-options.ts';
 import { buildServeReport, type ServeReport } from './serve-report.ts';
+import { ServedTime } from './served-time.ts';
 import { StrangerPace } from './stranger-pace.ts';
 
 /** Receives reports of the running loop, in words. */
@@ -74,16 +75,17 @@ export class ServeLoop {
     this.#sliceMs = serving.sliceUs / 1000;
     this.#pace = new StrangerPace(serving);
     const { config, cabling, faults, shortcuts, timeScale, analysis } = order;
+    const wall = (): number => performance.now();
     this.emulation = new Emulation({
       config,
       cabling,
       faults,
       shortcuts,
-      timeScale,
       analysis,
       serving,
       hcaCount: order.sockets.length,
-      wall: () => performance.now(),
+      makeTime: (runner) => new ServedTime(runner, serving, timeScale, wall),
+      wall,
       raise: raiseInterrupt,
       peer,
       onValue,

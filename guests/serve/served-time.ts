@@ -11,6 +11,7 @@
  */
 import { NEVER, psPerUs } from '../../base/index.ts';
 import { type ExactPs, epochLengthPs, epochStepPs, exactPs, type SteppedRunner } from '../../sim/index.ts';
+import type { Awaited, EmulationTime } from './emulation-time.ts';
 import type { ServingConfig } from './parameters.ts';
 
 /** Milliseconds of a clock that only advances. */
@@ -24,12 +25,7 @@ const idleStepPs = 2 ** 51;
 /** Wall time of a nonexistent line: every query finds that it lags too far. */
 const NOT_FOLLOWED = Number.NEGATIVE_INFINITY;
 
-/** An event that an access awaits. */
-export interface Awaited {
-  readonly isDone: boolean;
-}
-
-export class ServedTime {
+export class ServedTime implements EmulationTime {
   readonly runner: SteppedRunner;
   /** Slices of work done, and those after which the device was still busy. */
   sliceCount = 0;

@@ -9,7 +9,7 @@
  * waits at most `accessLimitMs` of wall time in all. A store allocates nothing.
  */
 import type { CorePort } from '../../hw/pcie/index.ts';
-import type { Awaited, ServedTime } from './served-time.ts';
+import type { Awaited, SlotTime } from './emulation-time.ts';
 
 const ALL_ONES = 0xffff_ffff;
 const DWORD_BYTES = 4;
@@ -34,14 +34,14 @@ export class SlotAccess {
   abandonedLoadCount = 0;
   droppedStoreCount = 0;
   readonly #core: CorePort;
-  readonly #time: ServedTime;
+  readonly #time: SlotTime;
   /** Function number of the device: bus, device, function. */
   readonly #target: number;
   readonly #room: Awaited;
   #answer = new Answer();
   readonly #abandoned: Answer[] = [];
 
-  constructor(core: CorePort, time: ServedTime, target: number) {
+  constructor(core: CorePort, time: SlotTime, target: number) {
     this.#core = core;
     this.#time = time;
     this.#target = target;

@@ -30,9 +30,9 @@ import {
 } from '../slot/index.ts';
 import { AccessCounters } from './access-counters.ts';
 import { CONFIG_BYTES, ConfigWindow } from './config-window.ts';
+import type { SlotTime } from './emulation-time.ts';
 import type { GuestNode } from './guest-node.ts';
 import { MessageTable } from './message-table.ts';
-import type { ServedTime } from './served-time.ts';
 import { bytesInDword, SlotAccess } from './slot-access.ts';
 import { RegisterSpin } from './wait-watch.ts';
 import { WriteCombiner } from './write-combiner.ts';
@@ -90,7 +90,7 @@ export class Slot implements VfioUserDevice {
   #heldStoreCount = 0;
   #heldSinceMs = 0;
   #guest!: GuestNode;
-  #time!: ServedTime;
+  #time!: SlotTime;
   #access!: SlotAccess;
   #window!: ConfigWindow;
   #table!: MessageTable;
@@ -123,7 +123,7 @@ export class Slot implements VfioUserDevice {
    * Connects the slot to a device that was just powered on.
    * @param observer notified when the slot resets the device, which does not cross the bus
    */
-  fit(guest: GuestNode, time: ServedTime, observer?: ResetObserver): void {
+  fit(guest: GuestNode, time: SlotTime, observer?: ResetObserver): void {
     const { rootComplex, function: pcieFunction, enumeration } = this.#config.pcie;
     this.#guest = guest;
     this.#time = time;

@@ -1,7 +1,7 @@
 export { createMemfd, messageOf, VfioUserClient } from './client/client.ts';
 export * from './device.ts';
 export { FrameServer, type FrameSocketCounters } from './frame-socket/frame-server.ts';
-export type { GuestMemory } from './memory.ts';
+export type { GuestMemory, MemoryRegion } from './memory.ts';
 export { nativeLibrary, nativeUnavailableReason } from './native/library.ts';
 export { MappedWindow } from './native/mapped-window.ts';
 export { NativeCallError } from './native/native-call-error.ts';

@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { defaultsOf } from '../../base/index.ts';
 import { makeTemporaryFolder } from '../../guests/linux/index.ts';
-import { Emulation, type Slot, servingParameters } from '../../guests/serve/index.ts';
+import { Emulation, ServedTime, type Slot, servingParameters } from '../../guests/serve/index.ts';
 import { Reactor, raiseInterrupt, VfioUserClient, VfioUserServer } from '../../guests/slot/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 
@@ -34,17 +34,19 @@ export class ServedDevice implements Disposable {
   #cpuBefore = process.threadCpuUsage();
 
   constructor(config: MachineConfig) {
+    const serving = defaultsOf(servingParameters);
+    const wall = (): number => {
+      this.#wallMs += LOOK_MS;
+      return this.#wallMs;
+    };
     this.emulation = new Emulation({
       config,
       hcaCount: 1,
       cabling: 'loopback',
       faults: [],
-      serving: defaultsOf(servingParameters),
-      timeScale: 1,
-      wall: () => {
-        this.#wallMs += LOOK_MS;
-        return this.#wallMs;
-      },
+      serving,
+      makeTime: (runner) => new ServedTime(runner, serving, 1, wall),
+      wall,
       raise: raiseInterrupt,
       analysis: undefined,
     });

@@ -8,9 +8,9 @@ import { SlotBench } from './slot-bench.ts';
 
 /** Copies, to be falsified. */
 export function reportPartsOf({ emulation }: SlotBench): ServeReportParts {
-  const { config, faults, cabling, timeScale } = emulation.options;
+  const { config, faults, cabling } = emulation.options;
   const parts: ServeReportParts = {
-    ...{ config, faults, cabling, timeScale },
+    ...{ config, faults, cabling, timeScale: 1 },
     elapsedPs: emulation.time.runner.instantPs,
     followedPs: emulation.time.followedPs,
     slots: emulation.ledgers(),

@@ -7,6 +7,7 @@ import type { GuestMemory } from '../../slot/memory.ts';
 import { Emulation } from '../emulation.ts';
 import { servingParameters } from '../parameters.ts';
 import type { Cabling } from '../served-plan.ts';
+import { ServedTime } from '../served-time.ts';
 import type { Slot } from '../slot.ts';
 
 export const CONFIG = 7;
@@ -87,15 +88,17 @@ export class SlotBench {
     const { set = {}, hcaCount = 1, timeScale = 1, isRealTime = false } = options;
     const { shortcuts = true, peer, analysis } = options;
     const { cabling = peer === undefined ? 'loopback' : 'cable' } = options;
+    const serving = defaultsOf(servingParameters);
+    const wall = isRealTime ? () => performance.now() : () => this.wallMs;
     this.emulation = new Emulation({
       config: configurationOf({ set }),
       hcaCount,
       cabling,
       faults: [],
       shortcuts,
-      serving: defaultsOf(servingParameters),
-      timeScale,
-      wall: isRealTime ? () => performance.now() : () => this.wallMs,
+      serving,
+      makeTime: (runner) => new ServedTime(runner, serving, timeScale, wall),
+      wall,
       raise: (descriptor) => this.raised.push(descriptor),
       analysis,
       peer: peer && { name: 'peer', run: peer, args: null },

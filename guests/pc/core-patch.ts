@@ -1,0 +1,137 @@
+/**
+ * Two changes to v86's machine code when it is loaded, which make the length of a quantum a variable:
+ *
+ *     main loop, each compiled block   i32.const 100003          ──► i32.const 0, i32.load QUANTUM_WORD
+ *     main loop                        f64.const 1 (ms), f64.gt  ──► f64.const -1: leaves after one quantum
+ *
+ * Without them the processor returns after up to 100,003 instructions (`LOOP_COUNTER`) and 1 ms (`TIME_PER_FRAME`; both in v86's
+ * src/rust/cpu/cpu.rs): a polling program would see a completion 40 us late. Upstream, both would be settings like
+ * `set_jit_config`. The instructions are those of the WebAssembly core specification 2.0, 5.4; sections and bodies carry
+ * their sizes (5.5), which are written anew.
+ */
+
+/** Address in v86's own memory of the word that holds the quantum: unused between its eip_phys (624) and sysenter_cs (636). */
+export const QUANTUM_WORD = 628;
+
+const quantumConstant = [0x41, 0xa3, 0x8d, 0x06];
+/** i32.const 0; i32.load with alignment 4 and QUANTUM_WORD as offset. */
+const quantumLoad = [0x41, 0x00, 0x28, 0x02, 0xf4, 0x04];
+/** Follows the constant in the main loop: i32.lt_u, br_if. */
+const inMainLoop = [0x49, 0x0d];
+/** Surround it in a compiled block: local.get of the counter; i32.ge_u, br_if. */
+const localGet = 0x20;
+const inBlock = [0x4f, 0x0d];
+/** f64.const 1, f64.gt, i32.eqz, br_if. */
+const frameTest = [0x44, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x64, 0x45, 0x0d];
+const signByte = 8;
+const negative = 0x80;
+const headerBytes = 8;
+const codeSection = 10;
+
+/** v86's machine code does not have what is to be changed: another version. */
+export class CorePatchError extends Error {
+  override name = 'CorePatchError';
+}
+
+/**
+ * v86.wasm with a variable quantum.
+ * @throws CorePatchError unless each of the two places is found exactly once
+ */
+export function patchCore(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
+  const frames = placesOf(wasm, frameTest);
+  if (frames.length !== 1)
+    throw new CorePatchError(`v86.wasm tests for the end of a frame at ${frames.length} places; wanted: 1`);
+  const core = wasm.slice();
+  core[frames[0]! + signByte]! |= negative;
+  const { bytes, count } = withVariableQuantum(core, (code, at) => startsAt(code, at + quantumConstant.length, inMainLoop));
+  if (count !== 1) throw new CorePatchError(`v86.wasm tests for the end of a quantum at ${count} places; wanted: 1`);
+  return bytes;
+}
+
+/** A compiled block, as v86 hands it over, with the variable quantum. */
+export function patchBlock(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
+  // A comparison of the guest's own with 100003 would follow another instruction than a local.get of one byte.
+  const isTest = (code: Uint8Array, at: number): boolean =>
+    code[at - 2] === localGet && startsAt(code, at + quantumConstant.length, inBlock);
+  return withVariableQuantum(wasm, isTest).bytes;
+}
+
+/** @param isTest whether the constant at an offset of a function's body is the quantum's */
+function withVariableQuantum(
+  wasm: Uint8Array,
+  isTest: (code: Uint8Array, at: number) => boolean,
+): { readonly bytes: Uint8Array<ArrayBuffer>; readonly count: number } {
+  const parts: Uint8Array[] = [wasm.subarray(0, headerBytes)];
+  let count = 0;
+  for (let at = headerBytes; at < wasm.length; ) {
+    const size = unsignedAt(wasm, at + 1);
+    const end = size.end + size.value;
+    if (wasm[at] !== codeSection) {
+      parts.push(wasm.subarray(at, end));
+    } else {
+      const bodies = unsignedAt(wasm, size.end);
+      const section: Uint8Array[] = [unsigned(bodies.value)];
+      for (let from = bodies.end; from < end; ) {
+        const body = unsignedAt(wasm, from);
+        const code = wasm.subarray(body.end, body.end + body.value);
+        const places = placesOf(code, quantumConstant).filter((place) => isTest(code, place));
+        count += places.length;
+        const patched = places.length === 0 ? code : replaced(code, places);
+        section.push(unsigned(patched.length), patched);
+        from = body.end + body.value;
+      }
+      const joined = join(section);
+      parts.push(Uint8Array.of(codeSection), unsigned(joined.length), joined);
+    }
+    at = end;
+  }
+  return { bytes: join(parts), count };
+}
+
+function replaced(code: Uint8Array, places: readonly number[]): Uint8Array {
+  const parts: Uint8Array[] = [];
+  let from = 0;
+  for (const place of places) {
+    parts.push(code.subarray(from, place), Uint8Array.from(quantumLoad));
+    from = place + quantumConstant.length;
+  }
+  return join([...parts, code.subarray(from)]);
+}
+
+function placesOf(bytes: Uint8Array, pattern: readonly number[]): number[] {
+  const places: number[] = [];
+  for (let at = bytes.indexOf(pattern[0]!); at >= 0; at = bytes.indexOf(pattern[0]!, at + 1))
+    if (startsAt(bytes, at, pattern)) places.push(at);
+  return places;
+}
+
+const startsAt = (bytes: Uint8Array, at: number, pattern: readonly number[]): boolean =>
+  pattern.every((byte, index) => bytes[at + index] === byte);
+
+/** A number in LEB128, and the offset behind it. */
+function unsignedAt(bytes: Uint8Array, at: number): { readonly value: number; readonly end: number } {
+  let value = 0;
+  for (let scale = 1, end = at; ; scale *= 128) {
+    const byte = bytes[end++]!;
+    value += (byte & 0x7f) * scale;
+    if (byte < 0x80) return { value, end };
+  }
+}
+
+function unsigned(value: number): Uint8Array {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest = Math.floor(rest / 128)) {
+    if (rest < 128) return Uint8Array.from([...bytes, rest]);
+    bytes.push((rest % 128) | 0x80);
+  }
+}
+
+function join(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const joined = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}

@@ -1,0 +1,126 @@
+/**
+ * One or two PCs, the HCAs in them, and what is between the HCAs: one clock, one thread, nothing of the wall clock's.
+ *
+ *     the PC that is behind runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
+ *     all halted: time passes to the next timer of a PC, or to what a device has due
+ */
+import { defaultsOf } from '../../base/index.ts';
+import type { AnalysisOptions } from '../../machine/analysis/index.ts';
+import type { Fault } from '../../machine/faults/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
+import { type Cabling, Emulation, servingParameters } from '../serve/index.ts';
+import type { BootFiles } from './boot.ts';
+import { LockstepTime } from './lockstep-time.ts';
+import type { PcConfig } from './parameters.ts';
+import { Pc } from './pc.ts';
+
+export interface PcMachineOptions {
+  readonly config: MachineConfig;
+  readonly pc: PcConfig;
+  /** PCs, each with an HCA. */
+  readonly pcCount: 1 | 2;
+  readonly cabling: Cabling;
+  readonly faults: readonly Fault[];
+  readonly shortcuts?: boolean;
+  readonly analysis: AnalysisOptions | undefined;
+  readonly seed: number;
+}
+
+const descriptorsOfPc = 4096;
+/** A core drains its write-combining buffer at once when it has nothing to add; this is guest time. */
+const combineHoldUs = 1;
+
+export class PcMachine {
+  readonly emulation: Emulation;
+  readonly pcs: readonly Pc[];
+  readonly #time: LockstepTime;
+  readonly #options: PcMachineOptions;
+
+  private constructor(options: PcMachineOptions, emulation: Emulation, time: LockstepTime, pcs: readonly Pc[]) {
+    this.#options = options;
+    this.emulation = emulation;
+    this.#time = time;
+    this.pcs = pcs;
+  }
+
+  /** PCs without software. @throws ConfigurationError; CorePatchError */
+  static async make(options: PcMachineOptions): Promise<PcMachine> {
+    const pcs: Pc[] = [];
+    let time: LockstepTime | undefined;
+    const emulation = new Emulation({
+      config: options.config,
+      hcaCount: options.pcCount,
+      cabling: options.cabling,
+      faults: options.faults,
+      shortcuts: options.shortcuts ?? true,
+      serving: { ...defaultsOf(servingParameters), combineHoldUs },
+      makeTime: (runner) => {
+        time = new LockstepTime(runner);
+        return time;
+      },
+      wall: () => time!.nowMs,
+      raise: (descriptor) => pcs[Math.floor(descriptor / descriptorsOfPc)]!.raise(descriptor),
+      analysis: options.analysis,
+    });
+    for (const [node, slot] of emulation.slots.entries())
+      pcs.push(
+        await Pc.make({
+          name: `pc${node}`,
+          config: options.pc,
+          slot,
+          functionConfig: options.config.pcie.function,
+          time: time!,
+          firstDescriptor: node * descriptorsOfPc,
+          seed: options.seed + node,
+        }),
+      );
+    return new PcMachine(options, emulation, time!, pcs);
+  }
+
+  get time(): LockstepTime {
+    return this.#time;
+  }
+
+  load(files: readonly BootFiles[]): void {
+    for (const [node, pc] of this.pcs.entries()) pc.load(files[node]!);
+  }
+
+  /** Whether every PC is switched off or dead. */
+  get isOver(): boolean {
+    return this.pcs.every((pc) => pc.isDead);
+  }
+
+  /** Runs one quantum of the PC that is behind, or lets time pass while all are halted. */
+  step(): void {
+    const pc = this.#behind();
+    if (pc.isHalted && this.#sleep(pc)) return;
+    pc.runQuantum(this.#quantumOf(pc));
+    this.emulation.work(0);
+  }
+
+  #behind(): Pc {
+    return this.pcs.reduce((first, pc) => (pc.clock.nowPs < first.clock.nowPs ? pc : first));
+  }
+
+  /** Instructions until devices must come along: few while they are busy, and never past what they have due. */
+  #quantumOf(pc: Pc): number {
+    const { busyQuantumInstructions, idleQuantumInstructions } = this.#options.pc;
+    const dueInstructions = pc.clock.instructionsIn(Math.max(0, this.#time.nextPs - pc.clock.nowPs));
+    return Math.min(idleQuantumInstructions, Math.max(busyQuantumInstructions, dueInstructions));
+  }
+
+  /**
+   * Lets a halted PC sleep until its timer, a device's event or another PC's instant.
+   * @returns false if its timer is due
+   */
+  #sleep(pc: Pc): boolean {
+    const { nowPs } = pc.clock;
+    const timerPs = pc.wakesAtPs;
+    if (timerPs <= nowPs) return false;
+    const others = this.pcs.filter((each) => each !== pc && !each.isHalted).map(({ clock }) => clock.nowPs);
+    const untilPs = Math.min(timerPs, Math.max(nowPs + 1, Math.min(this.#time.nextPs + 1, ...others)));
+    pc.sleepUntil(untilPs);
+    this.emulation.work(0);
+    return true;
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * A PC in this process: v86 as its processor and chipset, our function in its PCI slot, and one clock for both.
+ *
+ *     runQuantum:   interrupts that were raised ─► the core runs ─► its stores reach the device ─► the devices come along
+ *
+ * Interrupts are raised only between two quanta: v86 would take one within an instruction of compiled code.
+ */
+import { ConfigurationError } from '../../base/index.ts';
+import type { FunctionConfig } from '../../hw/pcie/index.ts';
+import type { Slot } from '../serve/index.ts';
+import { type BootFiles, loadForBoot } from './boot.ts';
+import { Core, type CoreHost, makeCore } from './core.ts';
+import { CoreMemory } from './core-memory.ts';
+import type { LockstepTime } from './lockstep-time.ts';
+import { localApicAddress } from './memory-map.ts';
+import type { PcConfig } from './parameters.ts';
+import { PcClock } from './pc-clock.ts';
+import { PciFunction } from './pci-function.ts';
+import { PciHost } from './pci-host.ts';
+import { SeededNumbers } from './seeded-numbers.ts';
+
+export interface PcOptions {
+  readonly name: string;
+  readonly config: PcConfig;
+  readonly slot: Slot;
+  readonly functionConfig: FunctionConfig;
+  readonly time: LockstepTime;
+  /** The descriptors of its function's interrupts begin here. */
+  readonly firstDescriptor: number;
+  readonly seed: number;
+}
+
+/** Interrupts of the function so far. */
+export interface PcInterruptCounts {
+  messages: number;
+  pins: number;
+}
+
+/** Number of the function's device on the bus, and the line of its pin. */
+const hcaDevice = 6;
+const hcaLine = 10;
+const vectorMask = 0xff;
+/** Offset of the interrupt request register in the state of v86's local APIC (its src/rust/cpu/apic.rs). */
+const requestRegisterOffset = 64;
+const MIB = 2 ** 20;
+const psPerMs = 1e9;
+/** A timer that v86 calls overdue, though its interrupt is masked, is asked again after so long. */
+const soonPs = 10_000_000;
+
+export class Pc implements CoreHost {
+  readonly name: string;
+  readonly clock: PcClock;
+  readonly function: PciFunction;
+  readonly interrupts: PcInterruptCounts = { messages: 0, pins: 0 };
+  /** Instant since power-on of the halted processor's next timer. */
+  wakesAtPs = 0;
+  /** Receives each byte that the guest writes to a serial port. */
+  onSerial: (port: number, byte: number) => void = () => {};
+  readonly #time: LockstepTime;
+  readonly #numbers: SeededNumbers;
+  readonly #raised: number[] = [];
+  #core!: Core;
+  #isPinRaised = false;
+  /** Quanta so far, and those that a store has ended. */
+  quantumCount = 0;
+  cutQuantumCount = 0;
+
+  private constructor({ name, config, slot, functionConfig, time, firstDescriptor, seed }: PcOptions) {
+    this.name = name;
+    this.clock = new PcClock(config);
+    this.#time = time;
+    this.#numbers = new SeededNumbers(seed);
+    this.function = new PciFunction(hcaDevice, slot, functionConfig, firstDescriptor, {
+      beforeLoad: () => this.#beforeAccess(),
+      afterLoad: () => this.clock.loadedAt(time.instantPs),
+      storeWaits: () => this.#storeWaits(),
+    });
+  }
+
+  /** A PC without software, its slot occupied. @throws CorePatchError for another version of v86 */
+  static async make(options: PcOptions): Promise<Pc> {
+    const pc = new Pc(options);
+    pc.#core = await makeCore(options.config.memoryMib * MIB, pc);
+    const { cpu } = pc.#core;
+    new PciHost(cpu, [pc.function]).placeBars();
+    options.slot.clientConnected(new CoreMemory(cpu));
+    return pc;
+  }
+
+  /** Puts a kernel into memory and the processor at its entry. @throws BootError */
+  load(files: BootFiles): void {
+    loadForBoot(this.#core.cpu, files, [{ device: hcaDevice, line: hcaLine }]);
+  }
+
+  get isHalted(): boolean {
+    return this.#core.cpu.in_hlt[0] === 1 && this.#raised.length === 0;
+  }
+
+  /** Whether it is halted with interrupts off: switched off, or dead. */
+  get isDead(): boolean {
+    return this.isHalted && (this.#core.cpu.flags[0]! & interruptFlag) === 0;
+  }
+
+  nowMs(): number {
+    this.#count();
+    return this.clock.nowMs;
+  }
+
+  random32(): number {
+    return this.#numbers.next();
+  }
+
+  serialOutput(port: number, byte: number): void {
+    this.onSerial(port, byte);
+  }
+
+  /** Types bytes into a serial port. */
+  type(port: number, bytes: Uint8Array): void {
+    this.#core.serialInput(port, bytes);
+  }
+
+  /** The device has raised the interrupt of a descriptor: the processor gets it before its next quantum. */
+  raise(descriptor: number): void {
+    this.#raised.push(descriptor);
+  }
+
+  /** Runs about so many instructions, and the stores among them; fewer if one ends the quantum. */
+  runQuantum(instructions: number): void {
+    this.quantumCount++;
+    this.#takeInterrupts();
+    const timerMs = this.#core.run(instructions);
+    this.#count();
+    this.wakesAtPs = this.clock.nowPs + (timerMs > 0 ? Math.ceil(timerMs * psPerMs) : soonPs);
+    this.#time.follow(this.clock.nowPs);
+    if (this.function.settle()) this.#storesSettled();
+  }
+
+  /** Brings its clock to an instant, which the halted processor has slept through. */
+  sleepUntil(instantPs: number): void {
+    this.clock.sleptUntil(instantPs);
+    this.#time.follow(this.clock.nowPs);
+  }
+
+  /** @throws ConfigurationError unless all of the range is memory */
+  readMemory(address: number, lengthBytes: number): Uint8Array {
+    const { mem8 } = this.#core.cpu;
+    if (!(address >= 0 && lengthBytes >= 0 && address + lengthBytes <= mem8.length))
+      throw new ConfigurationError('address', address, `within the ${mem8.length} bytes of memory`);
+    return mem8.slice(address, address + lengthBytes);
+  }
+
+  #takeInterrupts(): void {
+    if (this.#raised.length === 0) return;
+    if (this.#core.cpu.in_hlt[0] === 1) this.clock.woke();
+    for (const descriptor of this.#raised.splice(0)) {
+      this.clock.interrupted();
+      const message = this.function.messageOf(descriptor);
+      if (message === undefined) this.#raisePin();
+      else this.#deliver(message.address, message.data);
+    }
+  }
+
+  /** A message of fixed delivery to the one processor sets its vector's bit in the interrupt request register. */
+  #deliver(address: number, data: number): void {
+    if (Math.floor(address / MIB) * MIB !== localApicAddress) return;
+    this.interrupts.messages++;
+    const vector = data & vectorMask;
+    this.#core.act((cpu) => {
+      const request = new Uint32Array(cpu.wasm_memory.buffer, cpu.get_apic_addr() + requestRegisterOffset, 8);
+      request[vector >> 5]! |= 1 << (vector & 31);
+      cpu.handle_irqs();
+    });
+  }
+
+  #raisePin(): void {
+    this.interrupts.pins++;
+    this.#isPinRaised = true;
+    this.#core.act((cpu) => cpu.device_raise_irq(hcaLine));
+  }
+
+  /** As QEMU does with a level that vfio has masked: the guest's store has served it, or it is raised again. */
+  #storesSettled(): void {
+    this.cutQuantumCount++;
+    if (!this.#isPinRaised) return;
+    this.#isPinRaised = false;
+    this.#core.act((cpu) => cpu.device_lower_irq(hcaLine));
+    this.function.unmaskPin();
+  }
+
+  #storeWaits(): void {
+    this.clock.stored();
+    this.#core.endQuantum();
+  }
+
+  #beforeAccess(): void {
+    this.#count();
+    this.#time.follow(this.clock.nowPs);
+  }
+
+  #count(): void {
+    if (this.#core !== undefined) this.clock.count(this.#core.cpu.instruction_counter[0]!);
+  }
+}
+
+const interruptFlag = 1 << 9;
