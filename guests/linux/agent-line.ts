@@ -1,20 +1,11 @@
 /**
- * The emulator's end of the line to the agent in the guest (image/init-scripts.ts): runs commands there, one after another, and
- * returns their output and exit status.
- *
- * The line is a separate serial port, so neither kernel messages nor a user's shell interfere. Each command has a unique token,
- * and its output is the text between the two marks with that token:
- *
- *     host   7f3a1c.4 30 ls /\n LF                   token, seconds it may take, command as `printf %b` takes it
- *     guest  RS 7f3a1c.4 " begin" LF                 RS is the control character 1e
- *     guest  …whatever the command prints, errors among it…
- *     guest  RS 7f3a1c.4 " end 0" LF                 exit status, as the shell gives it
- *
- * Text outside two marks is the output of a program left running, and is dropped. The guest sends RS "ready" LF whenever its
- * agent starts; if that happens while a command runs, the guest has restarted by itself.
+ * The emulator's end of the line to the agent in the guest (agent-dialogue.ts): runs commands there, one after another, and
+ * returns their output and exit status. The line is a separate serial port, so neither kernel messages nor a user's shell
+ * interfere.
  */
 import { randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
+import { AgentDialogue } from './agent-dialogue.ts';
 import { GuestError } from './guest-error.ts';
 
 export interface CommandResult {
@@ -34,9 +25,6 @@ export interface CommandLimits {
   readonly onOutput?: (text: string) => void;
 }
 
-const mark = '\x1e';
-const readyLine = `${mark}ready\n`;
-
 /** Exit status of a command ended by SIGKILL, as by the guest's time limit. */
 const killedStatus = 137;
 
@@ -47,20 +35,20 @@ const graceMs = 15_000;
 const outputCharactersMax = 8 * 1024 * 1024;
 
 interface PendingCommand {
-  readonly token: string;
   readonly command: string;
   readonly limits: CommandLimits;
   readonly startMs: number;
   readonly settled: PromiseWithResolvers<CommandResult>;
   output: string;
-  hasBegun: boolean;
 }
 
 export class AgentLine {
   readonly #stream: Duplex;
-  readonly #secret = randomBytes(6).toString('hex');
-  #received = '';
-  #count = 0;
+  readonly #dialogue = new AgentDialogue(randomBytes(6).toString('hex'), {
+    started: (hadCommand) => this.#agentStarted(hadCommand),
+    printed: (latin1) => this.#addOutput(latin1),
+    ended: (exitStatus) => this.#finish(exitStatus),
+  });
   #pending: PendingCommand | undefined;
   #ready = Promise.withResolvers<void>();
   #ended: GuestError | undefined;
@@ -69,7 +57,7 @@ export class AgentLine {
     this.#stream = stream;
     this.#ready.promise.catch(() => {});
     stream.setEncoding('latin1');
-    stream.on('data', (text: string) => this.#take(text));
+    stream.on('data', (text: string) => this.#dialogue.take(text));
     stream.on('error', () => {});
     stream.on('close', () => this.end('the guest is gone'));
   }
@@ -91,6 +79,7 @@ export class AgentLine {
   expectRestart(): void {
     this.#pending?.settled.reject(new GuestError('the guest restarts'));
     this.#pending = undefined;
+    this.#dialogue.abandon();
     this.#ready = Promise.withResolvers();
     this.#ready.promise.catch(() => {});
   }
@@ -102,18 +91,15 @@ export class AgentLine {
   async run(command: string, limits: CommandLimits): Promise<CommandResult> {
     if (this.#ended !== undefined) throw this.#ended;
     if (this.#pending !== undefined) throw new GuestError('a command is still running in the guest');
-    const token = `${this.#secret}.${++this.#count}`;
     const settled = Promise.withResolvers<CommandResult>();
     this.#pending = {
-      token,
       command,
       limits,
       startMs: performance.now(),
       settled,
       output: '',
-      hasBegun: false,
     };
-    this.#stream.write(`${token} ${limits.timeoutSeconds} ${escaped(command)}\n`);
+    this.#stream.write(this.#dialogue.begin(command, limits.timeoutSeconds));
     const silence = setTimeout(
       () => settled.reject(new GuestError(`the guest no longer answers (${command})`)),
       limits.timeoutSeconds * 1000 + graceMs,
@@ -123,12 +109,13 @@ export class AgentLine {
     } finally {
       clearTimeout(silence);
       this.#pending = undefined;
+      this.#dialogue.abandon();
     }
   }
 
   /** Sends a command that takes the guest down, and waits for no answer. */
   send(command: string): void {
-    this.#stream.write(`${this.#secret}.x 60 ${escaped(command)}\n`);
+    this.#stream.write(this.#dialogue.farewell(command));
   }
 
   /** No more input can arrive: waiting callers get the reason. */
@@ -138,73 +125,22 @@ export class AgentLine {
     this.#ready.reject(this.#ended);
   }
 
-  #take(text: string): void {
-    this.#received += text;
-    for (;;) {
-      const pending = this.#pending;
-      const isDone = pending?.hasBegun ? this.#takeOutput(pending) : this.#takeIdle(pending);
-      if (isDone) return;
-    }
-  }
-
-  /** Processes text before a command's first mark. Returns true if more must be received. */
-  #takeIdle(pending: PendingCommand | undefined): boolean {
-    const begin = pending === undefined ? undefined : `${mark}${pending.token} begin\n`;
-    const readyAt = this.#received.indexOf(readyLine);
-    const beginAt = begin === undefined ? -1 : this.#received.indexOf(begin);
-    if (readyAt >= 0 && (beginAt < 0 || readyAt < beginAt)) {
-      this.#received = this.#received.slice(readyAt + readyLine.length);
-      this.#agentStarted();
-      return false;
-    }
-    if (begin !== undefined && beginAt >= 0) {
-      this.#received = this.#received.slice(beginAt + begin.length);
-      pending!.hasBegun = true;
-      return false;
-    }
-    this.#received = this.#received.slice(-256);
-    return true;
-  }
-
-  #agentStarted(): void {
-    if (this.#pending !== undefined)
-      this.#pending.settled.reject(new GuestError('the guest restarted by itself'));
+  #agentStarted(hadCommand: boolean): void {
+    if (hadCommand) this.#pending?.settled.reject(new GuestError('the guest restarted by itself'));
     this.#pending = undefined;
     this.#ready.resolve();
   }
 
-  /** Processes text between a command's two marks. Returns true if more must be received. */
-  #takeOutput(pending: PendingCommand): boolean {
-    const end = `${mark}${pending.token} end `;
-    const endAt = this.#received.indexOf(end);
-    const lineEnd = endAt < 0 ? -1 : this.#received.indexOf('\n', endAt);
-    const readyAt = this.#received.indexOf(readyLine);
-    if (readyAt >= 0 && (endAt < 0 || readyAt < endAt)) {
-      this.#received = this.#received.slice(readyAt + readyLine.length);
-      this.#agentStarted();
-      return false;
-    }
-    if (lineEnd < 0) {
-      // A mark may have arrived partially: a possible beginning is kept.
-      const safe = endAt >= 0 ? endAt : lastMarkStart(this.#received, end.length);
-      this.#addOutput(pending, this.#received.slice(0, safe));
-      this.#received = this.#received.slice(safe);
-      return true;
-    }
-    this.#addOutput(pending, this.#received.slice(0, endAt));
-    const exitStatus = Number(this.#received.slice(endAt + end.length, lineEnd));
-    this.#received = this.#received.slice(lineEnd + 1);
-    this.#finish(pending, exitStatus);
-    return false;
-  }
-
-  #addOutput(pending: PendingCommand, latin1: string): void {
-    if (latin1 === '') return;
+  #addOutput(latin1: string): void {
+    const pending = this.#pending;
+    if (pending === undefined) return;
     if (pending.output.length < outputCharactersMax) pending.output += latin1;
     pending.limits.onOutput?.(Buffer.from(latin1, 'latin1').toString());
   }
 
-  #finish(pending: PendingCommand, exitStatus: number): void {
+  #finish(exitStatus: number): void {
+    const pending = this.#pending;
+    if (pending === undefined) return;
     const elapsedMs = performance.now() - pending.startMs;
     this.#pending = undefined;
     pending.settled.resolve({
@@ -215,22 +151,4 @@ export class AgentLine {
       elapsedMs,
     });
   }
-}
-
-/** A command on one line: `printf %b` restores it, followed by a line feed. */
-const escaped = (command: string): string =>
-  [...Buffer.from(`${command}\n`)].map((byte) => escapes.get(byte) ?? octalUnlessPrintable(byte)).join('');
-
-const escapes: ReadonlyMap<number, string> = new Map([
-  [0x0a, '\\n'],
-  [0x5c, '\\\\'],
-]);
-
-const octalUnlessPrintable = (byte: number): string =>
-  byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\0${byte.toString(8).padStart(3, '0')}`;
-
-/** Offset of the last mark character that could begin a mark of `markLength`; else the end of the text. */
-function lastMarkStart(text: string, markLength: number): number {
-  const at = text.indexOf(mark, Math.max(0, text.length - Math.max(markLength, readyLine.length)));
-  return at < 0 ? text.length : at;
 }
