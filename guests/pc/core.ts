@@ -13,6 +13,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { V86 } from 'v86';
+import { networkLine } from './memory-map.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
 
 /** The version of v86 that core-patch.ts and the names below were read from. */
@@ -26,6 +27,8 @@ export interface CoreHost {
   random32(): number;
   /** Each byte that the guest writes to a serial port. */
   serialOutput(port: number, byte: number): void;
+  /** A frame that the guest's Ethernet card sends. */
+  frameOutput(frame: Uint8Array): void;
 }
 
 type Access8 = (address: number) => number;
@@ -74,7 +77,9 @@ export interface CoreCpu {
     register_write(port: number, device: object, write8: undefined, write16: (value: number) => void): void;
   };
   readonly devices: {
-    readonly pci: CorePci;
+    readonly pci: CorePci & { readonly isa_bridge_space8: Uint8Array };
+    /** The Ethernet card, whose memory begins with its address, each byte twice. */
+    readonly net: { readonly mac: Uint8Array; readonly memory: Uint8Array };
     readonly rtc: CoreRtc;
   };
   update_state_flags(): void;
@@ -103,6 +108,8 @@ const screenBytes = 2 ** 20;
 
 /** The real-time clock at power-on: 2026-01-01 00:00:00 UTC, in every run. */
 const bootTimeMs = Date.UTC(2026, 0, 1);
+/** Register of the ISA bridge (82371SB, PIRQRCA) that leads the pin of the Ethernet card to its line. */
+const networkRoute = 0x60;
 /** No timer of the real-time clock is due: Linux takes its ticks from the APIC. */
 const timerFarMs = 100;
 
@@ -112,13 +119,21 @@ let running: CoreHost | undefined;
 export class Core {
   readonly cpu: CoreCpu;
   readonly #v86: V86;
+  readonly #bus: CoreBus;
   readonly #host: CoreHost;
   readonly #table: WebAssembly.Table;
   readonly #waiting: WaitingBlock[];
   #quantum: Uint32Array;
 
-  constructor(v86: V86, cpu: CoreCpu, host: CoreHost, table: WebAssembly.Table, waiting: WaitingBlock[]) {
+  constructor(
+    v86: V86,
+    { cpu, bus }: CoreInternals,
+    host: CoreHost,
+    table: WebAssembly.Table,
+    waiting: WaitingBlock[],
+  ) {
     this.#v86 = v86;
+    this.#bus = bus;
     this.cpu = cpu;
     this.#host = host;
     this.#table = table;
@@ -152,6 +167,19 @@ export class Core {
   serialInput(port: number, bytes: Uint8Array): void {
     running = this.#host;
     this.#v86.serial_send_bytes(port, bytes);
+  }
+
+  /** A frame arrives at the Ethernet card; only between two quanta. */
+  frameInput(frame: Uint8Array): void {
+    running = this.#host;
+    this.#bus.send('net0-receive', frame);
+  }
+
+  /** Gives the Ethernet card its address. */
+  setMac(mac: Uint8Array): void {
+    const { net } = this.cpu.devices;
+    net.mac.set(mac);
+    for (const [index, byte] of mac.entries()) net.memory.fill(byte, 2 * index, 2 * index + 2);
   }
 
   /** Acts on the chipset between two quanta. */
@@ -209,25 +237,33 @@ export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Cor
   const v86 = new V86({
     ...{ wasm_fn, memory_size: memoryBytes, vga_memory_size: screenBytes, acpi: true, uart1: true },
     ...{ autostart: false, disable_speaker: true, disable_keyboard: true, disable_mouse: true },
-    net_device: {},
+    net_device: { type: 'ne2k' },
   });
   for (const port of serialPorts)
     v86.add_listener(`serial${port}-output-byte`, (byte: number) => host.serialOutput(port, byte));
+  v86.add_listener('net0-send', (frame: Uint8Array) => host.frameOutput(frame));
   await new Promise<void>((resolve) => v86.add_listener('emulator-loaded', () => resolve()));
-  const { cpu, constructor: shared } = internalsOf(v86);
-  shared.microtick = () => running!.nowMs();
-  const { rtc } = cpu.devices;
+  const internals = internalsOf(v86);
+  internals.shared.microtick = () => running!.nowMs();
+  const { rtc, pci } = internals.cpu.devices;
+  pci.isa_bridge_space8[networkRoute] = networkLine;
   rtc.timer = (nowMs) => {
     rtc.rtc_time = bootTimeMs + Math.floor(nowMs);
     return timerFarMs;
   };
-  return new Core(v86, cpu, host, table!, waiting);
+  return new Core(v86, internals, host, table!, waiting);
+}
+
+/** The side of v86's message bus on which the world outside the PC is. */
+interface CoreBus {
+  send(name: string, value: Uint8Array): void;
 }
 
 interface CoreInternals {
   readonly cpu: CoreCpu;
-  /** Its clock is one function for all of v86's devices. */
-  readonly constructor: { microtick: () => number };
+  readonly bus: CoreBus;
+  /** The clock is one function for the devices of every v86. */
+  readonly shared: { microtick: () => number };
 }
 
 const usedMembers = [
@@ -241,14 +277,16 @@ const usedMembers = [
 /** v86's internals by the names of its published build. @throws CorePatchError if one is missing */
 function internalsOf(v86: object): CoreInternals {
   const inner: unknown = 'v86' in v86 ? v86.v86 : undefined;
-  if (!isInternals(inner))
+  const bus: unknown = 'bus' in v86 ? v86.bus : undefined;
+  if (!hasCpu(inner) || !isBus(bus) || !('microtick' in inner.constructor))
     throw new CorePatchError(`v86 lacks an internal of version ${coreVersion}; wanted: ${usedMembers.join(', ')}`);
-  return inner;
+  return { cpu: inner.cpu, bus, shared: inner.constructor as { microtick: () => number } };
 }
 
-function isInternals(inner: unknown): inner is CoreInternals {
-  if (typeof inner !== 'object' || inner === null || !('cpu' in inner) || !('microtick' in inner.constructor))
-    return false;
+function hasCpu(inner: unknown): inner is { readonly cpu: CoreCpu; readonly constructor: object } {
+  if (typeof inner !== 'object' || inner === null || !('cpu' in inner)) return false;
   const { cpu } = inner;
   return typeof cpu === 'object' && cpu !== null && usedMembers.every((name) => name in cpu);
 }
+
+const isBus = (bus: unknown): bus is CoreBus => typeof bus === 'object' && bus !== null && 'send' in bus;

@@ -20,8 +20,13 @@ export const windowBytes = 0x2000_0000;
 export const localApicAddress = 0xfee0_0000;
 export const ioApicAddress = 0xfec0_0000;
 
-/** Line of the system control interrupt, of the power management timer. */
+/** Lines of the I/O APIC: of the power management timer, the HCA's pin, the Ethernet card. */
 export const controlLine = 9;
+export const hcaLine = 10;
+export const networkLine = 11;
+/** Numbers of the devices on the bus: the HCA's, and of v86's Ethernet card. */
+export const hcaDevice = 6;
+export const networkDevice = 5;
 /** Power management registers of v86's chipset (its src/acpi.js). */
 export const powerEventPort = 0xb000;
 export const powerControlPort = 0xb004;

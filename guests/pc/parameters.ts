@@ -61,6 +61,13 @@ export const pcParameters = {
     'choice: 10 us at 2500 MHz, below what a timer of the guest can resolve',
     'The same while no device has anything due.',
   ),
+  networkLatencyUs: number(
+    20,
+    'us',
+    [1, 100_000],
+    'estimate: a switch and two cards of gigabit Ethernet; programs only find each other by it',
+    'Time of a frame on the Ethernet between two PCs.',
+  ),
   standstillSeconds: number(
     10,
     's of wall clock',

@@ -4,7 +4,7 @@
  *     the PC that is behind runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
  *     all halted: time passes to the next timer of a PC, or to what a device has due
  */
-import { defaultsOf } from '../../base/index.ts';
+import { defaultsOf, psPerUs } from '../../base/index.ts';
 import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -13,6 +13,7 @@ import type { BootFiles } from './boot.ts';
 import { LockstepTime } from './lockstep-time.ts';
 import type { PcConfig } from './parameters.ts';
 import { Pc } from './pc.ts';
+import { PcNetwork } from './pc-network.ts';
 
 export interface PcMachineOptions {
   readonly config: MachineConfig;
@@ -35,12 +36,14 @@ export class PcMachine {
   readonly pcs: readonly Pc[];
   readonly #time: LockstepTime;
   readonly #options: PcMachineOptions;
+  readonly #network: PcNetwork;
 
   private constructor(options: PcMachineOptions, emulation: Emulation, time: LockstepTime, pcs: readonly Pc[]) {
     this.#options = options;
     this.emulation = emulation;
     this.#time = time;
     this.pcs = pcs;
+    this.#network = new PcNetwork(pcs, options.pc.networkLatencyUs * psPerUs);
   }
 
   /** PCs without software. @throws ConfigurationError; CorePatchError */
@@ -93,6 +96,7 @@ export class PcMachine {
   /** Runs one quantum of the PC that is behind, or lets time pass while all are halted. */
   step(): void {
     const pc = this.#behind();
+    this.#network.deliver(pc);
     if (pc.isHalted && this.#sleep(pc)) return;
     pc.runQuantum(this.#quantumOf(pc));
     this.emulation.work(0);
@@ -118,7 +122,8 @@ export class PcMachine {
     const timerPs = pc.wakesAtPs;
     if (timerPs <= nowPs) return false;
     const others = this.pcs.filter((each) => each !== pc && !each.isHalted).map(({ clock }) => clock.nowPs);
-    const untilPs = Math.min(timerPs, Math.max(nowPs + 1, Math.min(this.#time.nextPs + 1, ...others)));
+    const dues = [this.#time.nextPs + 1, this.#network.nextPs(pc), ...others];
+    const untilPs = Math.min(timerPs, Math.max(nowPs + 1, Math.min(...dues)));
     pc.sleepUntil(untilPs);
     this.emulation.work(0);
     return true;

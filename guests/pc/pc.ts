@@ -12,10 +12,10 @@ import { type BootFiles, loadForBoot } from './boot.ts';
 import { Core, type CoreHost, makeCore } from './core.ts';
 import { CoreMemory } from './core-memory.ts';
 import type { LockstepTime } from './lockstep-time.ts';
-import { localApicAddress } from './memory-map.ts';
+import { hcaDevice, hcaLine, localApicAddress, networkDevice, networkLine } from './memory-map.ts';
 import type { PcConfig } from './parameters.ts';
-import { PcClock } from './pc-clock.ts';
-import { PciFunction } from './pci-function.ts';
+import { PcClock, type PcTimeAccount } from './pc-clock.ts';
+import { type ConfigWrite, PciFunction } from './pci-function.ts';
 import { PciHost } from './pci-host.ts';
 import { SeededNumbers } from './seeded-numbers.ts';
 
@@ -30,15 +30,24 @@ export interface PcOptions {
   readonly seed: number;
 }
 
+/** A PC at an instant between two quanta. */
+export interface PcSnapshot {
+  /** v86's own: processor, memory, chipset. */
+  readonly state: Uint8Array<ArrayBuffer>;
+  readonly instructionCount: number;
+  readonly account: PcTimeAccount;
+  readonly wakesAtPs: number;
+  readonly random: number;
+  /** Writes of the function's configuration space so far. */
+  readonly configWrites: readonly ConfigWrite[];
+}
+
 /** Interrupts of the function so far. */
 export interface PcInterruptCounts {
   messages: number;
   pins: number;
 }
 
-/** Number of the function's device on the bus, and the line of its pin. */
-const hcaDevice = 6;
-const hcaLine = 10;
 const vectorMask = 0xff;
 /** Offset of the interrupt request register in the state of v86's local APIC (its src/rust/cpu/apic.rs). */
 const requestRegisterOffset = 64;
@@ -56,6 +65,8 @@ export class Pc implements CoreHost {
   wakesAtPs = 0;
   /** Receives each byte that the guest writes to a serial port. */
   onSerial: (port: number, byte: number) => void = () => {};
+  /** Receives each frame that its Ethernet card sends. */
+  onFrame: (frame: Uint8Array) => void = () => {};
   readonly #time: LockstepTime;
   readonly #numbers: SeededNumbers;
   readonly #raised: number[] = [];
@@ -89,7 +100,10 @@ export class Pc implements CoreHost {
 
   /** Puts a kernel into memory and the processor at its entry. @throws BootError */
   load(files: BootFiles): void {
-    loadForBoot(this.#core.cpu, files, [{ device: hcaDevice, line: hcaLine }]);
+    loadForBoot(this.#core.cpu, files, [
+      { device: hcaDevice, line: hcaLine },
+      { device: networkDevice, line: networkLine },
+    ]);
   }
 
   get isHalted(): boolean {
@@ -114,6 +128,19 @@ export class Pc implements CoreHost {
     this.onSerial(port, byte);
   }
 
+  frameOutput(frame: Uint8Array): void {
+    this.onFrame(frame.slice());
+  }
+
+  /** A frame arrives at its Ethernet card. */
+  receive(frame: Uint8Array): void {
+    this.#core.frameInput(frame);
+  }
+
+  setMac(mac: Uint8Array): void {
+    this.#core.setMac(mac);
+  }
+
   /** Types bytes into a serial port. */
   type(port: number, bytes: Uint8Array): void {
     this.#core.serialInput(port, bytes);
@@ -122,6 +149,30 @@ export class Pc implements CoreHost {
   /** The device has raised the interrupt of a descriptor: the processor gets it before its next quantum. */
   raise(descriptor: number): void {
     this.#raised.push(descriptor);
+  }
+
+  /** Everything that its software can see, but for the function, of which only the writes of configuration space are kept. */
+  async snapshot(): Promise<PcSnapshot> {
+    const state = new Uint8Array(await this.#core.saveState());
+    return {
+      state,
+      instructionCount: this.clock.instructionCount,
+      account: this.clock.account,
+      wakesAtPs: this.wakesAtPs,
+      random: this.#numbers.state,
+      configWrites: [...this.function.configWrites],
+    };
+  }
+
+  /** Continues from a snapshot of a PC whose function no driver had used yet. */
+  async restore({ state, instructionCount, account, wakesAtPs, random, configWrites }: PcSnapshot): Promise<void> {
+    for (const [offset, value, lengthBytes] of configWrites) this.function.configWrite(offset, value, lengthBytes);
+    this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
+    this.wakesAtPs = wakesAtPs;
+    this.#numbers.state = random;
+    await this.#core.restoreState(state.buffer);
+    this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
+    this.#time.follow(this.clock.nowPs);
   }
 
   /** Runs about so many instructions, and the stores among them; fewer if one ends the quantum. */

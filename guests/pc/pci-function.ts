@@ -29,6 +29,7 @@ interface WaitingStore {
 }
 
 export type AccessBytes = 1 | 2 | 4;
+export type ConfigWrite = readonly [offset: number, value: number, lengthBytes: AccessBytes];
 
 const placedBars = [0, 2] as const;
 const REGION_BAR2 = REGION_BAR0 + 2;
@@ -36,6 +37,8 @@ const barsEnd = BAR_REGISTER_OFFSET + 24;
 const commandOffset = type0Header.registers.command.offset;
 const memoryEnable = type0Header.registers.command.fields.memorySpaceEnable.mask;
 const barFlags = 0xf;
+/** Firmware and a kernel's scan of the bus make some dozens. */
+const keptWritesMax = 4096;
 
 export class PciFunction {
   /** Number of the device on the bus; the function is its only one. */
@@ -46,6 +49,8 @@ export class PciFunction {
   /** Loads and stores of the BARs so far. */
   loadCount = 0;
   storeCount = 0;
+  /** Writes of configuration space, until the function's memory is decoded: from then on a driver uses it. */
+  readonly configWrites: ConfigWrite[] = [];
   readonly #host: FunctionHost;
   readonly #waiting: WaitingStore[] = [];
   readonly #bytes = new Uint8Array(4);
@@ -76,6 +81,7 @@ export class PciFunction {
     this.#settle();
     this.#host.beforeLoad();
     const bytes = bytesOf(value, lengthBytes);
+    if (this.configWrites.length < keptWritesMax) this.configWrites.push([offset, value, lengthBytes]);
     this.slot.regionWrite(REGION_CONFIG, offset, bytes);
     this.msix.configWritten(offset, bytes);
     this.#host.afterLoad();
