@@ -17,6 +17,7 @@ import { networkLine } from './memory-map.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
 
 /** The version of v86 that core-patch.ts and the names below were read from. */
+export { CorePatchError };
 export const coreVersion = '0.5.462';
 
 /** What a PC gives its core. */

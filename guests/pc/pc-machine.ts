@@ -12,7 +12,7 @@ import { type Cabling, Emulation, servingParameters } from '../serve/index.ts';
 import type { BootFiles } from './boot.ts';
 import { LockstepTime } from './lockstep-time.ts';
 import type { PcConfig } from './parameters.ts';
-import { Pc } from './pc.ts';
+import { Pc, type PcSnapshot } from './pc.ts';
 import { PcNetwork } from './pc-network.ts';
 
 export interface PcMachineOptions {
@@ -84,6 +84,13 @@ export class PcMachine {
     return this.#time;
   }
 
+  /** Every PC continues from the same snapshot; their Ethernet cards keep their own addresses. */
+  async restore(snapshot: PcSnapshot): Promise<void> {
+    for (const pc of this.pcs) await pc.restore(snapshot);
+    this.#network.addressCards();
+  }
+
+  /** Puts a kernel into each PC. @throws BootError */
   load(files: readonly BootFiles[]): void {
     for (const [node, pc] of this.pcs.entries()) pc.load(files[node]!);
   }

@@ -21,14 +21,19 @@ export class PcNetwork {
   readonly #queues = new Map<Pc, FrameUnderWay[]>();
 
   constructor(pcs: readonly Pc[], latencyPs: number) {
-    for (const [node, pc] of pcs.entries()) {
+    for (const pc of pcs) {
       this.#queues.set(pc, []);
-      pc.setMac(macOf(node));
       pc.onFrame = (frame) => {
         const arrivesPs = pc.clock.nowPs + latencyPs;
         for (const [other, queue] of this.#queues) if (other !== pc) this.#add(queue, { arrivesPs, frame });
       };
     }
+    this.addressCards();
+  }
+
+  /** Gives each PC's card its address. */
+  addressCards(): void {
+    for (const [node, pc] of [...this.#queues.keys()].entries()) pc.setMac(macOf(node));
   }
 
   /** Instant at which the next frame to a PC arrives, Infinity if none is under way. */

@@ -4,14 +4,14 @@
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigurationError } from '../../base/index.ts';
-import { contentsOf, type ImageExtent } from './image/contents.ts';
-import { elfBits } from './image/elf.ts';
-import { ensureImage } from './image/image-cache.ts';
-import { ensureKernelElf } from './image/kernel-image.ts';
-import { kernelWithKits } from './kernel-tree.ts';
-import type { CacheOptions } from './packages/cache.ts';
-import { insideKernelKits, insideToolsKit } from './packages/kits.ts';
+import { ConfigurationError } from '../../../base/index.ts';
+import { contentsOf, type ImageExtent } from '../image/contents.ts';
+import { elfBits } from '../image/elf.ts';
+import { ensureImage } from '../image/image-cache.ts';
+import { ensureKernelElf } from '../image/kernel-image.ts';
+import { kernelWithKits } from '../kernel-tree.ts';
+import type { CacheOptions } from '../packages/cache.ts';
+import { insideKernelKits, insideToolsKit } from '../packages/kits.ts';
 
 /** Which kernel, and how much its initial file system holds. */
 export interface InsideChoice {

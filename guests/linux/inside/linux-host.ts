@@ -1,0 +1,152 @@
+/**
+ * One Linux on a PC of this process: its console, and the agent through which commands run in it. A command takes simulated
+ * time, which only passes while its machine runs: {@link LinuxHost.start} merely types it in.
+ */
+import type { Pc } from '../../pc/index.ts';
+import { AgentDialogue } from '../agent-dialogue.ts';
+import { GuestError } from '../guest-error.ts';
+
+export interface LinuxResult {
+  readonly command: string;
+  /** Output and errors, in the order written. */
+  readonly output: string;
+  /** Exit status as the shell returns it: 0 for success, 128 + signal for a command ended by a signal. */
+  readonly exitStatus: number;
+  /** The guest killed it after the limit. */
+  readonly hasTimedOut: boolean;
+  /** Instants of the guest's clock, in picoseconds since power-on. */
+  readonly beganPs: number;
+  readonly endedPs: number;
+}
+
+export interface LinuxLimits {
+  /** After this many seconds of simulated time the guest kills the command and all processes that it started. */
+  readonly timeoutSeconds: number;
+  /** Called with output as it arrives. */
+  readonly onOutput?: ((text: string) => void) | undefined;
+}
+
+/** A command that was typed in; its result is there when its machine has run long enough. */
+export interface RunningCommand {
+  readonly command: string;
+  /** Undefined as long as it runs. */
+  readonly result: LinuxResult | undefined;
+  /** Why there will be no result. */
+  readonly failure: GuestError | undefined;
+}
+
+const consolePort = 0;
+const agentPort = 1;
+const consoleCharactersMax = 256 * 1024;
+const outputCharactersMax = 8 * 1024 * 1024;
+const killedStatus = 137;
+const psPerSecond = 1e12;
+/** Tells the agent's marks from output; no secret is needed from a guest of one's own. */
+const tokenPrefix = 'hca';
+
+class Command implements RunningCommand {
+  readonly command: string;
+  readonly limits: LinuxLimits;
+  readonly beganPs: number;
+  output = '';
+  result: LinuxResult | undefined;
+  failure: GuestError | undefined;
+
+  constructor(command: string, limits: LinuxLimits, beganPs: number) {
+    this.command = command;
+    this.limits = limits;
+    this.beganPs = beganPs;
+  }
+}
+
+export class LinuxHost {
+  readonly name: string;
+  readonly pc: Pc;
+  /** Called with what the guest writes to its console. */
+  onConsole: (text: string) => void = () => {};
+  isReady = false;
+  readonly #dialogue: AgentDialogue;
+  #console = '';
+  #command: Command | undefined;
+
+  constructor(name: string, pc: Pc) {
+    this.name = name;
+    this.pc = pc;
+    this.#dialogue = new AgentDialogue(tokenPrefix, {
+      started: (hadCommand) => this.#started(hadCommand),
+      printed: (latin1) => this.#printed(latin1),
+      ended: (exitStatus) => this.#ended(exitStatus),
+    });
+    pc.onSerial = (port, byte) => {
+      if (port === consolePort) this.#consoleByte(byte);
+      else this.#dialogue.take(String.fromCharCode(byte));
+    };
+  }
+
+  /** The end of what it has written to its console. */
+  get consoleText(): string {
+    return this.#console;
+  }
+
+  /** Types a shell command in. One at a time. @throws GuestError if one still runs, or the guest is not there */
+  start(command: string, limits: LinuxLimits): RunningCommand {
+    if (!this.isReady) throw new GuestError(`${this.name} has not started`);
+    if (this.#command !== undefined) throw new GuestError(`a command still runs in ${this.name}`);
+    this.#command = new Command(command, limits, this.pc.clock.nowPs);
+    const line = this.#dialogue.begin(command, Math.ceil(limits.timeoutSeconds));
+    this.pc.type(agentPort, new TextEncoder().encode(line));
+    return this.#command;
+  }
+
+  /** It has been switched off, or does not go on: a command that runs fails. */
+  fail(reason: string): void {
+    this.isReady = false;
+    const command = this.#command;
+    this.#command = undefined;
+    const end = this.#console.trimEnd().split(/\r?\n/).slice(-consoleLinesShown).join('\n');
+    if (command !== undefined) command.failure = new GuestError(`${this.name}: ${reason}; its console ends:\n${end}`);
+  }
+
+  /** Continues a guest whose agent waits for commands. */
+  continueReady(consoleText: string): void {
+    this.#console = consoleText;
+    this.isReady = true;
+  }
+
+  #consoleByte(byte: number): void {
+    const text = String.fromCharCode(byte);
+    this.#console += text;
+    if (this.#console.length > 2 * consoleCharactersMax) this.#console = this.#console.slice(-consoleCharactersMax);
+    this.onConsole(text);
+  }
+
+  #started(hadCommand: boolean): void {
+    if (hadCommand) this.fail('the guest restarted by itself');
+    this.isReady = true;
+  }
+
+  #printed(latin1: string): void {
+    const command = this.#command;
+    if (command === undefined) return;
+    if (command.output.length < outputCharactersMax) command.output += latin1;
+    command.limits.onOutput?.(Buffer.from(latin1, 'latin1').toString());
+  }
+
+  #ended(exitStatus: number): void {
+    const command = this.#command;
+    if (command === undefined) return;
+    this.#command = undefined;
+    const endedPs = this.pc.clock.nowPs;
+    const { beganPs, limits, output } = command;
+    command.result = {
+      command: command.command,
+      output: Buffer.from(output, 'latin1').toString(),
+      exitStatus,
+      hasTimedOut: exitStatus === killedStatus && endedPs - beganPs >= limits.timeoutSeconds * psPerSecond,
+      beganPs,
+      endedPs,
+    };
+  }
+}
+
+const consoleLinesShown = 12;

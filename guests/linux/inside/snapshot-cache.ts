@@ -1,0 +1,48 @@
+/**
+ * Keeps the snapshot of a booted PC in the cache: the state of a Linux whose agent waits for its first command, before any driver
+ * of ours is loaded. It is named by everything that decides its contents, so a change of any of them boots anew.
+ *
+ *     length of the header (4 bytes, little-endian) · header: JSON · v86's state, both compressed by zstd as one
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import type { PcSnapshot } from '../../pc/index.ts';
+import { isWhole, writeDigested } from '../digested-file.ts';
+
+/** A PC, and what its console has printed so far. */
+export interface BootedPc {
+  readonly pc: PcSnapshot;
+  readonly consoleText: string;
+}
+
+/** Raised when the same inputs lead to another state: the PC's hardware, its boot, the format of the file. */
+const formatVersion = 1;
+const lengthBytes = 4;
+
+/** Path of the snapshot for these inputs, which may not be there. */
+export function snapshotPath(cacheFolder: string, inputs: readonly unknown[]): string {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([formatVersion, ...inputs]))
+    .digest('hex');
+  return join(cacheFolder, 'snapshots', `${digest.slice(0, 16)}.pc`);
+}
+
+/** Reads a snapshot; undefined if it is missing or incomplete. */
+export function readSnapshot(path: string): BootedPc | undefined {
+  if (!existsSync(path) || !isWhole(path)) return undefined;
+  const bytes = new Uint8Array(zstdDecompressSync(readFileSync(path)));
+  const headerBytes = new DataView(bytes.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(lengthBytes, lengthBytes + headerBytes))) as BootedPc;
+  return { ...header, pc: { ...header.pc, state: bytes.slice(lengthBytes + headerBytes) } };
+}
+
+export function writeSnapshot(cacheFolder: string, path: string, { pc, consoleText }: BootedPc): void {
+  const { state, ...rest } = pc;
+  const header = new TextEncoder().encode(JSON.stringify({ pc: rest, consoleText }));
+  const length = new Uint8Array(lengthBytes);
+  new DataView(length.buffer).setUint32(0, header.length, true);
+  mkdirSync(join(cacheFolder, 'snapshots'), { recursive: true });
+  writeDigested(path, zstdCompressSync(Buffer.concat([length, header, state])));
+}
