@@ -43,8 +43,11 @@ export function patchCore(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
     throw new CorePatchError(`v86.wasm tests for the end of a frame at ${frames.length} places; wanted: 1`);
   const core = wasm.slice();
   core[frames[0]! + signByte]! |= negative;
-  const { bytes, count } = withVariableQuantum(core, (code, at) => startsAt(code, at + quantumConstant.length, inMainLoop));
-  if (count !== 1) throw new CorePatchError(`v86.wasm tests for the end of a quantum at ${count} places; wanted: 1`);
+  const { bytes, count } = withVariableQuantum(core, (code, at) =>
+    startsAt(code, at + quantumConstant.length, inMainLoop),
+  );
+  if (count !== 1)
+    throw new CorePatchError(`v86.wasm tests for the end of a quantum at ${count} places; wanted: 1`);
   return bytes;
 }
 

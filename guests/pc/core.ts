@@ -13,8 +13,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { V86 } from 'v86';
-import { networkLine } from './memory-map.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
+import { networkLine } from './memory-map.ts';
 
 /** The version of v86 that core-patch.ts and the names below were read from. */
 export { CorePatchError };
@@ -74,7 +74,14 @@ export interface CoreCpu {
   readonly apic_enabled: Uint8Array;
   readonly jit_imports: WebAssembly.ModuleImports;
   readonly io: {
-    mmap_register(from: number, sizeBytes: number, read8: Access8, write8: Store, read32: Access8, write32: Store): void;
+    mmap_register(
+      from: number,
+      sizeBytes: number,
+      read8: Access8,
+      write8: Store,
+      read32: Access8,
+      write32: Store,
+    ): void;
     register_write(port: number, device: object, write8: undefined, write16: (value: number) => void): void;
   };
   readonly devices: {
@@ -210,7 +217,11 @@ export class Core {
 
 /** Bytes of v86's machine code. */
 export const coreCode = (): Uint8Array =>
-  readFileSync(createRequire(import.meta.url).resolve('v86').replace('libv86.mjs', 'v86.wasm'));
+  readFileSync(
+    createRequire(import.meta.url)
+      .resolve('v86')
+      .replace('libv86.mjs', 'v86.wasm'),
+  );
 
 /**
  * A core with that much memory, switched on but without code to run.
@@ -227,7 +238,12 @@ export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Cor
       microtick: () => host.nowMs(),
       get_rand_int: () => host.random32(),
       codegen_finalize: (index: number, start: number, flags: number, at: number, lengthBytes: number) => {
-        waiting.push({ index, start, flags, wasm: new Uint8Array(memory!.buffer, at >>> 0, lengthBytes).slice() });
+        waiting.push({
+          index,
+          start,
+          flags,
+          wasm: new Uint8Array(memory!.buffer, at >>> 0, lengthBytes).slice(),
+        });
       },
     });
     table = env['__indirect_function_table'] as WebAssembly.Table;
@@ -268,9 +284,35 @@ interface CoreInternals {
 }
 
 const usedMembers = [
-  ...['mem8', 'wasm_memory', 'in_hlt', 'instruction_counter', 'instruction_pointer', 'reg32', 'sreg', 'cr', 'flags'],
-  ...['protected_mode', 'is_32', 'stack_size_32', 'segment_is_null', 'segment_offsets', 'segment_limits', 'cpl'],
-  ...['apic_enabled', 'jit_imports', 'io', 'devices', 'update_state_flags', 'handle_irqs', 'device_raise_irq'],
+  ...[
+    'mem8',
+    'wasm_memory',
+    'in_hlt',
+    'instruction_counter',
+    'instruction_pointer',
+    'reg32',
+    'sreg',
+    'cr',
+    'flags',
+  ],
+  ...[
+    'protected_mode',
+    'is_32',
+    'stack_size_32',
+    'segment_is_null',
+    'segment_offsets',
+    'segment_limits',
+    'cpl',
+  ],
+  ...[
+    'apic_enabled',
+    'jit_imports',
+    'io',
+    'devices',
+    'update_state_flags',
+    'handle_irqs',
+    'device_raise_irq',
+  ],
   ...['device_lower_irq', 'get_apic_addr', 'jit_dirty_cache', 'jit_clear_cache', 'codegen_finalize_finished'],
   'main_loop',
 ] as const satisfies readonly (keyof CoreCpu)[];
@@ -280,7 +322,9 @@ function internalsOf(v86: object): CoreInternals {
   const inner: unknown = 'v86' in v86 ? v86.v86 : undefined;
   const bus: unknown = 'bus' in v86 ? v86.bus : undefined;
   if (!hasCpu(inner) || !isBus(bus) || !('microtick' in inner.constructor))
-    throw new CorePatchError(`v86 lacks an internal of version ${coreVersion}; wanted: ${usedMembers.join(', ')}`);
+    throw new CorePatchError(
+      `v86 lacks an internal of version ${coreVersion}; wanted: ${usedMembers.join(', ')}`,
+    );
   return { cpu: inner.cpu, bus, shared: inner.constructor as { microtick: () => number } };
 }
 

@@ -92,7 +92,8 @@ export class MsixTable {
   }
 
   #arrange(vector: number): void {
-    const isMasked = msixTableEntry.fields.isMasked.get(this.#entries, vector * msixTableEntry.sizeBytes) === 1;
+    const isMasked =
+      msixTableEntry.fields.isMasked.get(this.#entries, vector * msixTableEntry.sizeBytes) === 1;
     const isOpen = !isMasked && !this.#isFunctionMasked;
     if (!this.#isEnabled) {
       if (this.#isSet[vector] === 1) this.#slot.setInterrupt(INTERRUPT_MSIX, vector, NONE);

@@ -38,7 +38,12 @@ export class PcMachine {
   readonly #options: PcMachineOptions;
   readonly #network: PcNetwork;
 
-  private constructor(options: PcMachineOptions, emulation: Emulation, time: LockstepTime, pcs: readonly Pc[]) {
+  private constructor(
+    options: PcMachineOptions,
+    emulation: Emulation,
+    time: LockstepTime,
+    pcs: readonly Pc[],
+  ) {
     this.#options = options;
     this.emulation = emulation;
     this.#time = time;

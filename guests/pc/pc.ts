@@ -9,7 +9,7 @@ import { ConfigurationError } from '../../base/index.ts';
 import type { FunctionConfig } from '../../hw/pcie/index.ts';
 import type { Slot } from '../serve/index.ts';
 import { type BootFiles, loadForBoot } from './boot.ts';
-import { Core, type CoreHost, makeCore } from './core.ts';
+import { type Core, type CoreHost, makeCore } from './core.ts';
 import { CoreMemory } from './core-memory.ts';
 import type { LockstepTime } from './lockstep-time.ts';
 import { hcaDevice, hcaLine, localApicAddress, networkDevice, networkLine } from './memory-map.ts';
@@ -165,8 +165,16 @@ export class Pc implements CoreHost {
   }
 
   /** Continues from a snapshot of a PC whose function no driver had used yet. */
-  async restore({ state, instructionCount, account, wakesAtPs, random, configWrites }: PcSnapshot): Promise<void> {
-    for (const [offset, value, lengthBytes] of configWrites) this.function.configWrite(offset, value, lengthBytes);
+  async restore({
+    state,
+    instructionCount,
+    account,
+    wakesAtPs,
+    random,
+    configWrites,
+  }: PcSnapshot): Promise<void> {
+    for (const [offset, value, lengthBytes] of configWrites)
+      this.function.configWrite(offset, value, lengthBytes);
     this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
     this.wakesAtPs = wakesAtPs;
     this.#numbers.state = random;

@@ -60,7 +60,13 @@ export class PciFunction {
   #areBarsKnown = false;
 
   /** @param firstDescriptor its interrupts have this descriptor (the pin) and those after it (vectors) */
-  constructor(device: number, slot: Slot, config: FunctionConfig, firstDescriptor: number, host: FunctionHost) {
+  constructor(
+    device: number,
+    slot: Slot,
+    config: FunctionConfig,
+    firstDescriptor: number,
+    host: FunctionHost,
+  ) {
     this.device = device;
     this.slot = slot;
     this.#host = host;
@@ -85,7 +91,8 @@ export class PciFunction {
     this.slot.regionWrite(REGION_CONFIG, offset, bytes);
     this.msix.configWritten(offset, bytes);
     this.#host.afterLoad();
-    if (offset < barsEnd && (offset >= BAR_REGISTER_OFFSET || offset <= commandOffset + 1)) this.#areBarsKnown = false;
+    if (offset < barsEnd && (offset >= BAR_REGISTER_OFFSET || offset <= commandOffset + 1))
+      this.#areBarsKnown = false;
   }
 
   /** Whether an address of memory is one of the function's. */
@@ -140,7 +147,8 @@ export class PciFunction {
 
   #settle(): void {
     if (this.#waiting.length === 0) return;
-    for (const { region, offset, bytes } of this.#waiting.splice(0)) this.slot.regionWrite(region, offset, bytes);
+    for (const { region, offset, bytes } of this.#waiting.splice(0))
+      this.slot.regionWrite(region, offset, bytes);
   }
 
   #placeOf(address: number): { readonly region: number; readonly offset: number } | undefined {

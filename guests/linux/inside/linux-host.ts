@@ -104,7 +104,8 @@ export class LinuxHost {
     const command = this.#command;
     this.#command = undefined;
     const end = this.#console.trimEnd().split(/\r?\n/).slice(-consoleLinesShown).join('\n');
-    if (command !== undefined) command.failure = new GuestError(`${this.name}: ${reason}; its console ends:\n${end}`);
+    if (command !== undefined)
+      command.failure = new GuestError(`${this.name}: ${reason}; its console ends:\n${end}`);
   }
 
   /** Continues a guest whose agent waits for commands. */
@@ -116,7 +117,8 @@ export class LinuxHost {
   #consoleByte(byte: number): void {
     const text = String.fromCharCode(byte);
     this.#console += text;
-    if (this.#console.length > 2 * consoleCharactersMax) this.#console = this.#console.slice(-consoleCharactersMax);
+    if (this.#console.length > 2 * consoleCharactersMax)
+      this.#console = this.#console.slice(-consoleCharactersMax);
     this.onConsole(text);
   }
 

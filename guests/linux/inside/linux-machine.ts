@@ -85,7 +85,14 @@ export class LinuxMachine {
     const config = configurationOf({ profile, set });
     const pcConfig: PcConfig = { ...defaultsOf(pcParameters), ...options.pc };
     const files = await insideFiles(options, options.cache);
-    const inputs = [coreVersion, basename(files.bzImage), files.initramfs, commandLine, pcConfig, config.pcie];
+    const inputs = [
+      coreVersion,
+      basename(files.bzImage),
+      files.initramfs,
+      commandLine,
+      pcConfig,
+      config.pcie,
+    ];
     const path = snapshotPath(options.cache.folder, inputs);
     let booted = options.isFresh === true ? undefined : readSnapshot(path);
     if (booted === undefined) {
@@ -131,11 +138,13 @@ export class LinuxMachine {
 
   /** Loads the adapter's drivers and their interfaces for user space, and waits for the ports. @throws GuestError */
   async load(): Promise<void> {
-    for (const node of this.hosts.keys()) await this.check(node, loadCommand, 'loading the drivers', loadSeconds);
+    for (const node of this.hosts.keys())
+      await this.check(node, loadCommand, 'loading the drivers', loadSeconds);
     if (this.hosts.length > 1)
       for (const node of this.hosts.keys()) await this.check(node, networkCommand(node), 'joining the hosts');
     await this.until(() => false, psPerSecond / 100);
-    for (const node of this.hosts.keys()) await this.check(node, activeCommand, 'waiting for the port', loadSeconds);
+    for (const node of this.hosts.keys())
+      await this.check(node, activeCommand, 'waiting for the port', loadSeconds);
   }
 
   /** Runs a command to its end. @throws GuestError if the guest ends, restarts or stands still */
@@ -177,7 +186,9 @@ export class LinuxMachine {
       machine.step();
       const [defect] = machine.emulation.defects;
       if (defect !== undefined)
-        this.#end(`a defect of the emulator at ${defect.atPs} ps, at this access: ${defect.access}: ${defect.message}`);
+        this.#end(
+          `a defect of the emulator at ${defect.atPs} ps, at this access: ${defect.access}: ${defect.message}`,
+        );
       if (steps % stepsPerLook !== 0) continue;
       if (machine.isOver) this.#end('the guest is off, or halted without interrupts');
       if (this.nowPs > seenPs) {
@@ -210,13 +221,19 @@ async function boot(
   });
   const [host] = machine.pcs.map((each) => new LinuxHost('host', each));
   if (files.vmlinux === undefined)
-    throw new ConfigurationError('kernel', files.bzImage, 'one that this machine can decompress (gzip, xz, zstd)');
+    throw new ConfigurationError(
+      'kernel',
+      files.bzImage,
+      'one that this machine can decompress (gzip, xz, zstd)',
+    );
   machine.load([bootFilesOf(files)]);
   const limitPs = bootSeconds * psPerSecond;
   for (let steps = 1; !host!.isReady; steps++) {
     machine.step();
     if (machine.isOver || host!.pc.clock.nowPs > limitPs)
-      throw new GuestError(`Linux does not start; its console ends:\n${host!.consoleText.slice(-consoleShown)}`);
+      throw new GuestError(
+        `Linux does not start; its console ends:\n${host!.consoleText.slice(-consoleShown)}`,
+      );
     if (steps % stepsPerLook === 0) await new Promise<void>((resolve) => setImmediate(resolve));
   }
   return { pc: await host!.pc.snapshot(), consoleText: host!.consoleText };
@@ -232,7 +249,8 @@ const bootFilesOf = ({ bzImage, vmlinux, initramfs }: InsideFiles): BootFiles =>
 });
 
 /** Guests from one snapshot differ by name and random numbers. */
-const identify = (name: string, seed: number): string => `hostname ${name}; echo '${name} ${seed}' >/dev/urandom`;
+const identify = (name: string, seed: number): string =>
+  `hostname ${name}; echo '${name} ${seed}' >/dev/urandom`;
 
 const loadCommand = 'modprobe -a mlx4_core mlx4_ib mlx4_en ib_uverbs ib_umad rdma_ucm || exit 1';
 

@@ -34,7 +34,9 @@ export function readSnapshot(path: string): BootedPc | undefined {
   if (!existsSync(path) || !isWhole(path)) return undefined;
   const bytes = new Uint8Array(zstdDecompressSync(readFileSync(path)));
   const headerBytes = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(lengthBytes, lengthBytes + headerBytes))) as BootedPc;
+  const header = JSON.parse(
+    new TextDecoder().decode(bytes.subarray(lengthBytes, lengthBytes + headerBytes)),
+  ) as BootedPc;
   return { ...header, pc: { ...header.pc, state: bytes.slice(lengthBytes + headerBytes) } };
 }
 
