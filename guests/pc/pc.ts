@@ -42,6 +42,21 @@ export interface PcSnapshot {
   readonly configWrites: readonly ConfigWrite[];
 }
 
+/** Registers of a PC's processor; `privilege` is 0 in the kernel, 3 in programs. */
+export interface PcRegisters {
+  readonly eax: number;
+  readonly ebx: number;
+  readonly ecx: number;
+  readonly edx: number;
+  readonly esi: number;
+  readonly edi: number;
+  readonly ebp: number;
+  readonly esp: number;
+  readonly eip: number;
+  readonly cr3: number;
+  readonly privilege: number;
+}
+
 /** Interrupts of the function so far. */
 export interface PcInterruptCounts {
   messages: number;
@@ -104,6 +119,16 @@ export class Pc implements CoreHost {
       { device: hcaDevice, line: hcaLine },
       { device: networkDevice, line: networkLine },
     ]);
+  }
+
+  /** Its general registers, instruction pointer and page directory, between two quanta. */
+  get registers(): PcRegisters {
+    const { reg32, instruction_pointer: pointer, cr, cpl } = this.#core.cpu;
+    const [eax, ecx, edx, ebx, esp, ebp, esi, edi] = Uint32Array.from(reg32);
+    return {
+      ...{ eax: eax!, ebx: ebx!, ecx: ecx!, edx: edx!, esi: esi!, edi: edi!, ebp: ebp!, esp: esp! },
+      ...{ eip: pointer[0]! >>> 0, cr3: cr[3]! >>> 0, privilege: cpl[0]! },
+    };
   }
 
   get isHalted(): boolean {
