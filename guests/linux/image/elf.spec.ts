@@ -1,54 +1,56 @@
 import { describe, expect, it } from 'vitest';
-import { elfNeeds } from './elf.ts';
+import { elfBits, elfNeeds, hasElfNote } from './elf.ts';
+import { elfWith } from './testing-elf.ts';
 
-/**
- * A minimal ELF: PT_INTERP, PT_LOAD mapping offset 0x200 at address 0x10200, PT_DYNAMIC with the tags given; strings
- * at 0x300. Offsets from the gABI's figures 4-3 and 5-1.
- */
-function elfWith(
-  tags: readonly (readonly [number, number])[],
-  options: { class32?: boolean } = {},
-): Uint8Array {
-  const bytes = Buffer.alloc(0x400);
-  bytes.set([0x7f, 0x45, 0x4c, 0x46, options.class32 ? 1 : 2, 1, 1]);
-  bytes.writeBigUInt64LE(0x40n, 0x20);
-  bytes.writeUInt16LE(56, 0x36);
-  bytes.writeUInt16LE(3, 0x38);
-  const segment = (index: number, type: number, offset: number, address: number, length: number): void => {
-    const at = 0x40 + 56 * index;
-    bytes.writeUInt32LE(type, at);
-    bytes.writeBigUInt64LE(BigInt(offset), at + 8);
-    bytes.writeBigUInt64LE(BigInt(address), at + 16);
-    bytes.writeBigUInt64LE(BigInt(length), at + 32);
-  };
-  segment(0, 3, 0x1e0, 0, 20);
-  segment(1, 1, 0x200, 0x10200, 0x200);
-  segment(2, 2, 0x200, 0x10200, 16 * tags.length);
-  bytes.write('/lib64/ld.so\0', 0x1e0, 'latin1');
-  bytes.write('\0libc.so.6\0libibverbs.so.1\0', 0x300, 'latin1');
-  tags.forEach(([tag, value], index) => {
-    bytes.writeBigUInt64LE(BigInt(tag), 0x200 + 16 * index);
-    bytes.writeBigUInt64LE(BigInt(value), 0x208 + 16 * index);
-  });
-  return bytes;
-}
+const classes = [32, 64] as const;
 
 describe('the requirements of a program', () => {
-  it('are its loader and its libraries, in any order of the table', () => {
-    const needs = elfNeeds(
-      elfWith([
-        [1, 11],
-        [5, 0x10300],
-        [1, 1],
-        [0, 0],
-      ]),
-    );
+  it.each(classes)('of %i bits are its loader and its libraries, in any order of the table', (bits) => {
+    const tags = [
+      [1, 11],
+      [5, 0x10300],
+      [1, 1],
+      [0, 0],
+    ] as const;
+    const needs = elfNeeds(elfWith(tags, bits));
     expect(needs).toEqual({ libraries: ['libibverbs.so.1', 'libc.so.6'], loader: '/lib64/ld.so' });
   });
 
-  it('are unknown for a script, a 32-bit program and an empty file', () => {
+  it('are unknown for a script, a program of another class or order of bytes, a part of one and an empty file', () => {
     expect(elfNeeds(Buffer.from(`#!/bin/sh\n${' '.repeat(80)}`))).toBeUndefined();
-    expect(elfNeeds(elfWith([], { class32: true }))).toBeUndefined();
+    for (const [at, value] of [
+      [4, 0],
+      [4, 3],
+      [5, 2],
+    ] as const) {
+      const file = elfWith([]);
+      file[at] = value;
+      expect(elfNeeds(file)).toBeUndefined();
+    }
+    for (const [bits, headerBytes] of [
+      [32, 52],
+      [64, 64],
+    ] as const)
+      expect(elfNeeds(elfWith([], bits).subarray(0, headerBytes - 1))).toBeUndefined();
     expect(elfNeeds(new Uint8Array(0))).toBeUndefined();
+  });
+
+  it('come with the width of its addresses', () => {
+    for (const bits of classes) expect(elfBits(elfWith([], bits))).toBe(bits);
+    expect(elfBits(new Uint8Array(0))).toBeUndefined();
+  });
+});
+
+describe('a note', () => {
+  it('is found by its owner and type in a file of 32 bits', () => {
+    const file = Buffer.from(elfWith([], 32));
+    // The third segment becomes a PT_NOTE at offset 0x240.
+    file.writeUInt32LE(4, 52 + 2 * 32);
+    file.writeUInt32LE(0x240, 52 + 2 * 32 + 4);
+    file.writeUInt32LE(20, 52 + 2 * 32 + 16);
+    for (const [index, value] of [4, 4, 18].entries()) file.writeUInt32LE(value, 0x240 + 4 * index);
+    file.write('Xen\0', 0x24c, 'latin1');
+    expect(hasElfNote(file, { owner: 'Xen', type: 18 })).toBe(true);
+    expect(hasElfNote(file, { owner: 'Xen', type: 17 })).toBe(false);
   });
 });
