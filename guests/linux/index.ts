@@ -20,9 +20,10 @@ export {
   renderGuestReport,
 } from './guest-report.ts';
 export { GuestSession, type SessionResult } from './guest-session.ts';
+export { type InsideFiles, insideFiles } from './inside-files.ts';
 export { guestFiles } from './kernel-choice.ts';
 export { defaultCacheFolder } from './packages/cache.ts';
-export { kernelNames } from './packages/kits.ts';
+export { insideKernelNames, kernelNames } from './packages/kits.ts';
 export { silentProgress, terminalProgress } from './progress.ts';
 export * from './scenarios/index.ts';
 export { makeTemporaryFolder } from './temporary-folder.ts';

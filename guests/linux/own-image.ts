@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { noOwnFiles, type OwnFiles, ownFilesArchive } from './image/own-files.ts';
 import type { GuestFiles } from './kernel-choice.ts';
 
+/** The files that an image is made of, whichever machine boots it. */
+type ImageFiles = Pick<GuestFiles, 'initramfs' | 'kernelVersion' | 'builtModules'>;
+
 /** Linux accepts consecutive archives if each begins at such an alignment. */
 const archiveAlignment = 4;
 
@@ -11,12 +14,12 @@ const archiveAlignment = 4;
  * The unchanged files if nothing is added to the image; otherwise with an image created in `folder`.
  * @throws ConfigurationError for unavailable files
  */
-export function withOwnFiles(
-  files: GuestFiles,
+export function withOwnFiles<Files extends ImageFiles>(
+  files: Files,
   ownFiles: OwnFiles = noOwnFiles,
   memoryMib: number,
   folder: string,
-): GuestFiles {
+): Files {
   const { copies } = ownFiles;
   const archive = ownFilesArchive(
     { copies, modules: addedModules(files, ownFiles) },
@@ -33,6 +36,6 @@ export function withOwnFiles(
 
 /** Files of modules that load after the drivers: those that were built, then the user's own. */
 export const addedModules = (
-  { builtModules }: GuestFiles,
+  { builtModules }: Pick<GuestFiles, 'builtModules'>,
   { modules }: OwnFiles = noOwnFiles,
 ): readonly string[] => [...builtModules, ...modules];

@@ -5,10 +5,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigurationError } from '../../base/index.ts';
-import { libraryFolders } from './image/libraries.ts';
+import { layoutOf, libraryFoldersOf } from './packages/architecture.ts';
 
-/** The dynamic loader of amd64, in one of the folders of libraries. (The link in /lib64 is absolute, and so unusable here.) */
-const loaderName = 'ld-linux-x86-64.so.2';
+/** The architecture of this machine. */
+const architecture = 'amd64';
+/** In one of the folders of libraries. (The link in /lib64 is absolute, and so unusable here.) */
+const { loaderName } = layoutOf[architecture];
 
 export interface CommandLine {
   readonly file: string;
@@ -20,7 +22,7 @@ export interface CommandLine {
  * @throws ConfigurationError if the tree has no loader
  */
 export function treeProgram(root: string, program: string, calledAs?: string): CommandLine {
-  const folders = libraryFolders.map((folder) => join(root, folder));
+  const folders = libraryFoldersOf(architecture).map((folder) => join(root, folder));
   const loader = folders.map((folder) => join(folder, loaderName)).find((path) => existsSync(path));
   if (loader === undefined)
     throw new ConfigurationError('unpacked packages', root, `a tree with ${loaderName}`);

@@ -8,6 +8,7 @@ import { cache } from './suite.ts';
 const compilerKit: Kit = {
   name: 'c-compiler',
   title: 'tcc and the headers of libibverbs',
+  architecture: 'amd64',
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: ['tcc', 'libc6-dev', 'libibverbs-dev'],

@@ -10,7 +10,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { libraryFolders } from '../../guests/linux/image/libraries.ts';
+import { libraryFoldersOf } from '../../guests/linux/packages/architecture.ts';
 import { defaultCacheFolder, ensureKits } from '../../guests/linux/packages/cache.ts';
 import type { Kit } from '../../guests/linux/packages/kits.ts';
 import { silentProgress } from '../../guests/linux/progress.ts';
@@ -19,6 +19,7 @@ import { treeProgram } from '../../guests/linux/tree-program.ts';
 const clusterKit: Kit = {
   name: 'cluster',
   title: 'Redis and Slurm',
+  architecture: 'amd64',
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: ['redis-server', 'slurmctld', 'slurmd', 'slurm-client', 'munge'],
@@ -143,7 +144,7 @@ export async function startSlurm(): Promise<Slurm> {
   const environment = { ...process.env, SLURM_CONF: configuration };
   const programOf = (path: string): [string, string[]] => {
     const { file, arguments: before } = treeProgram(tree, path, path.split('/').at(-1));
-    const libraries = [...libraryFolders, pluginFolder].map((each) => join(tree, each)).join(':');
+    const libraries = [...libraryFoldersOf('amd64'), pluginFolder].map((each) => join(tree, each)).join(':');
     return [file, before.map((word, at) => (before[at - 1] === '--library-path' ? libraries : word))];
   };
   const asCommand = (name: string, path: string): string => {

@@ -12,6 +12,7 @@ import { bootTimeoutMs, cache, optionsFor, reasonAgainst } from './suite.ts';
 const dpdkKit: Kit = {
   name: 'dpdk',
   title: 'DPDK',
+  architecture: 'amd64',
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: ['dpdk-dev', 'librte-net-mlx4-23', 'librte-mempool-ring23'],

@@ -20,6 +20,7 @@ import { smallMachine } from '../machines.ts';
 const gtkwaveKit: Kit = {
   name: 'gtkwave',
   title: "GTKWave's converters",
+  architecture: 'amd64',
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: ['gtkwave'],

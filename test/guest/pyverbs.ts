@@ -7,6 +7,7 @@ import { cache } from './suite.ts';
 const pyverbsKit: Kit = {
   name: 'pyverbs',
   title: 'Python and pyverbs',
+  architecture: 'amd64',
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: ['python3-minimal', 'python3-pyverbs'],

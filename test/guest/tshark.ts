@@ -12,6 +12,7 @@ import { treeProgram } from '../../guests/linux/tree-program.ts';
 const tsharkKit: Kit = {
   name: 'tshark',
   title: 'tshark',
+  architecture: 'amd64',
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: ['tshark'],

@@ -3,7 +3,7 @@
  * they share most dependencies.
  */
 import { join } from 'node:path';
-import { libraryFolders } from '../../guests/linux/image/libraries.ts';
+import { libraryFoldersOf } from '../../guests/linux/packages/architecture.ts';
 import { defaultCacheFolder, ensureKits } from '../../guests/linux/packages/cache.ts';
 import type { Kit } from '../../guests/linux/packages/kits.ts';
 import { silentProgress } from '../../guests/linux/progress.ts';
@@ -15,6 +15,7 @@ import { silentProgress } from '../../guests/linux/progress.ts';
 const browsersKit: Kit = {
   name: 'browsers',
   title: 'Chromium and Firefox',
+  architecture: 'amd64',
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: ['chromium-headless-shell', 'firefox-esr'],
@@ -36,7 +37,11 @@ export async function browsersTree(): Promise<string> {
 }
 
 /** Some libraries are in separate folders. */
-const libraries = [...libraryFolders, 'usr/lib/x86_64-linux-gnu/pulseaudio', 'usr/lib/firefox-esr'];
+const libraries = [
+  ...libraryFoldersOf('amd64'),
+  'usr/lib/x86_64-linux-gnu/pulseaudio',
+  'usr/lib/firefox-esr',
+];
 
 /** Environment of the tree's browsers. */
 export const environmentOf = (tree: string, home: string): Record<string, string> => ({

@@ -7,37 +7,28 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { ConfigurationError } from '../../../base/index.ts';
 import { isWhole, writeDigested } from '../digested-file.ts';
-import { dataFiles, kmodNames, lateLibraries, modules, plugIns, programs } from './contents.ts';
+import type { ImageContents } from './contents.ts';
 import { agentScript, initScript, testScripts } from './init-scripts.ts';
-import { buildInitramfs } from './initramfs.ts';
+import { buildInitramfs, type ImageRoots } from './initramfs.ts';
 import { kernelVersionIn } from './modules.ts';
 
 /** Raised when the image is built differently from the same inputs. */
 const formatVersion = 1;
 
-/** Path of the initial file system for two unpacked kits; builds it if it is missing or incomplete. @throws ConfigurationError */
-export function ensureImage(cacheFolder: string, toolsRoot: string, kernelRoot: string): string {
+/** Path of the initial file system for unpacked kits; builds it if it is missing or incomplete. @throws ConfigurationError */
+export function ensureImage(cacheFolder: string, roots: ImageRoots, contents: ImageContents): string {
+  const { toolsRoot, kernelRoot } = roots;
   const inputs = [
     formatVersion,
     ...[toolsRoot, kernelRoot].map(identityOf),
-    ...[
-      programs,
-      plugIns,
-      lateLibraries,
-      dataFiles,
-      kmodNames,
-      modules,
-      initScript,
-      agentScript,
-      testScripts,
-    ],
+    ...[contents, initScript, agentScript, testScripts],
   ];
   const digest = createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 12);
   const folder = join(cacheFolder, 'images');
   const path = join(folder, `${basename(kernelRoot)}-${digest}.cpio`);
   if (!isWhole(path)) {
     mkdirSync(folder, { recursive: true });
-    writeDigested(path, buildInitramfs(toolsRoot, kernelRoot));
+    writeDigested(path, buildInitramfs(roots, contents));
   }
   return path;
 }

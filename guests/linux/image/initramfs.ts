@@ -3,30 +3,37 @@
  * and the scripts of init-scripts.ts. It is not compressed: unpacking in an emulated processor would cost more time than
  * reading saves.
  *
- * The tree is a merged /usr, as in Debian: /bin, /sbin, /lib and /lib64 are links.
+ * The tree is a merged /usr, as in Debian: /bin, /sbin, /lib and, with 64 bits, /lib64 are links.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { layoutOf } from '../packages/architecture.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
-import { dataFiles, kmodNames, lateLibraries, modules, plugIns, programs } from './contents.ts';
+import type { ImageContents } from './contents.ts';
 import { cpioArchive, type TreeEntry } from './cpio.ts';
 import { agentScript, initScript, testScripts } from './init-scripts.ts';
 import { libraryClosure } from './libraries.ts';
 import { kernelVersionIn, stageModules } from './modules.ts';
 
-const libraryFolder = 'usr/lib/x86_64-linux-gnu';
-const loaderName = 'ld-linux-x86-64.so.2';
+/** Unpacked packages of which an image is built. */
+export interface ImageRoots {
+  /** Tools of the guest's architecture, copied into the image. */
+  readonly toolsRoot: string;
+  /** The same tools for this machine, which run here. Equal to `toolsRoot` if the guest's architecture is this machine's. */
+  readonly machineToolsRoot: string;
+  readonly kernelRoot: string;
+}
 
 /**
- * The archive for the kernel unpacked at `kernelRoot` with the tools unpacked at `toolsRoot`.
+ * The archive for the kernel and tools unpacked at `roots`.
  * @throws ConfigurationError if a module, program or library is missing there
  */
-export function buildInitramfs(toolsRoot: string, kernelRoot: string): Uint8Array {
+export function buildInitramfs(roots: ImageRoots, contents: ImageContents): Uint8Array {
   const tree = new Map<string, TreeEntry>();
   addFrame(tree);
-  addPrograms(tree, toolsRoot);
-  addModules(tree, toolsRoot, kernelRoot);
+  addPrograms(tree, roots, contents);
+  addModules(tree, roots, contents);
   return cpioArchive(tree);
 }
 
@@ -36,7 +43,7 @@ const link = (target: string): TreeEntry => ({ kind: 'link', target });
 
 /** Scripts, accounts, links of the merged /usr, and the console that the kernel opens before anything is mounted. */
 function addFrame(tree: Map<string, TreeEntry>): void {
-  for (const name of ['bin', 'sbin', 'lib', 'lib64']) tree.set(name, link(`usr/${name}`));
+  for (const name of ['bin', 'sbin', 'lib']) tree.set(name, link(`usr/${name}`));
   for (const name of ['proc', 'sys', 'dev', 'run', 'root'])
     tree.set(name, { kind: 'directory', mode: 0o755 });
   tree.set('tmp', { kind: 'directory', mode: 0o1777 });
@@ -50,17 +57,24 @@ function addFrame(tree: Map<string, TreeEntry>): void {
   tree.set('etc/hosts', plain(Buffer.from('127.0.0.1 localhost\n')));
 }
 
-function addPrograms(tree: Map<string, TreeEntry>, toolsRoot: string): void {
+function addPrograms(
+  tree: Map<string, TreeEntry>,
+  { toolsRoot, machineToolsRoot }: ImageRoots,
+  { architecture, programs, plugIns, lateLibraries, dataFiles, kmodNames }: ImageContents,
+): void {
+  const { libraryFolder, loaderName, loaderFolder } = layoutOf[architecture];
   const from = (path: string): Uint8Array => readFileSync(join(toolsRoot, path));
   for (const program of programs) tree.set(merged(program), executable(from(program)));
   for (const path of plugIns) tree.set(path, plain(from(path)));
   for (const path of dataFiles) tree.set(path, plain(from(path)));
-  for (const [name, path] of libraryClosure(toolsRoot, [...programs, ...plugIns], lateLibraries)) {
-    tree.set(`${libraryFolder}/${name}`, executable(from(path)));
+  const files = [...programs, ...plugIns];
+  for (const [name, path] of libraryClosure(toolsRoot, architecture, files, lateLibraries)) {
+    tree.set(`usr/lib/${libraryFolder}/${name}`, executable(from(path)));
   }
-  tree.set(`usr/lib64/${loaderName}`, link(`../lib/x86_64-linux-gnu/${loaderName}`));
+  if (loaderFolder !== 'lib') tree.set(loaderFolder, link(`usr/${loaderFolder}`));
+  tree.set(`usr/${loaderFolder}/${loaderName}`, link(`../lib/${libraryFolder}/${loaderName}`));
   for (const name of kmodNames) tree.set(`usr/sbin/${name}`, link('../bin/kmod'));
-  for (const name of appletsOf(join(toolsRoot, 'bin/busybox'))) {
+  for (const name of appletsOf(join(machineToolsRoot, 'bin/busybox'))) {
     if (!tree.has(`usr/bin/${name}`) && !tree.has(`usr/sbin/${name}`))
       tree.set(`usr/bin/${name}`, link('busybox'));
   }
@@ -73,10 +87,14 @@ const merged = (path: string): string => (path.startsWith('usr/') ? path : `usr/
 const appletsOf = (busybox: string): string[] =>
   execFileSync(busybox, ['--list'], { encoding: 'utf8' }).split('\n').filter(Boolean);
 
-function addModules(tree: Map<string, TreeEntry>, toolsRoot: string, kernelRoot: string): void {
+function addModules(
+  tree: Map<string, TreeEntry>,
+  { machineToolsRoot, kernelRoot }: ImageRoots,
+  contents: ImageContents,
+): void {
   const { path: staging, remove } = makeTemporaryFolder('hca-modules-');
   try {
-    stageModules(toolsRoot, kernelRoot, staging, modules);
+    stageModules(machineToolsRoot, kernelRoot, staging, contents);
     const folder = join('lib/modules', kernelVersionIn(kernelRoot));
     for (const file of readdirSync(join(staging, folder), { recursive: true, withFileTypes: true })) {
       if (!file.isFile()) continue;

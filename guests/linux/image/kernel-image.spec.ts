@@ -1,6 +1,7 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { pvhKernelIn } from './kernel-image.ts';
+import { kernelIn, pvhKernelIn } from './kernel-image.ts';
+import { elfWith } from './testing-elf.ts';
 
 /** An ELF with one PT_NOTE of two notes, the second of `owner` and `type`: gABI 4.1, chapter 5, "Note Section". */
 function kernelWith(owner: string, type: number): Buffer {
@@ -72,5 +73,12 @@ describe('the kernel in a package’s image', () => {
     expect(pvhKernelIn(bzImageWith(gzipSync(kernel).subarray(0, 40)), unxz)).toBeUndefined();
     expect(pvhKernelIn(kernel, unxz)).toBeUndefined();
     expect(pvhKernelIn(new Uint8Array(0), unxz)).toBeUndefined();
+  });
+
+  it('needs no entry for PVH where another protocol starts it, and is an ELF file', () => {
+    const plain = Buffer.from(elfWith([], 32));
+    expect(kernelIn(bzImageWith(gzipSync(plain)), unxz)).toEqual(plain);
+    expect(pvhKernelIn(bzImageWith(gzipSync(plain)), unxz)).toBeUndefined();
+    expect(kernelIn(bzImageWith(gzipSync(Buffer.alloc(100))), unxz)).toBeUndefined();
   });
 });

@@ -1,5 +1,6 @@
 /**
- * The kernel that QEMU starts: the already decompressed contents of a package's image, entered by PVH.
+ * The kernel that QEMU and the PC of this process start: the already decompressed contents of a package's image. QEMU enters it
+ * by PVH, the PC by the protocol of a kernel's own decompressor.
  *
  *     bzImage = boot sector and setup code · protected-mode code [ … payload: ELF, compressed; its size … ]
  *
@@ -13,7 +14,7 @@ import { basename, join } from 'node:path';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { digestOfFile, isWhole, writeDigested } from '../digested-file.ts';
 import { treeProgram } from '../tree-program.ts';
-import { hasElfNote } from './elf.ts';
+import { elfBits, hasElfNote } from './elf.ts';
 
 const sectorBytes = 512;
 /** Offsets in the header, and its first version that locates the payload. */
@@ -38,11 +39,29 @@ const pvhNote = { owner: 'Xen', type: 18 } as const;
  * nothing can be extracted. `toolsRoot` has xz.
  */
 export function ensureKernelImage(cacheFolder: string, toolsRoot: string, kernel: string): string {
+  return ensureExtracted(cacheFolder, toolsRoot, kernel, 'elf', pvhKernelIn) ?? kernel;
+}
+
+/**
+ * Path of the decompressed `kernel`, whichever its entries; created in the cache if it is missing or incomplete.
+ * @returns undefined if nothing can be extracted
+ */
+export function ensureKernelElf(cacheFolder: string, toolsRoot: string, kernel: string): string | undefined {
+  return ensureExtracted(cacheFolder, toolsRoot, kernel, 'vmlinux', kernelIn);
+}
+
+function ensureExtracted(
+  cacheFolder: string,
+  toolsRoot: string,
+  kernel: string,
+  ending: string,
+  extract: typeof kernelIn,
+): string | undefined {
   const folder = join(cacheFolder, 'images');
-  const path = join(folder, `${basename(kernel)}-${digestOfFile(kernel).slice(0, 12)}.elf`);
+  const path = join(folder, `${basename(kernel)}-${digestOfFile(kernel).slice(0, 12)}.${ending}`);
   if (isWhole(path)) return path;
-  const image = pvhKernelIn(readFileSync(kernel), (bytes) => decompressXz(toolsRoot, bytes));
-  if (image === undefined) return kernel;
+  const image = extract(readFileSync(kernel), (bytes) => decompressXz(toolsRoot, bytes));
+  if (image === undefined) return undefined;
   mkdirSync(folder, { recursive: true });
   writeDigested(path, image);
   return path;
@@ -53,9 +72,18 @@ export function pvhKernelIn(
   bzImage: Uint8Array,
   unxz: (bytes: Uint8Array) => Uint8Array,
 ): Uint8Array | undefined {
+  const kernel = kernelIn(bzImage, unxz);
+  return kernel !== undefined && hasElfNote(kernel, pvhNote) ? kernel : undefined;
+}
+
+/** The ELF file within a bzImage. @param unxz decompresses the output of `xz` */
+export function kernelIn(
+  bzImage: Uint8Array,
+  unxz: (bytes: Uint8Array) => Uint8Array,
+): Uint8Array | undefined {
   const payload = payloadOf(bzImage);
   const kernel = payload && decompress(payload, unxz);
-  return kernel !== undefined && hasElfNote(kernel, pvhNote) ? kernel : undefined;
+  return kernel !== undefined && elfBits(kernel) !== undefined ? kernel : undefined;
 }
 
 function payloadOf(bzImage: Uint8Array): Uint8Array | undefined {

@@ -2,18 +2,17 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigurationError } from '../../../base/index.ts';
+import { type Architecture, libraryFoldersOf } from '../packages/architecture.ts';
 import { elfNeeds } from './elf.ts';
 
-/** Debian's library folders for amd64, as paths within a tree. */
-export const libraryFolders = ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu'] as const;
-
 /**
- * Every library that `files` (paths within `root`) need, and the libraries `alsoNeeded` names, as name and path within the
+ * Every library of that architecture that `files` (paths within `root`) need, and the libraries `alsoNeeded` names, as name and path within the
  * root, each once.
  * @throws ConfigurationError if one is not in the tree
  */
 export function libraryClosure(
   root: string,
+  architecture: Architecture,
   files: readonly string[],
   alsoNeeded: readonly string[] = [],
 ): Map<string, string> {
@@ -21,7 +20,7 @@ export function libraryClosure(
   const pending = [...files];
   const add = (name: string, neededBy: string): void => {
     if (found.has(name)) return;
-    const path = libraryPath(root, name);
+    const path = libraryPath(root, architecture, name);
     if (path === undefined)
       throw new ConfigurationError(`library that ${neededBy} needs`, name, `one in ${root}`);
     found.set(name, path);
@@ -35,8 +34,8 @@ export function libraryClosure(
 }
 
 /** Path of a library within the tree; of its target if the name is a symbolic link. */
-function libraryPath(root: string, name: string): string | undefined {
-  const folder = libraryFolders.find((candidate) => existsSync(join(root, candidate, name)));
+function libraryPath(root: string, architecture: Architecture, name: string): string | undefined {
+  const folder = libraryFoldersOf(architecture).find((candidate) => existsSync(join(root, candidate, name)));
   if (folder === undefined) return undefined;
   return realpathSync(join(root, folder, name)).slice(realpathSync(root).length + 1);
 }

@@ -10,9 +10,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { basename, dirname, join } from 'node:path';
 import { ConfigurationError } from '../../../base/index.ts';
 import { treeProgram } from '../tree-program.ts';
+import type { ImageContents } from './contents.ts';
 
 /** Limit of decompressed modules; execFileSync requires one. */
 const moduleBytesMax = 64 * 1024 * 1024;
+
+type ModuleNames = Pick<ImageContents, 'modules' | 'optionalModules'>;
 
 /** The version of the only kernel in an unpacked package, as printed by uname -r. @throws ConfigurationError without one */
 export function kernelVersionIn(kernelRoot: string): string {
@@ -37,9 +40,9 @@ const kmodPath = (toolsRoot: string): string =>
 /**
  * Paths (within lib/modules/VERSION) of the modules named and of all they depend on. Names that are built into the kernel need
  * no module and are skipped.
- * @throws ConfigurationError for a module that the kernel lacks
+ * @throws ConfigurationError for a module that the kernel lacks, unless it is optional
  */
-function moduleClosure(moduleFolder: string, names: readonly string[]): string[] {
+export function moduleClosure(moduleFolder: string, { modules, optionalModules }: ModuleNames): string[] {
   const table = new Map<string, { path: string; needs: string[] }>();
   for (const line of readFileSync(join(moduleFolder, 'modules.dep'), 'utf8').split('\n')) {
     const [path, needs] = line.split(':');
@@ -50,10 +53,10 @@ function moduleClosure(moduleFolder: string, names: readonly string[]): string[]
     readFileSync(join(moduleFolder, 'modules.builtin'), 'utf8').split('\n').map(moduleName),
   );
   const paths = new Set<string>();
-  for (const name of names) {
+  for (const name of [...modules, ...optionalModules]) {
     const entry = table.get(name);
     if (entry !== undefined) for (const path of [entry.path, ...entry.needs]) paths.add(path);
-    else if (!builtIn.has(name))
+    else if (modules.includes(name) && !builtIn.has(name))
       throw new ConfigurationError('kernel module', name, `one in ${moduleFolder}`);
   }
   return [...paths].sort();
@@ -72,7 +75,7 @@ export function stageModules(
   toolsRoot: string,
   kernelRoot: string,
   stagingRoot: string,
-  names: readonly string[],
+  names: ModuleNames,
 ): void {
   const version = kernelVersionIn(kernelRoot);
   const from = join(kernelRoot, 'lib/modules', version);

@@ -15,11 +15,11 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { ConfigurationError } from '../../../base/index.ts';
 import { isWhole, writeDigested } from '../digested-file.ts';
-import { type CacheOptions, checkTools, ensureKits } from '../packages/cache.ts';
+import { libraryFoldersOf } from '../packages/architecture.ts';
+import { type CacheOptions, checkTools, ensureKits, identityOfKit } from '../packages/cache.ts';
 import { type KernelName, moduleSourceKit } from '../packages/kits.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
 import { treeProgram } from '../tree-program.ts';
-import { libraryFolders } from './libraries.ts';
 
 /** Constants of siw that become parameters of the same name, as /sys/module/siw/parameters has them. */
 const softIwarpConstants = ['mpa_crc_required', 'mpa_crc_strict', 'peer_to_peer'] as const;
@@ -53,7 +53,7 @@ export async function ensureSoftIwarp(
   cache: CacheOptions,
 ): Promise<string> {
   const kit = moduleSourceKit(kernel, kernelVersion);
-  const inputs = [formatVersion, kit, softIwarpParameters];
+  const inputs = [formatVersion, identityOfKit(kit), softIwarpParameters];
   const digest = createHash('sha256').update(JSON.stringify(inputs)).digest('hex').slice(0, 8);
   const folder = join(cache.folder, 'modules', `${kernelVersion}-${digest}`);
   const module = join(folder, 'siw.ko');
@@ -114,7 +114,9 @@ function sourceNamed(sources: string, ending: string): string {
 async function make(sources: string, kernelVersion: string, folder: string): Promise<void> {
   const makefile = join(sourceNamed(sources, '-common'), 'Makefile');
   const configured = join(sources, 'usr/src', `linux-headers-${kernelVersion}`);
-  const libraries = libraryFolders.map((one) => join(sources, one)).join(':');
+  const libraries = libraryFoldersOf('amd64')
+    .map((one) => join(sources, one))
+    .join(':');
   // Without debugging information the module is a tenth as long.
   const variables = [`M=${folder}`, 'CC=gcc', 'CONFIG_RDMA_SIW=m', 'CONFIG_DEBUG_INFO='];
   try {

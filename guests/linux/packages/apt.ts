@@ -12,9 +12,12 @@ import { join } from 'node:path';
 import { ConfigurationError } from '../../../base/index.ts';
 import { digestOfFile } from '../digested-file.ts';
 import type { DebianArchive } from './apt-sources.ts';
+import type { Architecture } from './architecture.ts';
 
 /** Request to apt: packages from suites, of which the last may be preferred. */
 export interface AptRequest {
+  /** Architecture of the packages. */
+  readonly architecture: Architecture;
   readonly suites: readonly string[];
   /** A suite like trixie-backports, whose packages are otherwise used only on request. */
   readonly preferredSuite: string | undefined;
@@ -32,17 +35,21 @@ export interface AptPackage {
 /** Progress of fetching, 0 to 100, and apt's present action. */
 export type AptProgress = (percent: number, doing: string) => void;
 
-const architecture = 'amd64';
 const statusDescriptor = 3;
 
 export class Apt {
   readonly #folder: string;
   readonly #archive: DebianArchive;
+  readonly #architecture: Architecture;
 
-  /** `folder` is created and filled; several processes must not use it at once. */
-  constructor(folder: string, archive: DebianArchive) {
+  /**
+   * `folder` is created and filled; several processes must not use it at once. All requests to it are of this one
+   * `architecture`.
+   */
+  constructor(folder: string, archive: DebianArchive, architecture: Architecture) {
     this.#folder = folder;
     this.#archive = archive;
+    this.#architecture = architecture;
     for (const part of ['lists/partial', 'archives/partial', 'etc'])
       mkdirSync(join(folder, part), { recursive: true });
     writeFileSync(join(folder, 'etc/apt.conf'), this.#configuration(), { mode: 0o600 });
@@ -96,8 +103,8 @@ export class Apt {
     const at = (name: string): string => JSON.stringify(join(this.#folder, name));
     return [
       ...networkSettings(),
-      `APT::Architecture "${architecture}";`,
-      'APT::Architectures { "amd64"; };',
+      `APT::Architecture "${this.#architecture}";`,
+      `APT::Architectures { "${this.#architecture}"; };`,
       'APT::Install-Recommends "false";',
       'APT::Sandbox::User "root";',
       'APT::Get::List-Cleanup "false";',
@@ -124,7 +131,7 @@ export class Apt {
     this.#writeSources(suites);
     const status = standIns.map(
       (name) =>
-        `Package: ${name}\nStatus: install ok installed\nArchitecture: ${architecture}\nMulti-Arch: allowed\n` +
+        `Package: ${name}\nStatus: install ok installed\nArchitecture: ${this.#architecture}\nMulti-Arch: allowed\n` +
         'Version: 999:0\nMaintainer: none\nDescription: stand-in\n',
     );
     writeFileSync(join(this.#folder, 'status'), status.join('\n'));

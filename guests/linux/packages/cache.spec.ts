@@ -23,11 +23,12 @@ const fakeTools = {
   'apt-config': '',
   'apt-cache': `printf 'Package: hello\\nVersion: 1:2.0\\nSHA256: ${digestOfPackage}\\n'`,
   'apt-get': `echo "$@" >>"$CALLS"
+architecture=$(sed -n 's/^APT::Architecture "\\(.*\\)";$/\\1/p' "$APT_CONFIG")
 case "$*" in
-  *"install -s"*) echo 'Inst hello (1:2.0 Debian [amd64])' ;;
+  *"install -s"*) echo "Inst hello (1:2.0 Debian [$architecture])" ;;
   *"install -d"*) folder=$(sed -n 's/^Dir::Cache::Archives "\\(.*\\)";$/\\1/p' "$APT_CONFIG")
     sleep "\${FETCH_SECONDS:-0}"; [ -n "$REFUSES" ] && { echo 'E: Unable to fetch some archives' >&2; exit 100; }
-    file="$folder/hello_1%3a2.0_amd64.deb"
+    file="$folder/hello_1%3a2.0_$architecture.deb"
     [ -e "$file" ] && exit 0
     [ -n "$FETCHES_BADLY" ] && { echo damaged >"$file"; exit 0; }
     echo package >"$file" ;;
@@ -39,6 +40,7 @@ mkdir -p "$3/usr/bin" && cp "$2" "$3/usr/bin/hello"`,
 const kit: Kit = {
   name: 'hello',
   title: 'hello',
+  architecture: 'amd64',
   suites: ['stable'],
   preferredSuite: undefined,
   packages: ['hello'],
@@ -71,8 +73,8 @@ afterEach(() => {
 
 const progress: FetchProgress = { step: (title) => steps.push(title), update() {}, done() {} };
 const cacheFolder = (): string => join(folder, 'cache');
-const ensure = () =>
-  ensureKits([kit], { folder: cacheFolder(), mirror: 'http://mirror.example/debian', progress });
+const ensure = (kits: readonly Kit[] = [kit]) =>
+  ensureKits(kits, { folder: cacheFolder(), mirror: 'http://mirror.example/debian', progress });
 const calls = (): string[] =>
   existsSync(join(folder, 'calls')) ? readFileSync(join(folder, 'calls'), 'utf8').trim().split('\n') : [];
 
@@ -148,6 +150,24 @@ describe('the cache of kits', () => {
     // Node's own recursive mkdir never returns here.
     const nowhere = { ...options, folder: '/proc/no-such' };
     await expect(ensureKits([kit], nowhere)).rejects.toThrow(/a folder that can be made \(ENOENT\)/);
+  });
+
+  it('fetches a kit of another architecture with a state of its own', async () => {
+    const other: Kit = { ...kit, name: 'hello-i386', architecture: 'i386' };
+    const [, root] = await ensure([kit, other]);
+    expect(packagesOfKit(root!)).toEqual([{ name: 'hello', version: '1:2.0', architecture: 'i386' }]);
+    const [configuration, status] = ['etc/apt.conf', 'status'].map((name) =>
+      readFileSync(join(cacheFolder(), 'apt-i386', name), 'utf8'),
+    );
+    expect(configuration).toContain('APT::Architecture "i386";\nAPT::Architectures { "i386"; };');
+    expect(status).toContain('Package: perl\nStatus: install ok installed\nArchitecture: i386\n');
+    expect(readFileSync(join(cacheFolder(), 'apt/status'), 'utf8')).toContain('Architecture: amd64\n');
+  });
+
+  it('keeps the folders that kits had before they named an architecture', () => {
+    // By the digest of {"formatVersion":1,"kit":{…}} of that time.
+    expect(kitFolder('', kit)).toBe('kits/hello-3c95ed7f');
+    expect(kitFolder('', { ...kit, architecture: 'i386' })).not.toBe(kitFolder('', kit));
   });
 
   it('uses another folder for a kit when its request changes', () => {

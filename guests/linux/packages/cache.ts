@@ -4,6 +4,7 @@
  * packages already fetched. An existing kit needs no network and no apt.
  *
  *     CACHE/apt/…                      apt's lists and fetched packages, until they are unpacked; checked before that
+ *     CACHE/apt-i386/…                 the same for another architecture than amd64
  *     CACHE/kits/qemu-1f2e3d4c/        name and a digest of the request; packages.json names the versions
  *     CACHE/images/…                   initial file systems (../image/image-cache.ts)
  */
@@ -26,6 +27,7 @@ import { ConfigurationError } from '../../../base/index.ts';
 import { kernelVersionIn, runDepmod } from '../image/modules.ts';
 import { Apt, type AptPackage } from './apt.ts';
 import { debianArchive } from './apt-sources.ts';
+import type { Architecture } from './architecture.ts';
 import { type Kit, toolsKit } from './kits.ts';
 import { takeLock } from './lock.ts';
 
@@ -85,23 +87,48 @@ export function packagesOfKit(folder: string): readonly AptPackage[] {
 
 /** Present or future path of a kit. */
 export function kitFolder(cacheFolder: string, kit: Kit): string {
-  const digest = createHash('sha256').update(JSON.stringify({ formatVersion, kit })).digest('hex');
+  const inputs = { formatVersion, kit: identityOfKit(kit) };
+  const digest = createHash('sha256').update(JSON.stringify(inputs)).digest('hex');
   return join(cacheFolder, 'kits', `${kit.name}-${digest.slice(0, 8)}`);
 }
 
-async function fetchKits(kits: readonly Kit[], { folder, mirror, progress }: CacheOptions): Promise<void> {
+/** The parts of a kit that name its folder. Kits of amd64 existed before other architectures, and keep their names. */
+export function identityOfKit(kit: Kit): Kit | Omit<Kit, 'architecture'> {
+  const { architecture, ...others } = kit;
+  return architecture === 'amd64' ? others : kit;
+}
+
+async function fetchKits(kits: readonly Kit[], options: CacheOptions): Promise<void> {
   if (kits.length === 0) return;
-  const apt = new Apt(join(folder, 'apt'), debianArchive(undefined, mirror));
   try {
-    progress.step("Debian's lists of packages");
-    const suites = [...new Set(kits.flatMap((kit) => kit.suites))];
-    await apt.update(suites, (percent) => progress.update(percent));
-    // Tools first: creating the tables of a kernel's modules needs one of them.
-    for (const kit of kits.toSorted((a, b) => Number(a.isKernel) - Number(b.isKernel))) {
-      await fetchKit(apt, kit, folder, progress);
+    // amd64 first: creating the tables of any kernel's modules needs a program of its tools.
+    for (const architecture of ['amd64', 'i386'] as const) {
+      await fetchKitsOf(
+        architecture,
+        kits.filter((kit) => kit.architecture === architecture),
+        options,
+      );
     }
   } finally {
-    progress.done();
+    options.progress.done();
+  }
+}
+
+/** Fetches kits that are all of one architecture. */
+async function fetchKitsOf(
+  architecture: Architecture,
+  kits: readonly Kit[],
+  { folder, mirror, progress }: CacheOptions,
+): Promise<void> {
+  if (kits.length === 0) return;
+  const state = architecture === 'amd64' ? 'apt' : `apt-${architecture}`;
+  const apt = new Apt(join(folder, state), debianArchive(undefined, mirror), architecture);
+  progress.step("Debian's lists of packages");
+  const suites = [...new Set(kits.flatMap((kit) => kit.suites))];
+  await apt.update(suites, (percent) => progress.update(percent));
+  // Tools first, for the same reason.
+  for (const kit of kits.toSorted((a, b) => Number(a.isKernel) - Number(b.isKernel))) {
+    await fetchKit(apt, kit, folder, progress);
   }
 }
 

@@ -20,6 +20,7 @@ const installers = [
 export const qemuKit: Kit = {
   name: 'qemu',
   title: 'QEMU',
+  architecture: 'amd64',
   suites: ['trixie', 'trixie-backports'],
   preferredSuite: 'trixie-backports',
   packages: ['qemu-system-x86'],
@@ -27,10 +28,11 @@ export const qemuKit: Kit = {
   isKernel: false,
 };
 
-/** Programs that run in the guest. */
+/** Programs that run in the guest, and those with which this project makes the guest's files: kmod and xz. */
 export const toolsKit: Kit = {
   name: 'tools',
   title: 'rdma-core, perftest and busybox',
+  architecture: 'amd64',
   suites: ['bookworm'],
   preferredSuite: undefined,
   packages: [
@@ -49,6 +51,14 @@ export const toolsKit: Kit = {
   isKernel: false,
 };
 
+/** The same programs for a guest of 32 bits. */
+export const insideToolsKit: Kit = {
+  ...toolsKit,
+  name: 'tools-i386',
+  title: `${toolsKit.title} of 32 bits`,
+  architecture: 'i386',
+};
+
 const kernelStandIns = [...installers, 'coreutils', 'initramfs-tools', 'kmod', 'linux-base'];
 
 /** Kernels by their names for --kernel. */
@@ -56,6 +66,7 @@ export const kernelKits = {
   debian: {
     name: 'kernel-debian',
     title: "Debian 12's kernel",
+    architecture: 'amd64',
     suites: ['bookworm'],
     preferredSuite: undefined,
     packages: ['linux-image-amd64'],
@@ -65,6 +76,7 @@ export const kernelKits = {
   backports: {
     name: 'kernel-backports',
     title: "Debian 12's newer kernel",
+    architecture: 'amd64',
     suites: ['bookworm', 'bookworm-backports'],
     preferredSuite: 'bookworm-backports',
     packages: ['linux-image-amd64'],
@@ -76,6 +88,46 @@ export const kernelKits = {
 export type KernelName = keyof typeof kernelKits;
 
 /**
+ * Kernels of 32 bits by their names for --kernel: the flavour for any processor since the Pentium, the one with 64-bit page
+ * tables (PAE), and a later series.
+ */
+export const insideKernelKits = {
+  debian: {
+    name: 'kernel-i386',
+    title: "Debian 12's kernel of 32 bits",
+    architecture: 'i386',
+    suites: ['bookworm'],
+    preferredSuite: undefined,
+    packages: ['linux-image-686'],
+    standIns: kernelStandIns,
+    isKernel: true,
+  },
+  'debian-pae': {
+    name: 'kernel-i386-pae',
+    title: "Debian 12's kernel of 32 bits with PAE",
+    architecture: 'i386',
+    suites: ['bookworm'],
+    preferredSuite: undefined,
+    packages: ['linux-image-686-pae'],
+    standIns: kernelStandIns,
+    isKernel: true,
+  },
+  backports: {
+    name: 'kernel-i386-backports',
+    title: "Debian 12's newer kernel of 32 bits",
+    architecture: 'i386',
+    suites: ['bookworm', 'bookworm-backports'],
+    preferredSuite: 'bookworm-backports',
+    // The last one of 32 bits in the backports; no package without a version depends on it any more.
+    packages: ['linux-image-6.5.0-0.deb12.4-686'],
+    standIns: kernelStandIns,
+    isKernel: true,
+  },
+} as const satisfies Record<string, Kit>;
+
+type InsideKernelName = keyof typeof insideKernelKits;
+
+/**
  * Sources and headers by which a module that Debian leaves out of a kernel is built.
  * @param version as `uname -r` has it, of the kernel that is there
  */
@@ -85,6 +137,7 @@ export function moduleSourceKit(kernel: KernelName, version: string): Kit {
   return {
     name: `module-source-${version}`,
     title: `sources and headers of Linux ${version}`,
+    architecture: 'amd64',
     suites,
     preferredSuite,
     packages: [`linux-headers-${version}`, `linux-source-${release}`],
@@ -98,3 +151,4 @@ export function moduleSourceKit(kernel: KernelName, version: string): Kit {
 }
 
 export const kernelNames = Object.keys(kernelKits) as KernelName[];
+export const insideKernelNames = Object.keys(insideKernelKits) as InsideKernelName[];
