@@ -118,11 +118,26 @@ export class PcMachine {
     return this.pcs.reduce((first, pc) => (pc.clock.nowPs < first.clock.nowPs ? pc : first));
   }
 
-  /** Instructions until devices must come along: few while they are busy, and never past what they have due. */
+  /**
+   * Instructions until devices must come along: few while they are busy or another PC runs, and never past what they, or a timer
+   * of another PC, have due.
+   */
   #quantumOf(pc: Pc): number {
-    const { busyQuantumInstructions, idleQuantumInstructions } = this.#options.pc;
-    const dueInstructions = pc.clock.instructionsIn(Math.max(0, this.#time.nextPs - pc.clock.nowPs));
-    return Math.min(idleQuantumInstructions, Math.max(busyQuantumInstructions, dueInstructions));
+    const { busyQuantumInstructions, peerQuantumInstructions, idleQuantumInstructions } = this.#options.pc;
+    const until = (duePs: number): number => pc.clock.instructionsIn(Math.max(0, duePs - pc.clock.nowPs));
+    return Math.min(
+      idleQuantumInstructions,
+      Math.max(busyQuantumInstructions, until(this.#time.nextPs)),
+      Math.max(peerQuantumInstructions, until(this.#othersActPs(pc))),
+    );
+  }
+
+  /** Instant at which another PC may act by itself: it runs, or a timer of its wakes it. */
+  #othersActPs(pc: Pc): number {
+    let earliestPs = Number.POSITIVE_INFINITY;
+    for (const each of this.pcs)
+      if (each !== pc) earliestPs = Math.min(earliestPs, each.isHalted ? each.wakesAtPs : each.clock.nowPs);
+    return earliestPs;
   }
 
   /**
@@ -133,9 +148,8 @@ export class PcMachine {
     const { nowPs } = pc.clock;
     const timerPs = pc.wakesAtPs;
     if (timerPs <= nowPs) return false;
-    const others = this.pcs.filter((each) => each !== pc && !each.isHalted).map(({ clock }) => clock.nowPs);
-    const dues = [this.#time.nextPs + 1, this.#network.nextPs(pc), ...others];
-    const untilPs = Math.min(timerPs, Math.max(nowPs + 1, Math.min(...dues)));
+    const duePs = Math.min(this.#time.nextPs + 1, this.#network.nextPs(pc), this.#othersActPs(pc));
+    const untilPs = Math.min(timerPs, Math.max(nowPs + 1, duePs));
     pc.sleepUntil(untilPs);
     this.emulation.work(0);
     return true;

@@ -13,6 +13,7 @@ import { configurationOf, type MachineConfig, type ParameterValues } from '../..
 import { type BootFiles, coreVersion, type PcConfig, PcMachine, pcParameters } from '../../pc/index.ts';
 import { servedProfile } from '../../serve/index.ts';
 import { GuestError } from '../guest-error.ts';
+import { ethernetLoadCommand, loadCommand } from '../load-commands.ts';
 import type { CacheOptions } from '../packages/cache.ts';
 import { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
 import { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
@@ -138,13 +139,14 @@ export class LinuxMachine {
 
   /** Loads the adapter's drivers and their interfaces for user space, and waits for the ports. @throws GuestError */
   async load(): Promise<void> {
-    for (const node of this.hosts.keys())
-      await this.check(node, loadCommand, 'loading the drivers', loadSeconds);
-    if (this.hosts.length > 1)
-      for (const node of this.hosts.keys()) await this.check(node, networkCommand(node), 'joining the hosts');
-    await this.until(() => false, psPerSecond / 100);
-    for (const node of this.hosts.keys())
-      await this.check(node, activeCommand, 'waiting for the port', loadSeconds);
+    const { capability, control } = this.config.hca;
+    const isEthernet = capability.linkLayer === 'ethernet';
+    if (this.hosts.length > 1) await this.checkEach(networkCommand, 'joining the hosts');
+    const command = (node: number): string =>
+      isEthernet
+        ? ethernetLoadCommand(node, capability.roce !== 'none', adapterNetwork)
+        : loadCommand(control.embeddedSubnetManager);
+    await this.checkEach(command, 'loading the drivers', loadSeconds);
   }
 
   /** Runs a command to its end. @throws GuestError if the guest ends, restarts or stands still */
@@ -161,11 +163,27 @@ export class LinuxMachine {
 
   /** Runs a command that must succeed. @throws GuestError with its output if it fails */
   async check(node: number, command: string, what = command, timeoutSeconds = 30): Promise<string> {
-    const { output, exitStatus, hasTimedOut } = await this.run(node, command, { timeoutSeconds });
+    const result = await this.run(node, command, { timeoutSeconds });
+    return this.#succeeded(node, result, what, timeoutSeconds);
+  }
+
+  #succeeded(
+    node: number,
+    { output, exitStatus, hasTimedOut }: LinuxResult,
+    what: string,
+    seconds: number,
+  ): string {
     const { name } = this.host(node);
-    if (hasTimedOut) throw new GuestError(`${name}: ${what}: not done within ${timeoutSeconds} s`);
+    if (hasTimedOut) throw new GuestError(`${name}: ${what}: not done within ${seconds} s`);
     if (exitStatus !== 0) throw new GuestError(`${name}: ${what}: exit ${exitStatus}: ${output.trim()}`);
     return output;
+  }
+
+  /** Runs a command in every host at once; each must succeed. @throws GuestError */
+  async checkEach(commandOf: (node: number) => string, what: string, timeoutSeconds = 30): Promise<void> {
+    const running = this.hosts.map((host, node) => host.start(commandOf(node), { timeoutSeconds }));
+    for (const [node, one] of running.entries())
+      this.#succeeded(node, await this.finish(one), what, timeoutSeconds);
   }
 
   /** Instant of the PC that is behind, in picoseconds since power-on. */
@@ -252,15 +270,8 @@ const bootFilesOf = ({ bzImage, vmlinux, initramfs }: InsideFiles): BootFiles =>
 const identify = (name: string, seed: number): string =>
   `hostname ${name}; echo '${name} ${seed}' >/dev/urandom`;
 
-const loadCommand = 'modprobe -a mlx4_core mlx4_ib mlx4_en ib_uverbs ib_umad rdma_ucm || exit 1';
-
-const activeCommand = `tries=0
-for port in /sys/class/infiniband/*/ports/*/state; do
-  until grep -q ACTIVE $port; do
-    tries=$((tries + 1)); [ $tries = 300 ] && { echo "$port: $(cat $port)"; exit 1; }
-    sleep 0.02
-  done
-done`;
+/** Of the adapters' Ethernet interfaces, as `hca guest` has it. */
+const adapterNetwork = '10.2.$adapter';
 
 const networkCommand = (node: number): string =>
   [

@@ -17,7 +17,16 @@ export function kernelOf(code: readonly number[]): BootFiles {
   view.setUint32(28, headerBytes, true);
   view.setUint16(42, programHeaderBytes, true);
   view.setUint16(44, 1, true);
-  const segment = [1, headerBytes + programHeaderBytes, codeAddress, codeAddress, code.length, code.length, 7, 1];
+  const segment = [
+    1,
+    headerBytes + programHeaderBytes,
+    codeAddress,
+    codeAddress,
+    code.length,
+    code.length,
+    7,
+    1,
+  ];
   for (const [index, word] of segment.entries()) view.setUint32(headerBytes + 4 * index, word, true);
   bytes.set(code, headerBytes + programHeaderBytes);
   const bzImage = new Uint8Array(1024);
