@@ -29,6 +29,7 @@ import {
   generalEventPort,
   ioApicAddress,
   localApicAddress,
+  offSleepType,
   powerControlPort,
   powerEventPort,
   powerTimerPort,
@@ -47,8 +48,6 @@ const headerBytes = 36;
 const rsdpBytes = 20;
 const alignmentBytes = 16;
 const fadtBytes = 116;
-/** Type of sleep for power-off, in the DSDT and as a kernel writes it. */
-export const offSleepType = 5;
 
 const text = (value: string, byteCount: number): number[] =>
   [...value.padEnd(byteCount)].map((character) => character.charCodeAt(0));

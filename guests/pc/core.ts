@@ -14,7 +14,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { V86 } from 'v86';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
-import { networkLine } from './memory-map.ts';
+import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 
 /** The version of v86 that core-patch.ts and the names below were read from. */
 export { CorePatchError };
@@ -28,6 +28,8 @@ export interface CoreHost {
   random32(): number;
   /** Each byte that the guest writes to a serial port. */
   serialOutput(port: number, byte: number): void;
+  /** The guest switches the PC off by ACPI, or resets it. */
+  ended(how: 'off' | 'reset'): void;
   /** A frame that the guest's Ethernet card sends. */
   frameOutput(frame: Uint8Array): void;
 }
@@ -99,6 +101,7 @@ export interface CoreCpu {
   jit_clear_cache(): void;
   codegen_finalize_finished(index: number, start: number, flags: number): void;
   main_loop(): number;
+  reboot_internal: () => void;
 }
 
 /** A block of the guest's code that v86 has translated, until it is compiled. */
@@ -118,6 +121,10 @@ const screenBytes = 2 ** 20;
 const bootTimeMs = Date.UTC(2026, 0, 1);
 /** Register of the ISA bridge (82371SB, PIRQRCA) that leads the pin of the Ethernet card to its line. */
 const networkRoute = 0x60;
+/** Fields of the power management control register (ACPI 6.5, 4.8.4.2.1). */
+const sleepEnable = 1 << 13;
+const sleepTypeShift = 10;
+const sleepTypeMask = 7 << sleepTypeShift;
 /** No timer of the real-time clock is due: Linux takes its ticks from the APIC. */
 const timerFarMs = 100;
 
@@ -264,6 +271,12 @@ export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Cor
   internals.shared.microtick = () => running!.nowMs();
   const { rtc, pci } = internals.cpu.devices;
   pci.isa_bridge_space8[networkRoute] = networkLine;
+  const { cpu } = internals;
+  cpu.reboot_internal = () => host.ended('reset');
+  cpu.io.register_write(powerControlPort, cpu, undefined, (value) => {
+    if ((value & sleepEnable) !== 0 && (value & sleepTypeMask) >> sleepTypeShift === offSleepType)
+      host.ended('off');
+  });
   rtc.timer = (nowMs) => {
     rtc.rtc_time = bootTimeMs + Math.floor(nowMs);
     return timerFarMs;
@@ -314,7 +327,7 @@ const usedMembers = [
     'device_raise_irq',
   ],
   ...['device_lower_irq', 'get_apic_addr', 'jit_dirty_cache', 'jit_clear_cache', 'codegen_finalize_finished'],
-  'main_loop',
+  ...['main_loop', 'reboot_internal'],
 ] as const satisfies readonly (keyof CoreCpu)[];
 
 /** v86's internals by the names of its published build. @throws CorePatchError if one is missing */

@@ -109,13 +109,24 @@ export class PcMachine {
   step(): void {
     const pc = this.#behind();
     this.#network.deliver(pc);
-    if (pc.isHalted && this.#sleep(pc)) return;
+    if (pc.end !== undefined || (pc.isHalted && this.#sleep(pc))) return;
     pc.runQuantum(this.#quantumOf(pc));
     this.emulation.work(0);
   }
 
+  /** PCs that their guests have not ended; all, if they have ended all. */
+  get #running(): readonly Pc[] {
+    const running = this.pcs.filter(({ end }) => end === undefined);
+    return running.length > 0 ? running : this.pcs;
+  }
+
+  /** Instant of the PC that is behind, in picoseconds since power-on. */
+  get nowPs(): number {
+    return this.#behind().clock.nowPs;
+  }
+
   #behind(): Pc {
-    return this.pcs.reduce((first, pc) => (pc.clock.nowPs < first.clock.nowPs ? pc : first));
+    return this.#running.reduce((first, pc) => (pc.clock.nowPs < first.clock.nowPs ? pc : first));
   }
 
   /**
@@ -136,7 +147,8 @@ export class PcMachine {
   #othersActPs(pc: Pc): number {
     let earliestPs = Number.POSITIVE_INFINITY;
     for (const each of this.pcs)
-      if (each !== pc) earliestPs = Math.min(earliestPs, each.isHalted ? each.wakesAtPs : each.clock.nowPs);
+      if (each !== pc && each.end === undefined)
+        earliestPs = Math.min(earliestPs, each.isHalted ? each.wakesAtPs : each.clock.nowPs);
     return earliestPs;
   }
 

@@ -176,3 +176,25 @@ describe('a PC', () => {
     expect(() => pc.readMemory(128 * 2 ** 20 - 1, 2)).toThrow(/address/);
   });
 });
+
+describe('a guest that ends its PC', () => {
+  it('switches it off by the sleep type of its ACPI tables', async () => {
+    const { machine, pc } = await machineWith();
+    // mov dx, 0xb004; mov ax, SLP_EN and type 5; out dx, ax
+    const off = [0x66, 0xba, 0x04, 0xb0, 0x66, 0xb8, 0x00, 0x34, 0x66, 0xef];
+    machine.load([kernelOf([...off, ...code.forever])]);
+    machine.step();
+    expect([pc.end, machine.isOver]).toEqual(['off', true]);
+    const { instructionCount } = pc.clock;
+    machine.step();
+    expect(pc.clock.instructionCount).toBe(instructionCount);
+  });
+
+  it('resets it by the controller of its keyboard', async () => {
+    const { machine, pc } = await machineWith();
+    // mov al, 0xfe; out 0x64, al
+    machine.load([kernelOf([0xb0, 0xfe, 0xe6, 0x64, ...code.forever])]);
+    machine.step();
+    expect(pc.end).toBe('reset');
+  });
+});

@@ -87,6 +87,7 @@ export class Pc implements CoreHost {
   readonly #raised: number[] = [];
   #core!: Core;
   #isPinRaised = false;
+  #end: 'off' | 'reset' | undefined;
   /** Quanta so far, and those that a store has ended. */
   quantumCount = 0;
   cutQuantumCount = 0;
@@ -131,12 +132,23 @@ export class Pc implements CoreHost {
     };
   }
 
-  get isHalted(): boolean {
-    return this.#core.cpu.in_hlt[0] === 1 && this.#raised.length === 0;
+  /** How the guest has ended the PC, if it has: nothing of it runs after that. */
+  get end(): 'off' | 'reset' | undefined {
+    return this.#end;
   }
 
-  /** Whether it is halted with interrupts off: switched off, or dead. */
+  ended(how: 'off' | 'reset'): void {
+    this.#end = how;
+    this.#core.endQuantum();
+  }
+
+  get isHalted(): boolean {
+    return this.#end !== undefined || (this.#core.cpu.in_hlt[0] === 1 && this.#raised.length === 0);
+  }
+
+  /** Whether it never runs again: ended, or halted with interrupts off. */
   get isDead(): boolean {
+    if (this.#end !== undefined) return true;
     return this.isHalted && (this.#core.cpu.flags[0]! & interruptFlag) === 0;
   }
 

@@ -188,7 +188,7 @@ export class LinuxMachine {
 
   /** Instant of the PC that is behind, in picoseconds since power-on. */
   get nowPs(): number {
-    return Math.min(...this.machine.pcs.map(({ clock }) => clock.nowPs));
+    return this.machine.nowPs;
   }
 
   /**
@@ -208,7 +208,8 @@ export class LinuxMachine {
           `a defect of the emulator at ${defect.atPs} ps, at this access: ${defect.access}: ${defect.message}`,
         );
       if (steps % stepsPerLook !== 0) continue;
-      if (machine.isOver) this.#end('the guest is off, or halted without interrupts');
+      this.#failEnded();
+      if (machine.isOver) this.#end('no guest runs any more');
       if (this.nowPs > seenPs) {
         seenPs = this.nowPs;
         seenMs = performance.now();
@@ -217,6 +218,13 @@ export class LinuxMachine {
       }
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
+  }
+
+  /** Commands of guests that have ended their PC fail. */
+  #failEnded(): void {
+    for (const host of this.hosts)
+      if (host.isReady && host.pc.isDead)
+        host.fail(host.pc.end === 'reset' ? 'the guest restarted by itself' : 'the guest is off');
   }
 
   #end(reason: string): never {
