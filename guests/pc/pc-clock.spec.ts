@@ -30,6 +30,7 @@ describe('the clock of a PC', () => {
       interruptsPs: cycles.interrupt * 500,
       wakingPs: cycles.wake * 500,
       loadsPs: 3_000_000 - 750_000 - 2510 * 500,
+      chancePs: 0,
       idlePs: 7_000_000,
     });
     expect(clock.nowPs).toBe(10_000_000);

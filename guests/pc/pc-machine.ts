@@ -10,6 +10,7 @@ import type { Fault } from '../../machine/faults/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import { type Cabling, Emulation, servingParameters } from '../serve/index.ts';
 import type { BootFiles } from './boot.ts';
+import { chanceOf, noChance } from './jitter.ts';
 import { LockstepTime } from './lockstep-time.ts';
 import type { PcConfig } from './parameters.ts';
 import { Pc, type PcSnapshot } from './pc.ts';
@@ -25,6 +26,8 @@ export interface PcMachineOptions {
   readonly shortcuts?: boolean;
   readonly analysis: AnalysisOptions | undefined;
   readonly seed: number;
+  /** Seed of the PCs' chance (jitter.ts); left out: nothing happens by chance. */
+  readonly jitter?: number | undefined;
 }
 
 const descriptorsOfPc = 4096;
@@ -80,6 +83,7 @@ export class PcMachine {
           time: time!,
           firstDescriptor: node * descriptorsOfPc,
           seed: options.seed + node,
+          chance: options.jitter === undefined ? noChance : chanceOf(options.jitter + node),
         }),
       );
     return new PcMachine(options, emulation, time!, pcs);
@@ -148,7 +152,10 @@ export class PcMachine {
     let earliestPs = Number.POSITIVE_INFINITY;
     for (const each of this.pcs)
       if (each !== pc && each.end === undefined)
-        earliestPs = Math.min(earliestPs, each.isHalted ? each.wakesAtPs : each.clock.nowPs);
+        earliestPs = Math.min(
+          earliestPs,
+          each.isHalted ? Math.min(each.wakesAtPs, each.nextInterruptPs) : each.clock.nowPs,
+        );
     return earliestPs;
   }
 
@@ -160,7 +167,8 @@ export class PcMachine {
     const { nowPs } = pc.clock;
     const timerPs = pc.wakesAtPs;
     if (timerPs <= nowPs) return false;
-    const duePs = Math.min(this.#time.nextPs + 1, this.#network.nextPs(pc), this.#othersActPs(pc));
+    const ownPs = Math.min(this.#network.nextPs(pc), pc.nextInterruptPs);
+    const duePs = Math.min(this.#time.nextPs + 1, ownPs, this.#othersActPs(pc));
     const untilPs = Math.min(timerPs, Math.max(nowPs + 1, duePs));
     pc.sleepUntil(untilPs);
     this.emulation.work(0);

@@ -41,7 +41,7 @@ describe('the clock of a PC', () => {
     expect(pc.clock.instructionCount).toBe(1 + 2 * 5000 + 1);
     expect(pc.clock.account).toEqual({
       executingPs: 10_002 * psOfInstruction,
-      ...{ loadsPs: expect.any(Number), storesPs: 0, interruptsPs: 0, wakingPs: 0, idlePs: 0 },
+      ...{ loadsPs: expect.any(Number), storesPs: 0, interruptsPs: 0, wakingPs: 0, chancePs: 0, idlePs: 0 },
     });
   });
 

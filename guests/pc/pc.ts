@@ -11,6 +11,7 @@ import type { Slot } from '../serve/index.ts';
 import { type BootFiles, loadForBoot } from './boot.ts';
 import { type Core, type CoreHost, makeCore } from './core.ts';
 import { CoreMemory } from './core-memory.ts';
+import type { PcChance } from './jitter.ts';
 import type { LockstepTime } from './lockstep-time.ts';
 import { hcaDevice, hcaLine, localApicAddress, networkDevice, networkLine } from './memory-map.ts';
 import type { PcConfig } from './parameters.ts';
@@ -28,6 +29,13 @@ export interface PcOptions {
   /** The descriptors of its function's interrupts begin here. */
   readonly firstDescriptor: number;
   readonly seed: number;
+  readonly chance: PcChance;
+}
+
+/** An interrupt on its way to the processor. */
+interface RaisedInterrupt {
+  readonly descriptor: number;
+  readonly arrivesPs: number;
 }
 
 /** A PC at an instant between two quanta. */
@@ -84,7 +92,8 @@ export class Pc implements CoreHost {
   onFrame: (frame: Uint8Array) => void = () => {};
   readonly #time: LockstepTime;
   readonly #numbers: SeededNumbers;
-  readonly #raised: number[] = [];
+  readonly #raised: RaisedInterrupt[] = [];
+  readonly #chance: PcChance;
   #core!: Core;
   #isPinRaised = false;
   #end: 'off' | 'reset' | undefined;
@@ -92,7 +101,9 @@ export class Pc implements CoreHost {
   quantumCount = 0;
   cutQuantumCount = 0;
 
-  private constructor({ name, config, slot, functionConfig, time, firstDescriptor, seed }: PcOptions) {
+  private constructor(options: PcOptions) {
+    const { name, config, slot, functionConfig, time, firstDescriptor, seed, chance } = options;
+    this.#chance = chance;
     this.name = name;
     this.clock = new PcClock(config);
     this.#time = time;
@@ -143,7 +154,14 @@ export class Pc implements CoreHost {
   }
 
   get isHalted(): boolean {
-    return this.#end !== undefined || (this.#core.cpu.in_hlt[0] === 1 && this.#raised.length === 0);
+    return (
+      this.#end !== undefined || (this.#core.cpu.in_hlt[0] === 1 && this.nextInterruptPs > this.clock.nowPs)
+    );
+  }
+
+  /** Instant at which the next interrupt of the function arrives, Infinity if none is on its way. */
+  get nextInterruptPs(): number {
+    return this.#raised[0]?.arrivesPs ?? Number.POSITIVE_INFINITY;
   }
 
   /** Whether it never runs again: ended, or halted with interrupts off. */
@@ -183,9 +201,12 @@ export class Pc implements CoreHost {
     this.#core.serialInput(port, bytes);
   }
 
-  /** The device has raised the interrupt of a descriptor: the processor gets it before its next quantum. */
+  /** The device has raised the interrupt of a descriptor: the processor gets it before a quantum, after all earlier ones. */
   raise(descriptor: number): void {
-    this.#raised.push(descriptor);
+    const delayPs = this.#chance.interruptDelayPs();
+    const before = this.#raised.at(-1)?.arrivesPs ?? 0;
+    const arrivesPs = delayPs === 0 ? before : Math.max(before, this.#time.instantPs + delayPs);
+    this.#raised.push({ descriptor, arrivesPs });
   }
 
   /** Everything that its software can see, but for the function, of which only the writes of configuration space are kept. */
@@ -224,8 +245,11 @@ export class Pc implements CoreHost {
   runQuantum(instructions: number): void {
     this.quantumCount++;
     this.#takeInterrupts();
-    const timerMs = this.#core.run(instructions);
+    const beganPs = this.clock.nowPs;
+    const timerMs = this.#core.run(this.#chance.quantum(instructions));
     this.#count();
+    const extraPs = this.#chance.extraPs(this.clock.nowPs - beganPs);
+    if (extraPs > 0) this.clock.delayed(extraPs);
     this.wakesAtPs = this.clock.nowPs + (timerMs > 0 ? Math.ceil(timerMs * psPerMs) : soonPs);
     this.#time.follow(this.clock.nowPs);
     if (this.function.settle()) this.#storesSettled();
@@ -246,9 +270,11 @@ export class Pc implements CoreHost {
   }
 
   #takeInterrupts(): void {
-    if (this.#raised.length === 0) return;
+    const { nowPs } = this.clock;
+    if (this.nextInterruptPs > nowPs) return;
     if (this.#core.cpu.in_hlt[0] === 1) this.clock.woke();
-    for (const descriptor of this.#raised.splice(0)) {
+    while (this.nextInterruptPs <= nowPs) {
+      const { descriptor } = this.#raised.shift()!;
       this.clock.interrupted();
       const message = this.function.messageOf(descriptor);
       if (message === undefined) this.#raisePin();

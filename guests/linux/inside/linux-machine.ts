@@ -29,6 +29,8 @@ export interface LinuxMachineOptions extends InsideChoice {
   /** Parameters of the PCs. */
   readonly pc?: Partial<PcConfig>;
   readonly seed?: number;
+  /** Seed of what may happen by chance: interrupts later, other quanta, other costs; left out: nothing does. */
+  readonly jitter?: number;
   readonly faults?: FaultPlan;
   readonly analysis?: AnalysisOptions;
   readonly shortcuts?: boolean;
@@ -116,7 +118,7 @@ export class LinuxMachine {
     config: MachineConfig,
     pcConfig: PcConfig,
   ): Promise<LinuxMachine> {
-    const { hosts = 1, faults = [], shortcuts, analysis, seed = 0 } = options;
+    const { hosts = 1, faults = [], shortcuts, analysis, seed = 0, jitter } = options;
     const machine = await PcMachine.make({
       config,
       pc: pcConfig,
@@ -126,6 +128,7 @@ export class LinuxMachine {
       ...(shortcuts === undefined ? {} : { shortcuts }),
       analysis,
       seed,
+      jitter,
     });
     return new LinuxMachine(options, files, config, pcConfig, machine);
   }
