@@ -34,6 +34,8 @@ export interface LinuxMachineOptions extends InsideChoice {
   readonly faults?: FaultPlan;
   readonly analysis?: AnalysisOptions;
   readonly shortcuts?: boolean;
+  /** Further parameters of the kernel, such as `pci=nomsi` for an adapter that interrupts by its pin. */
+  readonly kernelParameters?: readonly string[];
   /** Called in words with what takes long. */
   readonly onNotice?: (text: string) => void;
   /** Whether to boot although there is a snapshot. */
@@ -44,11 +46,11 @@ export interface LinuxMachineOptions extends InsideChoice {
  * A kernel whose timers need no calibration, and which trusts the processor's random numbers: they are the seed's. It omits the
  * tests of its ciphers and the keys that sign modules, whose arithmetic is nine tenths of a boot's instructions.
  */
-const commandLine = [
+const ownParameters = [
   ...['console=ttyS0', 'quiet', 'hca.name=host', 'random.trust_cpu=on', 'mitigations=off'],
   ...['tsc=reliable', 'lpj=400000', 'no_timer_check'],
   ...['cryptomgr.notests', 'initcall_blacklist=load_system_certificate_list'],
-].join(' ');
+];
 /** Steps between two looks at the wall clock, and between two turns of the event loop. */
 const stepsPerLook = 4096;
 const bootSeconds = 120;
@@ -92,7 +94,7 @@ export class LinuxMachine {
       coreVersion,
       basename(files.bzImage),
       files.initramfs,
-      commandLine,
+      commandLineOf(options),
       pcConfig,
       config.pcie,
     ];
@@ -255,7 +257,7 @@ async function boot(
       files.bzImage,
       'one that this machine can decompress (gzip, xz, zstd)',
     );
-  machine.load([bootFilesOf(files)]);
+  machine.load([bootFilesOf(files, commandLineOf(plain))]);
   const limitPs = bootSeconds * psPerSecond;
   for (let steps = 1; !host!.isReady; steps++) {
     machine.step();
@@ -270,7 +272,10 @@ async function boot(
 
 const consoleShown = 1000;
 
-const bootFilesOf = ({ bzImage, vmlinux, initramfs }: InsideFiles): BootFiles => ({
+const commandLineOf = ({ kernelParameters = [] }: Pick<LinuxMachineOptions, 'kernelParameters'>): string =>
+  [...ownParameters, ...kernelParameters].join(' ');
+
+const bootFilesOf = ({ bzImage, vmlinux, initramfs }: InsideFiles, commandLine: string): BootFiles => ({
   bzImage: readFileSync(bzImage),
   vmlinux: readFileSync(vmlinux!),
   initramfs: readFileSync(initramfs),
