@@ -66,7 +66,8 @@ export class AgentDialogue {
   take(latin1: string): void {
     this.#received += latin1;
     for (;;) {
-      const isDone = this.#hasBegun && this.#token !== undefined ? this.#takeOutput(this.#token) : this.#takeIdle();
+      const isDone =
+        this.#hasBegun && this.#token !== undefined ? this.#takeOutput(this.#token) : this.#takeIdle();
       if (isDone) return;
     }
   }
