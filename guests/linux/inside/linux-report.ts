@@ -39,7 +39,7 @@ export interface LinuxHostReport {
   readonly elapsedPs: number;
   readonly time: PcTimeAccount;
   readonly instructions: number;
-  /** Times that its processor ran between two looks at the devices; and those that ended early, at a store to the device. */
+  /** Times that its processor ran between two looks at the devices, since its snapshot; those that a store to the device ended. */
   readonly quanta: number;
   readonly cutQuanta: number;
   /** Interrupts of the HCA that reached the processor: messages (MSI-X), and assertions of the pin. */

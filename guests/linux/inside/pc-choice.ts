@@ -4,7 +4,7 @@ import { hintFor } from '../../../machine/profile/index.ts';
 import { type PcConfig, pcParameters } from '../../pc/index.ts';
 
 /** Parameters that need not be whole. */
-const fractions: ReadonlySet<string> = new Set(['cyclesPerInstruction']);
+export const fractionalPcParameters: ReadonlySet<string> = new Set(['cyclesPerInstruction']);
 
 /** @throws ConfigurationError for an unknown name, suggesting the nearest, and for a value out of range */
 export function pcConfigOf(chosen: Partial<PcConfig> = {}): PcConfig {
@@ -36,7 +36,7 @@ function checkParameter(name: string, value: unknown): void {
   }
   const { min, max, unit } = pcParameters[name as keyof typeof pcParameters];
   const isNumber = typeof value === 'number' && value >= min && value <= max;
-  if (isNumber && (fractions.has(name) || Number.isInteger(value))) return;
-  const kind = fractions.has(name) ? 'a number' : 'an integer';
+  if (isNumber && (fractionalPcParameters.has(name) || Number.isInteger(value))) return;
+  const kind = fractionalPcParameters.has(name) ? 'a number' : 'an integer';
   throw new ConfigurationError(name, value, `${kind} from ${min} to ${max} ${unit}`);
 }

@@ -32,7 +32,7 @@ export function renderHosts({ commands, hosts, interrupts, budget = [] }: LinuxR
   ].join('\n');
 }
 
-const commandCharacters = 30;
+const commandCharacters = 24;
 
 const commandTable = (commands: readonly LinuxCommandReport[]): string =>
   tableOf(
@@ -74,16 +74,16 @@ function timeTable(hosts: readonly LinuxHostReport[]): string {
 
 const countTable = (hosts: readonly LinuxHostReport[]): string =>
   tableOf(
-    'What each host did since power-on',
+    'What each host did',
     ['', ...hosts.map(({ name }) => name)],
     [
-      ['instructions', ...hosts.map(({ instructions }) => countText(instructions))],
+      ['instructions since power-on', ...hosts.map(({ instructions }) => countText(instructions))],
       ['interrupts: messages (MSI-X)', ...hosts.map(({ interrupts }) => countText(interrupts.messages))],
       ['interrupts: the pin', ...hosts.map(({ interrupts }) => countText(interrupts.pins))],
       ['MMIO loads', ...hosts.map(({ mmio }) => countText(mmio.loads))],
       ['MMIO stores', ...hosts.map(({ mmio }) => countText(mmio.stores))],
-      ['quanta', ...hosts.map(({ quanta }) => countText(quanta))],
-      ['quanta that a store ended', ...hosts.map(({ cutQuanta }) => countText(cutQuanta))],
+      ['quanta since the snapshot', ...hosts.map(({ quanta }) => countText(quanta))],
+      ['those that a store ended', ...hosts.map(({ cutQuanta }) => countText(cutQuanta))],
     ],
   );
 
