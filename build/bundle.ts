@@ -5,6 +5,7 @@
  *     model.js                                           exports of `index.ts`: the machine and its programming interfaces
  *     rest.js                                            the command line, serving, guests, stories
  *     experiments/vitest/index.js                        fixture and matchers: the only file that imports vitest
+ *     guests/linux/inside/index.js                       stock Linux as a library, of rest.js
  *
  * `knip.json` lists the modules that are started by address. A module's `import.meta.url` is the address that it would have as
  * a file of its own, so modules find each other as they do in the sources.

@@ -170,7 +170,7 @@ describe('standard output is pure JSON with --json -', () => {
   );
 });
 
-it.each(['move', 'perf', 'compare', 'devinfo', 'cutoff', 'serve', 'guest', 'torture'])(
+it.each(['move', 'perf', 'compare', 'devinfo', 'cutoff', 'serve', 'guest', 'linux', 'torture'])(
   'hca %s has the option --no-shortcuts',
   async (command) => {
     const { code, out } = await hca(command, '--help');

@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | torture | sweep | plot | diff | rerun | validate | explain | why | lab`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | linux | torture | sweep | plot | diff | rerun | validate | explain | why | lab`. Bad input ends with one clear line and exit code 2. */
 import '../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../base/index.ts';
@@ -23,6 +23,7 @@ import { addGuestCommand } from './guest/guest.ts';
 import { htmlOption } from './html-output.ts';
 import { recordOptions } from './invocation.ts';
 import { addLabCommand } from './lab/lab.ts';
+import { addLinuxCommand } from './linux/linux.ts';
 import { chunkBytesMax, defaultFile, move, runFactsFile } from './move/move.ts';
 import { defaultTraditional, parsedTraditional } from './move/move-comparison.ts';
 import {
@@ -52,7 +53,7 @@ const written = [
   ...['json', 'report', 'html', 'markdown', 'traceFile', 'timeline', 'vcd', 'pcap'],
   ...['save', 'sqlite', 'out', 'writeBudget'],
 ];
-const read = ['profile', 'faults', 'story', 'reuse', 'rowsFile'] as const;
+const read = ['profile', 'faults', 'story', 'reuse', 'rowsFile', 'script'] as const;
 
 /** Commands whose arguments name input files. */
 const readsArguments: ReadonlySet<string> = new Set(['sweep', 'merge', 'plot', 'diff', 'rerun', 'wire']);
@@ -180,6 +181,7 @@ function programOf(): Command {
   addServeCommand(program);
   addWireCommand(program);
   addGuestCommand(program);
+  addLinuxCommand(program);
   addTortureCommand(program);
   addSweepCommand(program);
   addPlotCommand(program);

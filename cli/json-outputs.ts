@@ -12,7 +12,7 @@ import type { GroupResult, RowResult } from '../experiments/validate/index.ts';
 import type { DeviceQuery, PerfTestName } from '../experiments/workloads/index.ts';
 import type { ReportDiff } from '../explain/diff/index.ts';
 import type { Explanation } from '../explain/timeline/index.ts';
-import type { GuestBudget, GuestReport, ScenarioOutcome } from '../guests/linux/index.ts';
+import type { GuestBudget, GuestReport, LinuxReport, ScenarioOutcome } from '../guests/linux/index.ts';
 import type { ServeReport } from '../guests/serve/index.ts';
 import type { FaultListing } from '../machine/faults/index.ts';
 import type { Report, RunFacts } from '../machine/index.ts';
@@ -150,6 +150,9 @@ export interface ScenarioOutput extends ScenarioOutcome {
   readonly schema: 'hca-guest-scenario/1';
 }
 
+/** `hca linux --json` and `--report`. */
+type LinuxOutput = LinuxReport;
+
 /** `hca diff --json`. */
 type DiffOutput = ReportDiff;
 
@@ -238,6 +241,7 @@ export type JsonOutput =
   | GuestOutput
   | GuestBudgetOutput
   | ScenarioOutput
+  | LinuxOutput
   | DiffOutput
   | RerunOutput
   | SweepOutput

@@ -9,8 +9,13 @@ import {
   type TimelineWritten,
   writeRecorded,
 } from '../experiments/runs/timeline-files.ts';
-import type { ServedMachine, ServeReport } from '../guests/serve/index.ts';
-import { type TimelineCategory, timelineCategories, timelineRecordsMax } from '../machine/timeline/index.ts';
+import type { DevicesReport } from '../guests/serve/index.ts';
+import {
+  type Timeline,
+  type TimelineCategory,
+  timelineCategories,
+  timelineRecordsMax,
+} from '../machine/timeline/index.ts';
 import { integer } from './options.ts';
 
 export interface TimelineChoice {
@@ -166,8 +171,8 @@ const withOperations = (
  * @param report the last one
  */
 export const writeServedTimeline = async (
-  machine: ServedMachine,
-  { config, nodes, peer, elapsedPs }: ServeReport,
+  machine: { timeline(): Promise<Timeline> | Timeline },
+  { config, nodes, peer, elapsedPs }: DevicesReport,
   order: TimelineOrder,
 ): Promise<TimelineWritten> =>
   writeRecorded(

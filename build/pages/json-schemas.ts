@@ -18,6 +18,8 @@ import {
   type SubNodeParser,
 } from 'ts-json-schema-generator';
 import type { Parameter } from '../../base/index.ts';
+import { fractionalPcParameters } from '../../guests/linux/inside/pc-choice.ts';
+import { pcParameters } from '../../guests/pc/parameters.ts';
 import { faultKinds } from '../../machine/faults/index.ts';
 import { isParameter, type ParameterGroup, parameterTree } from '../../machine/profile/index.ts';
 import { hostCountMax, hostCountMin, hostPortMax } from '../../machine/topology/index.ts';
@@ -41,6 +43,7 @@ const config: CompletedConfig = {
 /** Types that are not read from TypeScript: their JSON form is declared here. */
 const declared: Readonly<Record<string, () => Schema>> = {
   MachineConfig: () => groupSchema(parameterTree),
+  PcConfig: () => groupSchema(pcParameters, fractionalPcParameters),
   FaultKind: () => ({ enum: Object.keys(faultKinds) }),
   ExactPs: () => ({
     description: 'Picoseconds; all digits as a string from 2^53 on.',
@@ -106,10 +109,13 @@ function outputOf(generator: SchemaGenerator, type: string): readonly [file: str
   return [`${title.replace('/', '-')}.schema.json`, `${text}\n`];
 }
 
-function groupSchema(group: ParameterGroup): Schema {
+/** @param fractional names of numbers that need not be whole */
+function groupSchema(group: ParameterGroup, fractional: ReadonlySet<string> = new Set()): Schema {
   const properties = Object.entries(group).map(([name, node]) => [
     name,
-    isParameter(node) ? parameterSchema(node) : groupSchema(node),
+    isParameter(node)
+      ? { ...parameterSchema(node), ...(fractional.has(name) ? { type: 'number' } : {}) }
+      : groupSchema(node),
   ]);
   return {
     type: 'object',

@@ -7,12 +7,9 @@ import { type Command, Option } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
 import { reportFullCapture } from '../../experiments/runs/capture-output.ts';
 import { pageOf, textSection } from '../../explain/page/index.ts';
-import { type Cause, causeLines, diagnosedGuests } from '../../explain/why/index.ts';
+import { diagnosedGuests } from '../../explain/why/index.ts';
 import {
-  budgetOf,
-  defaultCacheFolder,
   figuresBetween,
-  type GuestBudget,
   type GuestChoice,
   type GuestCommandResult,
   GuestError,
@@ -22,7 +19,6 @@ import {
   guestFiles,
   guestReportOf,
   guestsByHand,
-  heldToBudget,
   kernelNames,
   quoted,
   type RunCost,
@@ -37,75 +33,47 @@ import {
 } from '../../guests/linux/index.ts';
 import type { ServeReport } from '../../guests/serve/index.ts';
 import type { FaultReport } from '../../machine/index.ts';
-import { checkWritable } from '../../runtime/output-files.ts';
-import {
-  type AnalysisChoice,
-  addAnalysisOptions,
-  analysisOptionsOf,
-  analysisText,
-  hasErrors,
-} from '../analysis-options.ts';
-import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
+import { addAnalysisOptions, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
+import { headOf, writePage } from '../html-output.ts';
 import type { ScenarioOutput } from '../json-outputs.ts';
-import {
-  addFaultOptions,
-  addMachineOptions,
-  type FaultChoice,
-  integer,
-  type MachineChoice,
-  machineOptionsOf,
-  refuseTopologyOption,
-} from '../options.ts';
+import { addFaultOptions, addMachineOptions, integer, refuseTopologyOption } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import {
   addTimelineOptions,
   servedTimelineOrderOf,
-  type TimelineChoice,
   timelineText,
   withoutTimelineFile,
   writeServedTimeline,
 } from '../timeline-options.ts';
+import {
+  addGuestCacheOptions,
+  addGuestFileOptions,
+  addGuestOutputOptions,
+  type CommonGuestChoice,
+  checkGuestFiles,
+  collected,
+  costsOf,
+  deviceOptionsOf,
+  endingSignals,
+  guestCauseLines,
+  refuseOutputsWithoutGuest,
+} from './common-options.ts';
 import { guestPage } from './guest-page.ts';
 import { addPeerOptions, type PeerChoice, peerOptionsOf } from './peer-options.ts';
 
-interface GuestCommandOptions
-  extends AnalysisChoice,
-    TimelineChoice,
-    MachineChoice,
-    FaultChoice,
-    PeerChoice,
-    HtmlChoice {
-  readonly kernel: string;
-  readonly run: readonly string[];
+interface GuestCommandOptions extends CommonGuestChoice, PeerChoice {
   readonly guests: 1 | 2;
   readonly hcas?: 1 | 2;
   readonly cable?: boolean;
   readonly memory: number;
   readonly cpus: number;
   readonly cpu?: string;
-  readonly timeout: number;
-  /** False if `--no-load` was given. */
-  readonly load: boolean;
-  readonly console?: boolean;
-  readonly cache: string;
-  readonly mirror?: string;
-  readonly fetchOnly?: boolean;
-  readonly copy: readonly string[];
-  readonly module: readonly string[];
   readonly siw?: boolean;
   readonly shell?: boolean;
-  readonly why?: boolean;
   readonly printQemu?: boolean;
-  readonly budget?: string;
-  readonly writeBudget?: string;
   readonly scenario?: string;
-  readonly report?: string;
-  readonly json?: string;
 }
 
-const collected = (text: string, before: readonly string[]): string[] => [...before, text];
-/** Signals that end a guest from outside: Ctrl-C, kill, and a closed terminal. */
-const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /**
  * The exit code that a shell gives a program ended by a signal. The process exits instead of dying by the signal, so
  * that it can remove the guest's files.
@@ -121,25 +89,8 @@ export function addGuestCommand(program: Command): void {
       'boot a stock Linux guest with its own drivers on HCAs of ours; everything is fetched as needed',
     )
     .option(
-      '--kernel <name|path>',
-      `${kernelNames.join(', ')}, a folder of an installed kernel, or a .deb`,
-      'debian',
-    )
-    .option(
       '--run <command>',
       'run a shell command in guest 0 (or "guest1: command"); may be repeated; none: a shell',
-      collected,
-      [],
-    )
-    .option(
-      '--copy <file>',
-      'put a file or a folder into each guest, at /root or, as <file>:<place>, elsewhere; may be repeated',
-      collected,
-      [],
-    )
-    .option(
-      '--module <file.ko>',
-      'load a kernel module of your own, replacing a stock one of the same name, if any; may be repeated',
       collected,
       [],
     )
@@ -148,12 +99,6 @@ export function addGuestCommand(program: Command): void {
       "load Linux's Soft-iWARP (siw), built on first use from Debian's sources of the kernel; takes gcc and make",
     )
     .option('--shell', 'a shell in guest 0 after the commands')
-    .option(
-      '--why',
-      'name the causes of requests that failed or never completed, from commands, contexts, packets and counters',
-    )
-    .option('--budget <file>', 'compare the cost of each command at the HCAs with a budget')
-    .option('--write-budget <file>', 'write the cost of each command as a budget')
     .option('--print-qemu', 'print the commands that serve and boot the same by hand, and end')
     .option('--guests <n>', 'guests: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
     .option('--hcas <n>', 'HCAs (default: one for each guest)', integer(1, 2))
@@ -162,20 +107,14 @@ export function addGuestCommand(program: Command): void {
     .option('--cpus <n>', 'processors of each guest', integer(1, 16), 2)
     .option('--cpu <model>', "QEMU's model of the processors, such as max (default: QEMU's own choice)")
     .option('--timeout <s>', 'longest time of a command', integer(1, weekSeconds), 600)
-    .option('--no-load', 'do not load the drivers')
-    .option('--console', "show the guests' consoles")
-    .option('--cache <folder>', 'folder of fetched and built files', defaultCacheFolder())
-    .option('--mirror <uri>', "Debian archive to fetch from (default: the one in this machine's apt sources)")
-    .option('--fetch-only', 'fetch and build the files of a guest, and end')
     .addOption(
       new Option('--scenario <name>', 'run a scenario instead of commands').choices(
         scenarios.map(({ name }) => name),
       ),
     )
-    .option('--report <file>', 'write the report as JSON')
-    .option('--json <file>', 'the same; - is standard output, which then has nothing else')
-    .option(...htmlOption)
     .action(guest);
+  addGuestFileOptions(command, kernelNames, 'each guest');
+  addGuestOutputOptions(addGuestCacheOptions(command, "the guests'"));
   addTimelineOptions(
     addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command, softRoceWords)))),
   );
@@ -185,13 +124,7 @@ export function addGuestCommand(program: Command): void {
 async function guest(options: GuestCommandOptions, command: Command): Promise<void> {
   refuseIdle(options, command);
   refusePeer(options);
-  checkWritable(options.writeBudget);
-  checkWritable(options.report);
-  checkWritable(options.json);
-  checkWritable(options.html);
-  const timeline = servedTimelineOrderOf(options);
-  checkWritable(timeline?.timeline);
-  checkWritable(timeline?.vcd);
+  checkGuestFiles(options);
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly) await fetchFiles(options, screen);
@@ -209,37 +142,13 @@ async function guest(options: GuestCommandOptions, command: Command): Promise<vo
 
 /** Options that boot no guest, and those that write no guest output. */
 const bootless = { fetchOnly: '--fetch-only', printQemu: '--print-qemu' } as const;
-/** Files that are written after a guest has run. */
-const afterwards = {
-  html: '--html',
-  json: '--json',
-  report: '--report',
-  budget: '--budget',
-  writeBudget: '--write-budget',
-} as const;
 
 function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
   if (options.fetchOnly === true && options.printQemu === true)
     throw new ConfigurationError(bootless.printQemu, true, `left out with ${bootless.fetchOnly}`);
-  for (const [without, ended] of Object.entries(bootless)) {
-    if (options[without as keyof typeof bootless] !== true) continue;
-    for (const [name, option] of Object.entries(afterwards)) {
-      const file = options[name as keyof typeof afterwards];
-      if (file !== undefined)
-        throw new ConfigurationError(option, file, `left out with ${ended}, which runs no guest`);
-    }
-    if (options.run.length > 0)
-      throw new ConfigurationError('--run', options.run[0], `left out with ${ended}, which runs no guest`);
-    // Options that users of --manual give to hca serve.
-    if (without === 'printQemu') continue;
-    for (const name of ['trace', 'pcap', 'timeline', 'vcd'] as const)
-      if (options[name] !== undefined)
-        throw new ConfigurationError(
-          `--${name}`,
-          options[name],
-          `left out with ${ended}, which runs no guest`,
-        );
-  }
+  if (options.fetchOnly === true) refuseOutputsWithoutGuest(options, bootless.fetchOnly, true);
+  // Traces and timelines are options that users of --print-qemu give to hca serve.
+  if (options.printQemu === true) refuseOutputsWithoutGuest(options, bootless.printQemu, false);
 }
 
 /** @throws ConfigurationError for options that would have no effect */
@@ -327,9 +236,6 @@ function refuseBesideStranger({ hcas, cable, peerArgs, shell, run }: GuestComman
 function commonOptions(options: GuestCommandOptions): ScenarioOptions {
   const { kernel, memory, cpus, cpu } = options;
   const given = options.peer === softRocePeer ? [...strangerParameters, ...options.set] : options.set;
-  const { profile, set, seed, faults, shortcuts } = machineOptionsOf({ ...options, set: given });
-  const analysis = analysisOptionsOf(withoutTimelineFile(options));
-  const timeline = servedTimelineOrderOf(options);
   return {
     kernel,
     cpus,
@@ -339,22 +245,7 @@ function commonOptions(options: GuestCommandOptions): ScenarioOptions {
     console: options.console ? 'shown' : 'kept',
     hasSoftIwarp: options.siw,
     ownFiles: { copies: options.copy, modules: options.module },
-    serve: {
-      ...(profile === undefined ? {} : { profile }),
-      ...(set === undefined ? {} : { set }),
-      ...(seed === undefined ? {} : { seed }),
-      ...(faults === undefined ? {} : { faults }),
-      ...(shortcuts === undefined ? {} : { shortcuts }),
-      ...(analysis === undefined && timeline === undefined && options.why !== true
-        ? {}
-        : {
-            analysis: {
-              ...analysis,
-              ...(timeline === undefined ? {} : { timeline: timeline.options }),
-              ...(options.why === true ? { evidence: {} } : {}),
-            },
-          }),
-    },
+    serve: deviceOptionsOf({ ...options, set: given }),
     onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
   };
 }
@@ -469,22 +360,6 @@ async function session(options: GuestCommandOptions, command: Command, screen: S
   if (timeline !== undefined)
     screen.print(timelineText(await writeServedTimeline(started.machine, result.report, timeline)));
 }
-
-/** Costs of the commands, as in the report. */
-function costsOf(
-  costs: readonly RunCost[],
-  { writeBudget }: GuestCommandOptions,
-  budget: GuestBudget | undefined,
-  isWhole: boolean,
-): Pick<GuestReport, 'costs' | 'budget'> {
-  if (writeBudget !== undefined && isWhole) writeJson(writeBudget, budgetOf(costs));
-  else if (writeBudget !== undefined)
-    process.stderr.write(`hca: ${writeBudget} was not written: not every command succeeded\n`);
-  return { costs, ...(budget === undefined ? {} : { budget: heldToBudget(budget, costs) }) };
-}
-
-const guestCauseLines = (causes: readonly Cause[]): string[] =>
-  causes.length === 0 ? ['No request failed, and none was left without an answer.'] : causeLines(causes);
 
 const faultsOfServe = ({ faults = [] }: ServeReport): readonly FaultReport[] => faults;
 

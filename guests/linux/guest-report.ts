@@ -2,7 +2,7 @@
 
 import { tableOf } from '../../explain/text/table.ts';
 import type { Cause } from '../../explain/why/index.ts';
-import { renderServeReport, type ServeReport } from '../serve/index.ts';
+import { type DevicesReport, renderServeReport, type ServeReport } from '../serve/index.ts';
 import type { CommandResult } from './agent-line.ts';
 import { type BudgetRow, budgetFaultsOf, budgetTable, type RunCost } from './budget.ts';
 import type { SessionResult, SessionVersions } from './guest-session.ts';
@@ -42,20 +42,28 @@ export function guestReportOf(
 /** Errors, a line each; empty if none occurred. */
 export function guestFaultsOf({ commands, budget = [], interrupts, serve }: GuestReport): string[] {
   return [
-    ...commands
-      .filter(({ exitStatus }) => exitStatus !== 0)
-      .map(({ guest, command, exitStatus, hasTimedOut }) =>
-        hasTimedOut
-          ? `guest${guest}: took too long: ${command}`
-          : `guest${guest}: exit ${exitStatus}: ${command}`,
-      ),
+    ...commands.flatMap(({ guest, ...ended }) => commandFaultsOf(`guest${guest}`, ended)),
     ...budgetFaultsOf(budget),
     ...differencesOf(interrupts),
-    ...(serve.checks.balanced ? [] : ['the ledgers do not balance']),
-    ...serve.defects.map(({ message }) => `a defect of the emulator: ${message}`),
+    ...deviceFaultsOf(serve),
     ...peerFaultsOf(serve),
   ];
 }
+
+/** A command that failed, in a line. */
+export function commandFaultsOf(
+  where: string,
+  { command, exitStatus, hasTimedOut }: Pick<CommandResult, 'command' | 'exitStatus' | 'hasTimedOut'>,
+): string[] {
+  if (exitStatus === 0) return [];
+  return [`${where}: ${hasTimedOut ? 'took too long' : `exit ${exitStatus}`}: ${command}`];
+}
+
+/** Errors of the devices themselves, a line each. */
+export const deviceFaultsOf = ({ checks, defects }: DevicesReport): string[] => [
+  ...(checks.balanced ? [] : ['the ledgers do not balance']),
+  ...defects.map(({ message }) => `a defect of the emulator: ${message}`),
+];
 
 /** Error of a simulated host's program, in a line; undefined without a program or if it ended well. */
 export function peerFaultsOf({ peer }: Pick<ServeReport, 'peer'>): string[] {
@@ -88,7 +96,7 @@ export function renderGuestReport({ versions, budget = [], interrupts, serve }: 
   ].join('\n');
 }
 
-const interruptTable = (interrupts: readonly VectorComparison[]): string =>
+export const interruptTable = (interrupts: readonly VectorComparison[]): string =>
   tableOf(
     "Interrupts since the driver was loaded: the device's count beside /proc/interrupts",
     ['vector', 'name in the guest', 'device', 'guest', ''],

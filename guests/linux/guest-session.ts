@@ -27,10 +27,10 @@ import { freePort } from './free-port.ts';
 import { type GuestChoice, guestOptionsOf } from './guest-options.ts';
 import { meetingPort, shellCommand } from './image/init-scripts.ts';
 import { moduleNameOf } from './image/own-files.ts';
-import { compareVectors, parseInterrupts, type VectorComparison } from './interrupts.ts';
+import { comparedWithDevice, type VectorComparison } from './interrupts.ts';
 import { type GuestFiles, guestFiles } from './kernel-choice.ts';
 import { LinuxGuest, type LinuxGuestOptions } from './linux-guest.ts';
-import { ethernetLoadCommand, loadCommand } from './load-commands.ts';
+import { ethernetLoadCommand, listModules, loadCommand, strangerLoadCommand } from './load-commands.ts';
 import { addedModules, withOwnFiles } from './own-image.ts';
 import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
 import { peerIpCommand, peerNameCommand, peerNet, peerNetworkCommand } from './peer-network.ts';
@@ -77,22 +77,6 @@ const shellTimeoutSeconds = 7 * 24 * 3600;
 /** Interrupts may be in flight while they are read: they agree if one of this many attempts finds them equal. */
 const interruptAttempts = 5;
 const interruptPauseMs = 200;
-
-/**
- * A third-party endpoint's network card, after the card that joins the guests: it has the address of an adapter's interface in
- * guest 1, and accepts frames as long as the adapter's cable carries. Soft-RoCE on it has RoCE version 2.
- */
-const strangerLoadCommand = (
-  mtuBytes: number,
-): string => `modprobe -a rdma_rxe crc32_generic ib_uverbs ib_umad rdma_ucm || exit 1
-until [ -d /sys/class/net/eth1 ]; do sleep 0.1; done
-ip link set eth1 mtu ${mtuBytes} up && ip addr add 10.2.0.2/24 dev eth1 || exit 1
-rdma link add rxe0 type rxe netdev eth1 || exit 1
-tries=0
-until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; do
-  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'Soft-RoCE did not become active'; exit 1; }
-  sleep 0.1
-done`;
 
 /** The adapter in a simulated host's slot. */
 const adapterIn = ({ profile = servedProfile, set = {} }: SessionOptions['serve']): 'hca' | 'nic' =>
@@ -325,15 +309,8 @@ export class GuestSession implements AsyncDisposable {
     const { nodes } = await this.machine.report();
     return nodes.flatMap(({ interrupts }, adapter) => {
       const hasAll = this.guests.length === 1;
-      const vectors = parseInterrupts(texts[hasAll ? 0 : adapter]!).filter(
-        ({ function: address, name }) =>
-          name.startsWith('mlx4') && address === functionAddress(hasAll ? adapter : 0),
-      );
-      const counted = interrupts.map(
-        ({ vector, raisedSinceEnabled: raised, unservedQueues }) =>
-          [vector, { raised, unservedQueues }] as const,
-      );
-      return compareVectors(adapter, vectors, new Map(counted));
+      const text = texts[hasAll ? 0 : adapter]!;
+      return comparedWithDevice(adapter, functionAddress(hasAll ? adapter : 0), text, interrupts);
     });
   }
 }
@@ -352,9 +329,6 @@ async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGue
   }
   return started;
 }
-
-/** Absolute path, because for the bare name the shell runs busybox's own depmod, which does not prefer updates. */
-const listModules = '/usr/sbin/depmod';
 
 const networkCommand = (index: number): string =>
   [

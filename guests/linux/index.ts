@@ -20,7 +20,7 @@ export {
   renderGuestReport,
 } from './guest-report.ts';
 export { GuestSession, type SessionResult } from './guest-session.ts';
-export { type InsideChoice, type InsideFiles, insideFiles } from './inside/index.ts';
+export * from './inside/index.ts';
 export { guestFiles } from './kernel-choice.ts';
 export { defaultCacheFolder } from './packages/cache.ts';
 export { insideKernelNames, kernelNames } from './packages/kits.ts';

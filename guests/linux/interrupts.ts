@@ -92,3 +92,30 @@ export function compareVectors(
       return { adapter, vector, name, deviceCount, guestCount, isEqual, isServed };
     });
 }
+
+/** The counts of a device's report that are compared. */
+export interface DeviceVectorRow {
+  readonly vector: number;
+  readonly raisedSinceEnabled: number;
+  readonly unservedQueues: number;
+}
+
+/**
+ * Compares the device's counts with the vectors of stock drivers.
+ * @param address the function's in the guest
+ * @param text of /proc/interrupts
+ */
+export function comparedWithDevice(
+  adapter: number,
+  address: string,
+  text: string,
+  rows: readonly DeviceVectorRow[],
+): VectorComparison[] {
+  const vectors = parseInterrupts(text).filter(
+    ({ function: place, name }) => name.startsWith('mlx4') && place === address,
+  );
+  const counted = rows.map(
+    ({ vector, raisedSinceEnabled: raised, unservedQueues }) => [vector, { raised, unservedQueues }] as const,
+  );
+  return compareVectors(adapter, vectors, new Map(counted));
+}

@@ -1,4 +1,7 @@
-/** Shell commands by which a guest loads the adapter's drivers and waits until its ports can be used. */
+/** Commands that load the drivers in a guest, and wait for their ports. Each ends with status 0 or says what did not happen. */
+
+/** Absolute path, because for the bare name the shell runs busybox's own depmod, which does not prefer updates. */
+export const listModules = '/usr/sbin/depmod';
 
 /**
  * Drivers and their user-space interfaces; then waits for the ports to come up. Without their own subnet manager, they wait
@@ -54,4 +57,20 @@ for device in /sys/class/infiniband/mlx4_*; do
     tries=$((tries + 1)); [ $tries -ge 600 ] && { echo 'an interface has no address of IPv6'; exit 1; }
     sleep 0.1
   done
+done`;
+
+/**
+ * A third-party endpoint's network card, after the card that joins the guests: it has the address of an adapter's interface in
+ * guest 1, and accepts frames as long as the adapter's cable carries. Soft-RoCE on it has RoCE version 2.
+ */
+export const strangerLoadCommand = (
+  mtuBytes: number,
+): string => `modprobe -a rdma_rxe crc32_generic ib_uverbs ib_umad rdma_ucm || exit 1
+until [ -d /sys/class/net/eth1 ]; do sleep 0.1; done
+ip link set eth1 mtu ${mtuBytes} up && ip addr add 10.2.0.2/24 dev eth1 || exit 1
+rdma link add rxe0 type rxe netdev eth1 || exit 1
+tries=0
+until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; do
+  tries=$((tries + 1)); [ $tries = 100 ] && { echo 'Soft-RoCE did not become active'; exit 1; }
+  sleep 0.1
 done`;

@@ -27,11 +27,16 @@ export function withOwnFiles<Files extends ImageFiles>(
     memoryMib,
   );
   if (archive.length === 0) return files;
-  const stock = readFileSync(files.initramfs);
   const initramfs = join(folder, 'image.cpio');
-  const padding = new Uint8Array(-stock.length & (archiveAlignment - 1));
-  writeFileSync(initramfs, Buffer.concat([stock, padding, archive]));
+  writeFileSync(initramfs, withArchive(readFileSync(files.initramfs), archive));
   return { ...files, initramfs };
+}
+
+/** A stock image, and a further archive after it. */
+export function withArchive(stock: Uint8Array, archive: Uint8Array): Uint8Array {
+  if (archive.length === 0) return stock;
+  const padding = new Uint8Array(-stock.length & (archiveAlignment - 1));
+  return Buffer.concat([stock, padding, archive]);
 }
 
 /** Files of modules that load after the drivers: those that were built, then the user's own. */

@@ -51,7 +51,11 @@ const elfClass32 = 1;
 const machine386 = 3;
 const loadable = 1;
 
-/** @throws BootError naming what is wrong with a file */
+/**
+ * Puts a kernel and its files into memory, and the processor at its entry.
+ * @throws BootError naming what is wrong with a file
+ * @internal
+ */
 export function loadForBoot(cpu: CoreCpu, files: BootFiles, wired: readonly WiredDevice[]): void {
   const memory = cpu.mem8;
   const entry = loadKernel(memory, files.vmlinux);

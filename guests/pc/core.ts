@@ -12,7 +12,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { V86 } from 'v86';
+import type { V86 } from 'v86';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
 import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 
@@ -55,7 +55,10 @@ export interface CoreRtc {
   timer: (nowMs: number) => number;
 }
 
-/** The members of v86's CPU that the PC uses. */
+/**
+ * The members of v86's CPU that the PC uses.
+ * @internal
+ */
 export interface CoreCpu {
   readonly mem8: Uint8Array;
   readonly wasm_memory: WebAssembly.Memory;
@@ -131,6 +134,7 @@ const timerFarMs = 100;
 /** The clock that answers v86's devices, which share one function: that of the PC whose core runs. */
 let running: CoreHost | undefined;
 
+/** @internal */
 export class Core {
   readonly cpu: CoreCpu;
   readonly #v86: V86;
@@ -233,6 +237,7 @@ export const coreCode = (): Uint8Array =>
 /**
  * A core with that much memory, switched on but without code to run.
  * @throws CorePatchError for another version of v86
+ * @internal
  */
 export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Core> {
   const waiting: WaitingBlock[] = [];
@@ -258,7 +263,9 @@ export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Cor
     memory = instance.exports['memory'] as WebAssembly.Memory;
     return instance.exports;
   };
-  const v86 = new V86({
+  // Not before it is needed: other commands share the file into which this module is built.
+  const { V86: Machine } = await import('v86');
+  const v86 = new Machine({
     ...{ wasm_fn, memory_size: memoryBytes, vga_memory_size: screenBytes, acpi: true, uart1: true },
     ...{ autostart: false, disable_speaker: true, disable_keyboard: true, disable_mouse: true },
     net_device: { type: 'ne2k' },

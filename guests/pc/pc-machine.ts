@@ -15,6 +15,7 @@ import { LockstepTime } from './lockstep-time.ts';
 import type { PcConfig } from './parameters.ts';
 import { Pc, type PcSnapshot } from './pc.ts';
 import { PcNetwork } from './pc-network.ts';
+import { SeededNumbers } from './seeded-numbers.ts';
 
 export interface PcMachineOptions {
   readonly config: MachineConfig;
@@ -93,9 +94,15 @@ export class PcMachine {
     return this.#time;
   }
 
-  /** Every PC continues from the same snapshot; their Ethernet cards keep their own addresses. */
-  async restore(snapshot: PcSnapshot): Promise<void> {
-    for (const pc of this.pcs) await pc.restore(snapshot);
+  /**
+   * Every PC continues from the same snapshot; their Ethernet cards keep their own addresses.
+   * @param seed of random numbers of each PC's own; left out: the snapshot's continue
+   */
+  async restore(snapshot: PcSnapshot, seed?: number): Promise<void> {
+    for (const [node, pc] of this.pcs.entries())
+      await pc.restore(
+        seed === undefined ? snapshot : { ...snapshot, random: new SeededNumbers(seed + node).state },
+      );
     this.#network.addressCards();
   }
 

@@ -7,17 +7,25 @@ export type { Awaited, EmulationTime, SlotTime } from './emulation-time.ts';
 export { servingParameters } from './parameters.ts';
 export type { PeerState } from './peer-host.ts';
 export { adapterArguments, wireNetworkLine } from './qemu-options.ts';
-export { renderServeReport } from './render-serve-report.ts';
+export { renderDevicesReport, renderServeReport } from './render-serve-report.ts';
 export { type ServedMachine, type ServeListeners, serve } from './serve.ts';
 export type { ServeStart } from './serve-messages.ts';
 export {
+  type DevicesOptions,
+  type DevicesOrder,
+  devicesOrderOf,
   type PeerOptions,
   type PeerOrder,
   type ServeOptions,
   type ServeOrder,
   servedProfile,
 } from './serve-options.ts';
-export type { ServedNodeReport, ServeReport } from './serve-report.ts';
+export {
+  buildDevicesReport,
+  type DevicesReport,
+  type ServedNodeReport,
+  type ServeReport,
+} from './serve-report.ts';
 export type { Cabling } from './served-plan.ts';
 export { ServedTime } from './served-time.ts';
 export type { Slot } from './slot.ts';

@@ -15,10 +15,20 @@ import { stagesShown } from '../../explain/text/stages-shown.ts';
 import { tableOf } from '../../explain/text/table.ts';
 import { refusalKindOf } from '../../hw/hca/index.ts';
 import type { Defect } from './defect.ts';
-import type { PeerReport, ServedNodeReport, ServeReport, StrangerReport } from './serve-report.ts';
+import type {
+  DevicesReport,
+  PeerReport,
+  ServedNodeReport,
+  ServeReport,
+  StrangerReport,
+} from './serve-report.ts';
 
 /** All tables, one below another, without empty ones. */
-export function renderServeReport(report: ServeReport): string {
+export const renderServeReport = (report: ServeReport): string =>
+  `${renderDevicesReport(report)}\n${timeLines(report)}`;
+
+/** The same of the devices alone, without their times' relation to the wall clock. */
+export function renderDevicesReport(report: DevicesReport): string {
   const { nodes, peer, checks, defects } = report;
   const allNodes = peer === undefined ? nodes : [...nodes, peer.node];
   return [
@@ -39,7 +49,6 @@ export function renderServeReport(report: ServeReport): string {
     ...faultLines(report.faults),
     checksLine(checks),
     ...defects.map(defectText),
-    timeLines(report),
   ]
     .filter((text) => text !== '')
     .join('\n');
@@ -155,7 +164,7 @@ function interruptTable(nodes: readonly ServedNodeReport[]): string {
   return rows.length === 0 ? '' : tableOf('Interrupts per vector', head, rows);
 }
 
-function operationTable({ operations }: ServeReport): string {
+function operationTable({ operations }: DevicesReport): string {
   const entries = Object.entries(operations);
   if (entries.length === 0) return '';
   const stages = stagesShown(entries.map(([, operation]) => operation)).filter((stage) => stage !== 'taken');

@@ -62,19 +62,26 @@ export interface PeerOrder {
   readonly args: JsonValue;
 }
 
-/** Complete and checked: plain data, for the serving thread. */
-export interface ServeOrder {
-  readonly sockets: readonly string[];
+/** Options of devices, whatever connects their guests. */
+export type DevicesOptions = Omit<ServeOptions, 'socket' | 'timeScale' | 'once'>;
+
+/** Complete and checked. */
+export interface DevicesOrder {
   readonly config: MachineConfig;
   readonly cabling: Cabling;
   /** Path of the socket that is the other end of the cable. */
   readonly wire: string | undefined;
   readonly faults: readonly Fault[];
   readonly shortcuts: boolean;
-  readonly timeScale: number;
-  readonly isOnce: boolean;
   readonly peer: PeerOrder | undefined;
   readonly analysis: AnalysisOptions | undefined;
+}
+
+/** Complete and checked: plain data, for the serving thread. */
+export interface ServeOrder extends DevicesOrder {
+  readonly sockets: readonly string[];
+  readonly timeScale: number;
+  readonly isOnce: boolean;
 }
 
 /**
@@ -88,14 +95,26 @@ const timeScaleRange = [1e-6, 1e6] as const;
 
 /** @throws ConfigurationError naming the option */
 export function serveOrderOf(options: ServeOptions): ServeOrder {
-  const { socket, hcas = 1, cable = false, wire, timeScale = 1 } = options;
+  const { socket, hcas = 1, wire, timeScale = 1 } = options;
   if (socket === '') throw new ConfigurationError('socket', socket, 'a path');
+  if (wire === socket) throw new ConfigurationError('wire', wire, 'a path of its own');
+  if (!(timeScale >= timeScaleRange[0] && timeScale <= timeScaleRange[1]))
+    throw new ConfigurationError('time scale', timeScale, `a number from ${timeScaleRange.join(' to ')}`);
+  return {
+    sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),
+    ...devicesOrderOf(options),
+    timeScale,
+    isOnce: options.once ?? false,
+  };
+}
+
+/** @throws ConfigurationError naming the option */
+export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
+  const { hcas = 1, cable = false, wire } = options;
   if (!Number.isInteger(hcas) || hcas < 1 || hcas > 2) throw new ConfigurationError('hcas', hcas, '1 or 2');
   const peer = peerOrderOf(options);
   if (cable && hcas !== 2 && peer === undefined)
     throw new ConfigurationError('cable', `with ${hcas} HCA`, 'an option for two HCAs');
-  if (!(timeScale >= timeScaleRange[0] && timeScale <= timeScaleRange[1]))
-    throw new ConfigurationError('time scale', timeScale, `a number from ${timeScaleRange.join(' to ')}`);
   checkCrossing(options.analysis, 'a served device');
   const nodeCount = peer === undefined ? hcas : 2;
   checkCapture(options.analysis, nodeCount);
@@ -121,21 +140,18 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
     checkStrangerFaults(faults);
   }
   return {
-    sockets: hcas === 1 ? [socket] : Array.from({ length: hcas }, (_, node) => `${socket}.${node}`),
     config,
     cabling,
     wire,
     faults,
     shortcuts: options.shortcuts ?? true,
-    timeScale,
-    isOnce: options.once ?? false,
     peer,
     analysis: options.analysis,
   };
 }
 
 /** @throws ConfigurationError for a NIC without a simulated host, and for ports to one that the guest reaches by its own network */
-function checkAdapter({ peer }: ServeOptions, { machine: { adapter } }: MachineConfig): void {
+function checkAdapter({ peer }: DevicesOptions, { machine: { adapter } }: MachineConfig): void {
   if (adapter === 'hca') return;
   if (peer === undefined)
     throw new ConfigurationError(
@@ -151,7 +167,7 @@ function checkAdapter({ peer }: ServeOptions, { machine: { adapter } }: MachineC
     );
 }
 
-function cablingOf({ cable = false, peer, wire, loopbackPlug = true }: ServeOptions): Cabling {
+function cablingOf({ cable = false, peer, wire, loopbackPlug = true }: DevicesOptions): Cabling {
   if (wire !== undefined) return 'socket';
   if (cable || peer !== undefined) return 'cable';
   return loopbackPlug ? 'loopback' : 'open';
@@ -159,11 +175,11 @@ function cablingOf({ cable = false, peer, wire, loopbackPlug = true }: ServeOpti
 
 /** @throws ConfigurationError for another use of the port, and for a link without frames */
 function checkWire(
-  { wire, socket, cable, peer, loopbackPlug }: ServeOptions,
+  { wire, cable, peer, loopbackPlug }: DevicesOptions,
   config: MachineConfig,
   hcaCount: number,
 ): void {
-  if (wire === '' || wire === socket) throw new ConfigurationError('wire', wire, 'a path of its own');
+  if (wire === '') throw new ConfigurationError('wire', wire, 'a path of its own');
   if (cable === true) throw new ConfigurationError('wire', wire, 'left out with a cable between the HCAs');
   if (peer !== undefined)
     throw new ConfigurationError('wire', wire, 'left out beside a peer: its cable is in the port');
@@ -190,7 +206,7 @@ function checkEthernet(faults: readonly Fault[], roce: HcaRoce): void {
 }
 
 /** @throws ConfigurationError for options that do not fit next to a simulated host */
-function peerOrderOf({ peer, loopbackPlug }: ServeOptions): PeerOrder | undefined {
+function peerOrderOf({ peer, loopbackPlug }: DevicesOptions): PeerOrder | undefined {
   if (peer === undefined) return undefined;
   const { run, name = 'peer', args = null } = peer;
   if (typeof run !== 'object' || run === null || run.url === undefined)

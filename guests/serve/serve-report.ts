@@ -133,20 +133,15 @@ export interface ServeRun {
   readonly cutSlices: number;
 }
 
-export interface ServeReport {
-  readonly schema: typeof serveReportSchema;
-  /** Meaning of the figures; with `peer` if a simulated host exists. */
-  readonly meaning: typeof meaning & { readonly peer?: typeof peerMeaning };
+/** The statistics of devices in guests' slots, whatever runs the guests; no figure is of the wall clock. */
+export interface DevicesReport {
   readonly configHash: string;
   readonly config: MachineConfig;
   /** Requested faults, and how often each has occurred; left out without faults. */
   readonly faults?: readonly FaultReport[];
   readonly hcas: number;
   readonly cabling: Cabling;
-  readonly timeScale: number;
   readonly elapsedPs: number;
-  /** The part of this time that passed because wall-clock time did. */
-  readonly followedPs: number;
   readonly nodes: readonly ServedNodeReport[];
   /** The simulated host at the other end of the cable; left out if none exists. */
   readonly peer?: PeerReport;
@@ -159,9 +154,18 @@ export interface ServeReport {
   readonly defects: readonly Defect[];
   /** Findings of the analysers of the guests; empty unless requested. */
   readonly analyses: readonly Analysis[];
-  readonly run: ServeRun;
   /** All digits of the figures above that are 2^53 ps or more, by their paths; absent if none is. */
   readonly exactPs?: ExactDigits;
+}
+
+export interface ServeReport extends DevicesReport {
+  readonly schema: typeof serveReportSchema;
+  /** Meaning of the figures; with `peer` if a simulated host exists. */
+  readonly meaning: typeof meaning & { readonly peer?: typeof peerMeaning };
+  readonly timeScale: number;
+  /** The part of the elapsed time that passed because wall-clock time did. */
+  readonly followedPs: number;
+  readonly run: ServeRun;
 }
 
 /** A simulated host next to a guest: its program's results, and node 1 as in "hca-report/1". */
@@ -213,13 +217,11 @@ export interface PeerLogLine {
   readonly text: string;
 }
 
-export interface ServeReportParts {
+export interface DevicesReportParts {
   readonly config: MachineConfig;
   readonly faults: readonly Fault[];
   readonly cabling: Cabling;
-  readonly timeScale: number;
   readonly elapsedPs: ExactPs;
-  readonly followedPs: ExactPs;
   readonly slots: readonly SlotLedger[];
   /** The simulated host, if any. */
   readonly peer?: PeerParts | undefined;
@@ -227,6 +229,11 @@ export interface ServeReportParts {
   readonly stranger?: StrangerParts | undefined;
   readonly defects: readonly Defect[];
   readonly analyses: readonly Analysis[];
+}
+
+export interface ServeReportParts extends DevicesReportParts {
+  readonly timeScale: number;
+  readonly followedPs: ExactPs;
   readonly run: ServeRun;
 }
 
@@ -254,18 +261,34 @@ interface PeerParts extends PeerLedgers {
 }
 
 export function buildServeReport(parts: ServeReportParts): ServeReport {
-  const { config, faults, cabling, timeScale, elapsedPs, followedPs, slots, peer, stranger } = parts;
-  const { defects, analyses, run } = parts;
+  const { timeScale, followedPs, peer, run } = parts;
+  const exact = new ExactFigures();
+  return {
+    schema: serveReportSchema,
+    meaning: peer === undefined ? meaning : { ...meaning, peer: peerMeaning },
+    ...devicesOf(parts, exact),
+    timeScale,
+    followedPs: exact.numberOf('followedPs', followedPs),
+    run,
+    ...exact.field,
+  };
+}
+
+/** The part of devices alone, for a report of its own. */
+export function buildDevicesReport(parts: DevicesReportParts): DevicesReport {
+  const exact = new ExactFigures();
+  return { ...devicesOf(parts, exact), ...exact.field };
+}
+
+function devicesOf(parts: DevicesReportParts, exact: ExactFigures): DevicesReport {
+  const { config, faults, cabling, elapsedPs, slots, peer, stranger, defects, analyses } = parts;
   const peers = peer === undefined ? [] : [peer];
   const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
   const topology = servedTopology(cabling, slots.length);
   // A cable that leads out of the machine has no second HCA for comparison.
   const links = peer?.nic === undefined ? directionsOf(topology) : [];
-  const exact = new ExactFigures();
   const ends = endsOf(slots[0]!.hca, farEndOf(peer, stranger));
   return {
-    schema: serveReportSchema,
-    meaning: peer === undefined ? meaning : { ...meaning, peer: peerMeaning },
     configHash: configHashOf(config, faults.map(faultText)),
     config,
     ...faultsOf(faults, [
@@ -275,9 +298,7 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     ]),
     hcas: slots.length,
     cabling,
-    timeScale,
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
-    followedPs: exact.numberOf('followedPs', followedPs),
     nodes: slots.map(nodeOf),
     ...(peer === undefined ? {} : { peer: peerOf(peer, exact) }),
     ...(stranger === undefined ? {} : { stranger: strangerOf(stranger) }),
@@ -300,8 +321,6 @@ export function buildServeReport(parts: ServeReportParts): ServeReport {
     checks: checksOf(slots, peer, topology, links, ends, defects.length === 0 ? stranger : undefined),
     defects,
     analyses,
-    run,
-    ...exact.field,
   };
 }
 

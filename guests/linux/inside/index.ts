@@ -1,4 +1,38 @@
-/** Stock Linux on PCs of this process: see README.md. */
+/**
+ * Stock Linux on PCs of this process (README.md), as a library:
+ *
+ *     import { defaultCache, LinuxMachine } from 'hca-emulator/linux';
+ *
+ *     const machine = await LinuxMachine.start({ kernel: 'debian', cache: defaultCache() });
+ *     await machine.load();
+ *     const { output, beganPs, endedPs } = await machine.run(0, 'ibv_devinfo', { timeoutSeconds: 10 });
+ */
+
+import '../../../runtime/node.ts';
+import { type CacheOptions, defaultCacheFolder } from '../packages/cache.ts';
+import { silentProgress } from '../progress.ts';
+
+export { ConfigurationError } from '../../../base/index.ts';
+export type { PcConfig, PcTimeAccount } from '../../pc/index.ts';
+export { GuestError } from '../guest-error.ts';
+export type { CacheOptions } from '../packages/cache.ts';
 export { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
-export { LinuxHost, type LinuxResult, type RunningCommand } from './linux-host.ts';
+export { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
 export { LinuxMachine, type LinuxMachineOptions } from './linux-machine.ts';
+export {
+  type LinuxCommandReport,
+  type LinuxHostReport,
+  type LinuxReport,
+  type LinuxVersions,
+  linuxFaultsOf,
+  linuxReportOf,
+} from './linux-report.ts';
+export { parsedPcParameters, pcConfigOf } from './pc-choice.ts';
+export { renderHosts, renderLinuxReport } from './render-linux-report.ts';
+
+/** The cache of the command line, which fetches what is missing without a word. */
+export const defaultCache = (): CacheOptions => ({
+  folder: defaultCacheFolder(),
+  mirror: undefined,
+  progress: silentProgress,
+});

@@ -2,9 +2,10 @@
  * One Linux on a PC of this process: its console, and the agent through which commands run in it. A command takes simulated
  * time, which only passes while its machine runs: {@link LinuxHost.start} merely types it in.
  */
-import type { Pc } from '../../pc/index.ts';
+import type { Pc, PcTimeAccount } from '../../pc/index.ts';
 import { AgentDialogue } from '../agent-dialogue.ts';
 import { GuestError } from '../guest-error.ts';
+import { listeningMark } from './server-command.ts';
 
 export interface LinuxResult {
   readonly command: string;
@@ -17,6 +18,9 @@ export interface LinuxResult {
   /** Instants of the guest's clock, in picoseconds since power-on. */
   readonly beganPs: number;
   readonly endedPs: number;
+  /** Instructions of the host's processor meanwhile, and what its time was spent on: the parts add up to that time. */
+  readonly instructions: number;
+  readonly spent: PcTimeAccount;
 }
 
 export interface LinuxLimits {
@@ -29,6 +33,10 @@ export interface LinuxLimits {
 /** A command that was typed in; its result is there when its machine has run long enough. */
 export interface RunningCommand {
   readonly command: string;
+  /** Instant at which the guest kills it. */
+  readonly deadlinePs: number;
+  /** Whether it has said so: a server's side does (server-command.ts). */
+  readonly isListening: boolean;
   /** Undefined as long as it runs. */
   readonly result: LinuxResult | undefined;
   /** Why there will be no result. */
@@ -48,14 +56,23 @@ class Command implements RunningCommand {
   readonly command: string;
   readonly limits: LinuxLimits;
   readonly beganPs: number;
+  readonly instructionsBefore: number;
+  readonly accountBefore: PcTimeAccount;
   output = '';
+  isListening = false;
   result: LinuxResult | undefined;
   failure: GuestError | undefined;
 
-  constructor(command: string, limits: LinuxLimits, beganPs: number) {
+  constructor(command: string, limits: LinuxLimits, { nowPs, instructionCount, account }: Pc['clock']) {
     this.command = command;
     this.limits = limits;
-    this.beganPs = beganPs;
+    this.beganPs = nowPs;
+    this.instructionsBefore = instructionCount;
+    this.accountBefore = account;
+  }
+
+  get deadlinePs(): number {
+    return this.beganPs + this.limits.timeoutSeconds * psPerSecond;
   }
 }
 
@@ -88,12 +105,16 @@ export class LinuxHost {
     return this.#console;
   }
 
-  /** Types a shell command in. One at a time. @throws GuestError if one still runs, or the guest is not there */
-  start(command: string, limits: LinuxLimits): RunningCommand {
+  /**
+   * Types a shell command in. One at a time.
+   * @param typed instead of the command, which is the name of both
+   * @throws GuestError if one still runs, or the guest is not there
+   */
+  start(command: string, limits: LinuxLimits, typed = command): RunningCommand {
     if (!this.isReady) throw new GuestError(`${this.name} has not started`);
     if (this.#command !== undefined) throw new GuestError(`a command still runs in ${this.name}`);
-    this.#command = new Command(command, limits, this.pc.clock.nowPs);
-    const line = this.#dialogue.begin(command, Math.ceil(limits.timeoutSeconds));
+    this.#command = new Command(command, limits, this.pc.clock);
+    const line = this.#dialogue.begin(typed, Math.ceil(limits.timeoutSeconds));
     this.pc.type(agentPort, new TextEncoder().encode(line));
     return this.#command;
   }
@@ -131,6 +152,10 @@ export class LinuxHost {
     const command = this.#command;
     if (command === undefined) return;
     if (command.output.length < outputCharactersMax) command.output += latin1;
+    if (command.output.endsWith(listeningMark)) {
+      command.output = command.output.slice(0, -listeningMark.length);
+      command.isListening = true;
+    }
     command.limits.onOutput?.(Buffer.from(latin1, 'latin1').toString());
   }
 
@@ -138,7 +163,7 @@ export class LinuxHost {
     const command = this.#command;
     if (command === undefined) return;
     this.#command = undefined;
-    const endedPs = this.pc.clock.nowPs;
+    const { nowPs: endedPs, instructionCount, account } = this.pc.clock;
     const { beganPs, limits, output } = command;
     command.result = {
       command: command.command,
@@ -147,8 +172,16 @@ export class LinuxHost {
       hasTimedOut: exitStatus === killedStatus && endedPs - beganPs >= limits.timeoutSeconds * psPerSecond,
       beganPs,
       endedPs,
+      instructions: instructionCount - command.instructionsBefore,
+      spent: accountBetween(command.accountBefore, account),
     };
   }
+}
+
+function accountBetween(before: PcTimeAccount, after: PcTimeAccount): PcTimeAccount {
+  const kinds = Object.keys(after) as (keyof PcTimeAccount)[];
+  const entries = kinds.map((kind) => [kind, after[kind] - before[kind]] as const);
+  return Object.fromEntries(entries) as Record<keyof PcTimeAccount, number>;
 }
 
 const consoleLinesShown = 12;

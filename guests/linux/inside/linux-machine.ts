@@ -4,36 +4,64 @@
  *
  *     snapshot of a booted Linux (made once) ─► each PC ─► load(): drivers ─► start, run … ─► report()
  */
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { ConfigurationError, defaultsOf } from '../../../base/index.ts';
+import { ConfigurationError } from '../../../base/index.ts';
 import type { AnalysisOptions } from '../../../machine/analysis/index.ts';
-import { checkedFaults, type FaultPlan } from '../../../machine/faults/index.ts';
-import { configurationOf, type MachineConfig, type ParameterValues } from '../../../machine/profile/index.ts';
-import { type BootFiles, coreVersion, type PcConfig, PcMachine, pcParameters } from '../../pc/index.ts';
-import { servedProfile } from '../../serve/index.ts';
+import type { Evidence } from '../../../machine/evidence/index.ts';
+import type { FaultPlan } from '../../../machine/faults/index.ts';
+import type { MachineConfig, ParameterValues } from '../../../machine/profile/index.ts';
+import { type DroppedRecords, mergedTimeline, type Timeline } from '../../../machine/timeline/index.ts';
+import { replaceFile } from '../../../runtime/files.ts';
+import { type BootFiles, coreVersion, type PcConfig, PcMachine } from '../../pc/index.ts';
+import {
+  buildDevicesReport,
+  type DevicesOrder,
+  type DevicesReport,
+  devicesOrderOf,
+} from '../../serve/index.ts';
+import { figuresOf, type GuestFigures } from '../budget.ts';
 import { GuestError } from '../guest-error.ts';
-import { ethernetLoadCommand, loadCommand } from '../load-commands.ts';
+import { moduleNameOf, noOwnFiles, type OwnFiles, ownFilesArchive } from '../image/own-files.ts';
+import { comparedWithDevice, type VectorComparison } from '../interrupts.ts';
+import { ethernetLoadCommand, listModules } from '../load-commands.ts';
+import { withArchive } from '../own-image.ts';
 import type { CacheOptions } from '../packages/cache.ts';
 import { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
 import { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
+import { pcConfigOf } from './pc-choice.ts';
+import { serverCommand } from './server-command.ts';
 import { type BootedPc, readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
 
 export interface LinuxMachineOptions extends InsideChoice {
   readonly cache: CacheOptions;
   /** PCs, each with an HCA: 1 (default), whose port has a loopback plug; or 2 with a cable between their HCAs. */
   readonly hosts?: 1 | 2;
-  /** Default: {@link servedProfile}. */
+  /** Default: `servedProfile`. */
   readonly profile?: string;
   readonly set?: ParameterValues;
   /** Parameters of the PCs. */
   readonly pc?: Partial<PcConfig>;
+  /**
+   * Of the guests' random numbers and of everything that the devices draw at random. A snapshot is the same for every seed, which
+   * the guests get when they continue from it. Default 0.
+   */
   readonly seed?: number;
-  /** Seed of what may happen by chance: interrupts later, other quanta, other costs; left out: nothing does. */
-  readonly jitter?: number;
+  /**
+   * The user's own files and modules, in an archive after the initial file system, so that they are there from the boot on. The
+   * snapshot is therefore one of these contents, and new contents boot once: some twenty seconds of one processor, and the files
+   * cost the guest no simulated time, whatever their size. Typed in over the agent's line a module of a megabyte would take about
+   * as long in every run, and its typing would be a part of what the run measures.
+   */
+  readonly ownFiles?: OwnFiles | undefined;
+  /** Called with what a guest writes to its console. */
+  readonly onConsole?: ((host: string, text: string) => void) | undefined;
   readonly faults?: FaultPlan;
   readonly analysis?: AnalysisOptions;
   readonly shortcuts?: boolean;
+  /** Seed of what may happen by chance: interrupts later, other quanta, other costs; left out: nothing does. */
+  readonly jitter?: number | undefined;
   /** Further parameters of the kernel, such as `pci=nomsi` for an adapter that interrupts by its pin. */
   readonly kernelParameters?: readonly string[];
   /** Called in words with what takes long. */
@@ -54,30 +82,48 @@ const ownParameters = [
 /** Steps between two looks at the wall clock, and between two turns of the event loop. */
 const stepsPerLook = 4096;
 const bootSeconds = 120;
+/**
+ * Uptime of every guest when its snapshot is taken. Linux seeds its random numbers again, from the processor's, when it needs one
+ * and the last seed is more than a second old: so a guest has those of its own seed from its first command on.
+ */
+const settledSeconds = 2;
 const psPerSecond = 1e12;
+const psPerMs = 1e9;
 const loadSeconds = 60;
+/** A guest that is late by so much beyond a command's limit is dead. */
+const graceSeconds = 10;
+/** A server that does not listen after so long is one that listens by other means than TCP. */
+const listenSeconds = 2;
+/** Interrupts may be under way while they are read: they agree if one of so many attempts finds them equal. */
+const interruptAttempts = 5;
 
 export class LinuxMachine {
   readonly hosts: readonly LinuxHost[];
   readonly machine: PcMachine;
   readonly files: InsideFiles;
   readonly config: MachineConfig;
+  readonly pcConfig: PcConfig;
   readonly options: LinuxMachineOptions;
-  readonly #pcConfig: PcConfig;
+  readonly #order: DevicesOrder;
+  #stopReason: string | undefined;
 
   private constructor(
     options: LinuxMachineOptions,
     files: InsideFiles,
-    config: MachineConfig,
+    order: DevicesOrder,
     pcConfig: PcConfig,
     machine: PcMachine,
   ) {
     this.options = options;
     this.files = files;
-    this.config = config;
-    this.#pcConfig = pcConfig;
+    this.config = order.config;
+    this.pcConfig = pcConfig;
+    this.#order = order;
     this.machine = machine;
     this.hosts = machine.pcs.map((pc, node) => new LinuxHost(`host${node}`, pc));
+    const { onConsole } = options;
+    if (onConsole !== undefined)
+      for (const host of this.hosts) host.onConsole = (text) => onConsole(host.name, text);
   }
 
   /**
@@ -85,54 +131,40 @@ export class LinuxMachine {
    * @throws ConfigurationError for options; GuestError if Linux does not start
    */
   static async start(options: LinuxMachineOptions): Promise<LinuxMachine> {
-    const { profile = servedProfile, set = {}, hosts = 1, onNotice = () => {} } = options;
-    if (hosts !== 1 && hosts !== 2) throw new ConfigurationError('hosts', hosts, '1 or 2');
-    const config = configurationOf({ profile, set });
-    const pcConfig: PcConfig = { ...defaultsOf(pcParameters), ...options.pc };
-    const files = await insideFiles(options, options.cache);
+    const { hosts = 1, onNotice = () => {}, ownFiles = noOwnFiles, cache } = options;
+    const order = checkedOrder(options);
+    const pcConfig = pcConfigOf(options.pc);
+    const files = await insideFiles(options, cache);
+    const own = ownFilesArchive(ownFiles, files.kernelVersion, pcConfig.memoryMib);
     const inputs = [
       coreVersion,
       basename(files.bzImage),
       files.initramfs,
       commandLineOf(options),
       pcConfig,
-      config.pcie,
+      order.config.pcie,
     ];
-    const path = snapshotPath(options.cache.folder, inputs);
+    const ownDigest = own.length === 0 ? [] : [createHash('sha256').update(own).digest('hex')];
+    const path = snapshotPath(cache.folder, [...inputs, ...ownDigest], own.length > 0);
     let booted = options.isFresh === true ? undefined : readSnapshot(path);
     if (booted === undefined) {
       onNotice('booting Linux once; later runs continue from here');
-      booted = await boot({ ...options, hosts: 1 }, files, config, pcConfig);
-      writeSnapshot(options.cache.folder, path, booted);
+      booted = await boot(options, files, own, order, pcConfig);
+      writeSnapshot(path, booted);
     }
-    const machine = await LinuxMachine.#make(options, files, config, pcConfig);
-    await machine.machine.restore(booted.pc);
+    const { config, cabling, faults, shortcuts, analysis } = order;
+    const { seed } = config.machine;
+    const pcs = await PcMachine.make({
+      ...{ config, pc: pcConfig, pcCount: hosts, cabling, faults, shortcuts, analysis, seed },
+      jitter: options.jitter,
+    });
+    const machine = new LinuxMachine(options, files, order, pcConfig, pcs);
+    await pcs.restore(booted.pc, seed);
     for (const [node, host] of machine.hosts.entries()) {
       host.continueReady(booted.consoleText);
-      await machine.check(node, identify(host.name, options.seed ?? 0), 'naming the host');
+      await machine.check(node, identify(host.name, seed), 'naming the host');
     }
     return machine;
-  }
-
-  static async #make(
-    options: LinuxMachineOptions,
-    files: InsideFiles,
-    config: MachineConfig,
-    pcConfig: PcConfig,
-  ): Promise<LinuxMachine> {
-    const { hosts = 1, faults = [], shortcuts, analysis, seed = 0, jitter } = options;
-    const machine = await PcMachine.make({
-      config,
-      pc: pcConfig,
-      pcCount: hosts,
-      cabling: hosts === 2 ? 'cable' : 'loopback',
-      faults: checkedFaults(faults, hosts),
-      ...(shortcuts === undefined ? {} : { shortcuts }),
-      analysis,
-      seed,
-      jitter,
-    });
-    return new LinuxMachine(options, files, config, pcConfig, machine);
   }
 
   /** The host of that number. @throws ConfigurationError if there is none */
@@ -142,16 +174,27 @@ export class LinuxMachine {
     return host;
   }
 
-  /** Loads the adapter's drivers and their interfaces for user space, and waits for the ports. @throws GuestError */
+  /** Loads the adapter's drivers, their interfaces for user space and the user's modules; waits for the ports. @throws GuestError */
   async load(): Promise<void> {
-    const { capability, control } = this.config.hca;
-    const isEthernet = capability.linkLayer === 'ethernet';
-    if (this.hosts.length > 1) await this.checkEach(networkCommand, 'joining the hosts');
-    const command = (node: number): string =>
-      isEthernet
-        ? ethernetLoadCommand(node, capability.roce !== 'none', adapterNetwork)
-        : loadCommand(control.embeddedSubnetManager);
-    await this.checkEach(command, 'loading the drivers', loadSeconds);
+    const { linkLayer, roce } = this.config.hca.capability;
+    const nodes = [...this.hosts.keys()];
+    if (nodes.length > 1)
+      for (const node of nodes) await this.check(node, networkCommand(node), 'joining the hosts');
+    // At once, because the ports at both ends of a cable come up together.
+    await this.#checkAll('loading the drivers', (node) =>
+      linkLayer === 'ethernet' ? ethernetLoadCommand(node, roce !== 'none', adapterNetwork) : loadCommand,
+    );
+    const names = (this.options.ownFiles ?? noOwnFiles).modules.map(moduleNameOf);
+    for (const node of nodes)
+      for (const name of names) await this.check(node, `modprobe ${name}`, `loading your module ${name}`);
+  }
+
+  /** Runs a command in every host at the same time; each must succeed. @throws GuestError */
+  async #checkAll(what: string, commandOf: (node: number) => string): Promise<void> {
+    const limits = { timeoutSeconds: loadSeconds };
+    const running = this.hosts.map((host, node) => host.start(commandOf(node), limits));
+    for (const [node, each] of running.entries())
+      this.#checkResult(node, await this.finish(each), what, loadSeconds);
   }
 
   /** Runs a command to its end. @throws GuestError if the guest ends, restarts or stands still */
@@ -159,36 +202,104 @@ export class LinuxMachine {
     return await this.finish(this.host(node).start(command, limits));
   }
 
+  /**
+   * Starts a command that waits for another one, and runs until it listens at the port of perftest and the ping-pong programs, or
+   * for {@link listenSeconds} at most. {@link finish} waits for its end, and has its output.
+   * @throws GuestError
+   */
+  async startServer(node: number, command: string, timeoutSeconds: number): Promise<RunningCommand> {
+    const running = this.host(node).start(command, { timeoutSeconds }, serverCommand(command));
+    await this.until(
+      () => running.isListening || running.result !== undefined || running.failure !== undefined,
+      listenSeconds * psPerSecond,
+    );
+    if (running.failure !== undefined) throw running.failure;
+    return running;
+  }
+
   /** Runs until a command has ended. @throws GuestError */
   async finish(running: RunningCommand): Promise<LinuxResult> {
-    await this.until(() => running.result !== undefined || running.failure !== undefined);
+    const { command, deadlinePs } = running;
+    const isOver = (): boolean => running.result !== undefined || running.failure !== undefined;
+    await this.until(isOver, Math.max(0, deadlinePs + graceSeconds * psPerSecond - this.nowPs));
+    if (!isOver()) this.#end(`the guest no longer answers (${command})`);
     if (running.failure !== undefined) throw running.failure;
     return running.result!;
   }
 
   /** Runs a command that must succeed. @throws GuestError with its output if it fails */
   async check(node: number, command: string, what = command, timeoutSeconds = 30): Promise<string> {
-    const result = await this.run(node, command, { timeoutSeconds });
-    return this.#succeeded(node, result, what, timeoutSeconds);
+    return this.#checkResult(node, await this.run(node, command, { timeoutSeconds }), what, timeoutSeconds);
   }
 
-  #succeeded(
-    node: number,
-    { output, exitStatus, hasTimedOut }: LinuxResult,
-    what: string,
-    seconds: number,
-  ): string {
+  #checkResult(node: number, result: LinuxResult, what: string, timeoutSeconds: number): string {
+    const { output, exitStatus, hasTimedOut } = result;
     const { name } = this.host(node);
-    if (hasTimedOut) throw new GuestError(`${name}: ${what}: not done within ${seconds} s`);
+    if (hasTimedOut) throw new GuestError(`${name}: ${what}: not done within ${timeoutSeconds} s`);
     if (exitStatus !== 0) throw new GuestError(`${name}: ${what}: exit ${exitStatus}: ${output.trim()}`);
     return output;
   }
 
-  /** Runs a command in every host at once; each must succeed. @throws GuestError */
-  async checkEach(commandOf: (node: number) => string, what: string, timeoutSeconds = 30): Promise<void> {
-    const running = this.hosts.map((host, node) => host.start(commandOf(node), { timeoutSeconds }));
-    for (const [node, one] of running.entries())
-      this.#succeeded(node, await this.finish(one), what, timeoutSeconds);
+  /** The statistics of the devices, up to now. */
+  devices(): DevicesReport {
+    const { emulation } = this.machine;
+    const { config, cabling, faults } = this.#order;
+    return buildDevicesReport({
+      ...{ config, faults, cabling },
+      elapsedPs: emulation.time.runner.instantPs,
+      slots: emulation.ledgers(),
+      defects: emulation.defects,
+      analyses: emulation.analyses(),
+    });
+  }
+
+  /** Counts of each HCA so far. */
+  figures(): GuestFigures[] {
+    return this.devices().nodes.map(figuresOf);
+  }
+
+  /** Interrupts of the loaded drivers, as counted by the guests and by the devices. @throws GuestError */
+  async compareInterrupts(): Promise<VectorComparison[]> {
+    for (let attempt = 1; ; attempt++) {
+      const compared: VectorComparison[] = [];
+      for (const [node, { pc }] of this.hosts.entries()) {
+        const text = await this.check(node, 'cat /proc/interrupts');
+        const address = `0000:00:${pc.function.device.toString(16).padStart(2, '0')}.0`;
+        compared.push(...comparedWithDevice(node, address, text, this.devices().nodes[node]!.interrupts));
+      }
+      if (attempt === interruptAttempts || compared.every(({ isServed }) => isServed)) return compared;
+      await this.until(() => false, psPerMs);
+    }
+  }
+
+  /** Timeline records of all devices so far; empty unless the analysis requests a timeline. */
+  timeline(): Timeline {
+    const { emulation } = this.machine;
+    return mergedTimeline(emulation.observations(), emulation.plan.topology);
+  }
+
+  /** Evidence of why requests failed; empty unless the analysis requests it. */
+  evidence(): Evidence {
+    return this.machine.emulation.evidence();
+  }
+
+  /** Number of packets in the capture at each end, and number that arrived when it was full. */
+  captureDrops(): DroppedRecords[] {
+    return this.machine.emulation.captureDrops();
+  }
+
+  /** Ends the traces, and writes the packets of the cable if a file was requested. */
+  close(): void {
+    const { emulation } = this.machine;
+    emulation.close();
+    const file = this.#order.analysis?.capture?.file;
+    const bytes = emulation.capture();
+    if (file !== undefined && bytes !== undefined) replaceFile(file, bytes);
+  }
+
+  /** Ends whatever runs, at the next look at the wall clock; the caller of {@link until} gets a GuestError with the reason. */
+  stop(reason: string): void {
+    this.#stopReason = reason;
   }
 
   /** Instant of the PC that is behind, in picoseconds since power-on. */
@@ -198,7 +309,7 @@ export class LinuxMachine {
 
   /**
    * Lets time pass until `isDone`, or for `durationPs`. Whether it is done is asked after every quantum.
-   * @throws GuestError for a defect of the model, if all guests are off, or if nothing progresses
+   * @throws GuestError for a defect of the model, if all guests are off, if nothing progresses, or after {@link stop}
    */
   async until(isDone: () => boolean, durationPs = Number.POSITIVE_INFINITY): Promise<void> {
     const { machine } = this;
@@ -213,12 +324,13 @@ export class LinuxMachine {
           `a defect of the emulator at ${defect.atPs} ps, at this access: ${defect.access}: ${defect.message}`,
         );
       if (steps % stepsPerLook !== 0) continue;
+      if (this.#stopReason !== undefined) this.#end(this.#stopReason);
       this.#failEnded();
       if (machine.isOver) this.#end('no guest runs any more');
       if (this.nowPs > seenPs) {
         seenPs = this.nowPs;
         seenMs = performance.now();
-      } else if (performance.now() - seenMs > this.#pcConfig.standstillSeconds * 1000) {
+      } else if (performance.now() - seenMs > this.pcConfig.standstillSeconds * 1000) {
         this.#end(`the guest stands still at ${seenPs} ps`);
       }
       await new Promise<void>((resolve) => setImmediate(resolve));
@@ -238,47 +350,79 @@ export class LinuxMachine {
   }
 }
 
-/** Boots one PC to the point at which its agent waits. @throws GuestError */
+/** @throws ConfigurationError naming the option */
+function checkedOrder(options: LinuxMachineOptions): DevicesOrder {
+  const { hosts = 1, profile, set, seed, faults, shortcuts, analysis } = options;
+  if (hosts !== 1 && hosts !== 2) throw new ConfigurationError('hosts', hosts, '1 or 2');
+  return devicesOrderOf({
+    ...{ hcas: hosts, cable: hosts === 2 },
+    ...(profile === undefined ? {} : { profile }),
+    ...(set === undefined ? {} : { set }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(faults === undefined ? {} : { faults }),
+    ...(shortcuts === undefined ? {} : { shortcuts }),
+    ...(analysis === undefined ? {} : { analysis }),
+  });
+}
+
+/** Boots one PC to the point at which its agent waits, the same for every seed and without faults. @throws GuestError */
 async function boot(
-  options: LinuxMachineOptions,
+  { onConsole, kernelParameters }: LinuxMachineOptions,
   files: InsideFiles,
-  config: MachineConfig,
+  own: Uint8Array,
+  { config }: DevicesOrder,
   pc: PcConfig,
 ): Promise<BootedPc> {
-  const { faults: _, analysis: _none, ...plain } = options;
-  const machine = await PcMachine.make({
-    ...{ config, pc, pcCount: 1, cabling: 'loopback', faults: [], analysis: undefined },
-    seed: plain.seed ?? 0,
-  });
-  const [host] = machine.pcs.map((each) => new LinuxHost('host', each));
   if (files.vmlinux === undefined)
     throw new ConfigurationError(
       'kernel',
       files.bzImage,
       'one that this machine can decompress (gzip, xz, zstd)',
     );
-  machine.load([bootFilesOf(files, commandLineOf(plain))]);
+  const machine = await PcMachine.make({
+    ...{ config, pc, pcCount: 1, cabling: 'loopback', faults: [], analysis: undefined, seed: 0 },
+  });
+  const host = new LinuxHost('host', machine.pcs[0]!);
+  if (onConsole !== undefined) host.onConsole = (text) => onConsole(host.name, text);
+  machine.load([bootFilesOf(files, own, commandLineOf({ kernelParameters }))]);
   const limitPs = bootSeconds * psPerSecond;
-  for (let steps = 1; !host!.isReady; steps++) {
-    machine.step();
-    if (machine.isOver || host!.pc.clock.nowPs > limitPs)
-      throw new GuestError(
-        `Linux does not start; its console ends:\n${host!.consoleText.slice(-consoleShown)}`,
-      );
-    if (steps % stepsPerLook === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+  const until = async (isDone: () => boolean): Promise<void> => {
+    for (let steps = 1; !isDone(); steps++) {
+      machine.step();
+      if (machine.isOver || host.pc.clock.nowPs > limitPs)
+        throw new GuestError(
+          `Linux does not start; its console ends:\n${host.consoleText.slice(-consoleShown)}`,
+        );
+      if (steps % stepsPerLook === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  };
+  await until(() => host.isReady);
+  if (own.length > 0) {
+    const listing = host.start(listModules, { timeoutSeconds: bootSeconds });
+    await until(() => listing.result !== undefined || listing.failure !== undefined);
+    if (listing.result?.exitStatus !== 0)
+      throw new GuestError(`listing your modules: ${listing.result?.output}`);
   }
-  return { pc: await host!.pc.snapshot(), consoleText: host!.consoleText };
+  await until(() => host.pc.clock.nowPs >= settledSeconds * psPerSecond);
+  return { pc: await host.pc.snapshot(), consoleText: host.consoleText };
 }
 
 const consoleShown = 1000;
 
-const commandLineOf = ({ kernelParameters = [] }: Pick<LinuxMachineOptions, 'kernelParameters'>): string =>
-  [...ownParameters, ...kernelParameters].join(' ');
+const commandLineOf = ({
+  kernelParameters = [],
+}: {
+  readonly kernelParameters?: readonly string[] | undefined;
+}): string => [...ownParameters, ...kernelParameters].join(' ');
 
-const bootFilesOf = ({ bzImage, vmlinux, initramfs }: InsideFiles, commandLine: string): BootFiles => ({
+const bootFilesOf = (
+  { bzImage, vmlinux, initramfs }: InsideFiles,
+  own: Uint8Array,
+  commandLine: string,
+): BootFiles => ({
   bzImage: readFileSync(bzImage),
   vmlinux: readFileSync(vmlinux!),
-  initramfs: readFileSync(initramfs),
+  initramfs: withArchive(readFileSync(initramfs), own),
   commandLine,
 });
 
@@ -286,8 +430,18 @@ const bootFilesOf = ({ bzImage, vmlinux, initramfs }: InsideFiles, commandLine: 
 const identify = (name: string, seed: number): string =>
   `hostname ${name}; echo '${name} ${seed}' >/dev/urandom`;
 
-/** Of the adapters' Ethernet interfaces, as `hca guest` has it. */
+/** Addresses of the adapters' own interfaces, by the number of the adapter in its host. */
 const adapterNetwork = '10.2.$adapter';
+
+/** The modules of an adapter of InfiniBand, all that user space uses; and its ports, at the pace of simulated time. */
+const loadCommand = `modprobe -a mlx4_core mlx4_ib mlx4_en ib_uverbs ib_umad rdma_ucm || exit 1
+tries=0
+for port in /sys/class/infiniband/*/ports/*/state; do
+  until grep -q ACTIVE $port; do
+    tries=$((tries + 1)); [ $tries = 300 ] && { echo "$port: $(cat $port)"; exit 1; }
+    sleep 0.02
+  done
+done`;
 
 const networkCommand = (node: number): string =>
   [

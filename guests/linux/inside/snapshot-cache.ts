@@ -5,8 +5,8 @@
  *     length of the header (4 bytes, little-endian) · header: JSON · v86's state, both compressed by zstd as one
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { PcSnapshot } from '../../pc/index.ts';
 import { isWhole, writeDigested } from '../digested-file.ts';
@@ -18,15 +18,21 @@ export interface BootedPc {
 }
 
 /** Raised when the same inputs lead to another state: the PC's hardware, its boot, the format of the file. */
-const formatVersion = 1;
+const formatVersion = 2;
 const lengthBytes = 4;
+/** Snapshots with a user's own files are kept in a folder of their own: the latest of them. */
+const ownFolder = 'own';
+const ownKept = 6;
 
-/** Path of the snapshot for these inputs, which may not be there. */
-export function snapshotPath(cacheFolder: string, inputs: readonly unknown[]): string {
+/**
+ * Path of the snapshot for these inputs, which may not be there.
+ * @param isOwn whether files of the user's own are in it
+ */
+export function snapshotPath(cacheFolder: string, inputs: readonly unknown[], isOwn: boolean): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([formatVersion, ...inputs]))
     .digest('hex');
-  return join(cacheFolder, 'snapshots', `${digest.slice(0, 16)}.pc`);
+  return join(cacheFolder, 'snapshots', isOwn ? ownFolder : '', `${digest.slice(0, 16)}.pc`);
 }
 
 /** Reads a snapshot; undefined if it is missing or incomplete. */
@@ -40,11 +46,24 @@ export function readSnapshot(path: string): BootedPc | undefined {
   return { ...header, pc: { ...header.pc, state: bytes.slice(lengthBytes + headerBytes) } };
 }
 
-export function writeSnapshot(cacheFolder: string, path: string, { pc, consoleText }: BootedPc): void {
+/** Writes a snapshot; of those with files of a user's own, the oldest are removed. */
+export function writeSnapshot(path: string, { pc, consoleText }: BootedPc): void {
   const { state, ...rest } = pc;
   const header = new TextEncoder().encode(JSON.stringify({ pc: rest, consoleText }));
   const length = new Uint8Array(lengthBytes);
   new DataView(length.buffer).setUint32(0, header.length, true);
-  mkdirSync(join(cacheFolder, 'snapshots'), { recursive: true });
+  const folder = dirname(path);
+  mkdirSync(folder, { recursive: true });
   writeDigested(path, zstdCompressSync(Buffer.concat([length, header, state])));
+  if (folder.endsWith(ownFolder)) removeOldest(folder);
+}
+
+function removeOldest(folder: string): void {
+  const snapshots = readdirSync(folder)
+    .filter((name) => name.endsWith('.pc'))
+    .map((name) => join(folder, name))
+    .map((path) => ({ path, writtenMs: statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
+    .sort((a, b) => b.writtenMs - a.writtenMs);
+  for (const { path } of snapshots.slice(ownKept))
+    for (const file of [path, `${path}.sha256`]) rmSync(file, { force: true });
 }

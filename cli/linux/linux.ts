@@ -1,0 +1,210 @@
+/**
+ * `hca linux`: a stock Linux on a PC of this process, on simulated time alone. The same command line prints the same lines and
+ * writes the same report.
+ */
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import { ConfigurationError, codeOf } from '../../base/index.ts';
+import { reportFullCapture } from '../../experiments/runs/capture-output.ts';
+import { diagnosedGuests } from '../../explain/why/index.ts';
+import {
+  GuestError,
+  insideFiles,
+  insideKernelNames,
+  LinuxMachine,
+  type LinuxReport,
+  linuxFaultsOf,
+  linuxReportOf,
+  parsedPcParameters,
+  readBudget,
+  renderLinuxReport,
+  terminalProgress,
+} from '../../guests/linux/index.ts';
+import { addAnalysisOptions, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
+import {
+  addGuestCacheOptions,
+  addGuestFileOptions,
+  addGuestOutputOptions,
+  type CommonGuestChoice,
+  checkGuestFiles,
+  collected,
+  costsOf,
+  deviceOptionsOf,
+  endingSignals,
+  guestCauseLines,
+  refuseOutputsWithoutGuest,
+} from '../guest/common-options.ts';
+import { headOf, writePage } from '../html-output.ts';
+import { addFaultOptions, addMachineOptions, integer, refuseTopologyOption } from '../options.ts';
+import { exitFailed, Screen, writeJson } from '../output.ts';
+import {
+  addTimelineOptions,
+  servedTimelineOrderOf,
+  timelineText,
+  withoutTimelineFile,
+  writeServedTimeline,
+} from '../timeline-options.ts';
+import { linuxPage } from './linux-page.ts';
+import { type OrderedRun, orderedRuns, RunsOfHosts } from './runs-of-hosts.ts';
+
+interface LinuxCommandOptions extends CommonGuestChoice {
+  readonly hosts: 1 | 2;
+  readonly script?: string;
+  readonly fresh?: boolean;
+  readonly pc: readonly string[];
+}
+
+const hourSeconds = 3600;
+
+/** Adds the command with its options. */
+export function addLinuxCommand(program: Command): void {
+  const command = program
+    .command('linux')
+    .description(
+      'run a stock Linux with its own drivers on a PC of this process, in simulated time: every run is the same',
+    )
+    .option(
+      '--run <command>',
+      'run a shell command in host 0 (or "host1: command"); with & at its end the next one runs beside it; may be repeated',
+      collected,
+      [],
+    )
+    .option('--script <file>', 'run a shell script in host 0, before the commands')
+    .option('--hosts <n>', 'PCs: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
+    .option('--timeout <s>', 'longest simulated time of a command', integer(1, hourSeconds), 60)
+    .option('--pc <parameter=value>', 'change a parameter of the PCs; may be repeated', collected, [])
+    .option('--fresh', 'boot although a booted Linux is in the cache')
+    .action(linux);
+  addGuestFileOptions(command, insideKernelNames, 'each host');
+  addGuestOutputOptions(addGuestCacheOptions(command, "the hosts'"));
+  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(command))));
+  refuseTopologyOption(command, 'left out: --hosts says what the cable leads to');
+}
+
+async function linux(options: LinuxCommandOptions, command: Command): Promise<void> {
+  if (options.fetchOnly === true) refuseOutputsWithoutGuest(options, '--fetch-only', true);
+  checkGuestFiles(options);
+  const screen = new Screen(options.json);
+  try {
+    if (options.fetchOnly === true) await fetchFiles(options, screen);
+    else await session(options, command, screen);
+  } catch (error) {
+    if (!(error instanceof GuestError)) throw error;
+    process.stderr.write(`hca: ${error.message}\n`);
+    process.exitCode = exitFailed;
+  }
+}
+
+async function fetchFiles(options: LinuxCommandOptions, screen: Screen): Promise<void> {
+  const { kernelVersion, initramfs } = await insideFiles(options, cacheOf(options));
+  screen.print(`Linux ${kernelVersion} is ready in ${options.cache} (${initramfs})`);
+}
+
+const cacheOf = ({ cache: folder, mirror }: LinuxCommandOptions) => ({
+  ...{ folder, mirror },
+  progress: terminalProgress(),
+});
+
+async function session(options: LinuxCommandOptions, command: Command, screen: Screen): Promise<void> {
+  const runs = runsOf(options);
+  const budget =
+    options.budget === undefined ? undefined : readBudget(options.budget, options.run, options.hosts);
+  const machine = await LinuxMachine.start({
+    ...deviceOptionsOf(options),
+    kernel: options.kernel,
+    cache: cacheOf(options),
+    hosts: options.hosts,
+    pc: parsedPcParameters(options.pc),
+    ownFiles: { copies: options.copy, modules: options.module },
+    isFresh: options.fresh ?? false,
+    onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
+    ...(options.console === true ? { onConsole: (_host, text) => process.stderr.write(text) } : {}),
+  });
+  const ran = new RunsOfHosts(machine, options.timeout, screen);
+  const isWhole = await untilEnded(machine, async () => {
+    if (options.load) await machine.load();
+    for (const run of runs) await ran.run(run);
+    await ran.finish();
+  });
+  const interrupts = isWhole ? await machine.compareInterrupts() : [];
+  const evidence = machine.evidence();
+  machine.close();
+  const faults = machine.devices().faults ?? [];
+  const causes = options.why === true ? diagnosedGuests(evidence, faults) : undefined;
+  const areDone = isWhole && ran.commands.every(({ exitStatus }) => exitStatus === 0);
+  const more = {
+    ...costsOf(ran.costs, options, budget, areDone),
+    ...(causes === undefined ? {} : { causes }),
+  };
+  show(linuxReportOf(machine, ran.commands, interrupts, more), options, command, screen);
+  if (causes !== undefined) for (const line of guestCauseLines(causes)) screen.print(line);
+  await writeRecords(machine, options, screen);
+}
+
+/** The script, and the commands in their order. @throws ConfigurationError */
+function runsOf({ script, run, hosts, budget, writeBudget }: LinuxCommandOptions): OrderedRun[] {
+  if (script === undefined && run.length === 0)
+    throw new ConfigurationError('--run', 'left out', 'a command, or --script with a file');
+  if ((budget !== undefined || writeBudget !== undefined) && run.length === 0)
+    throw new ConfigurationError('--run', 'left out', 'a command for the budget');
+  const first: OrderedRun[] = script === undefined ? [] : [scriptRun(script)];
+  return [...first, ...orderedRuns(run, hosts)];
+}
+
+function scriptRun(file: string): OrderedRun {
+  try {
+    const typed = readFileSync(file, 'utf8');
+    return { node: 0, command: `. ${file}`, typed, isServer: false, budgetName: undefined };
+  } catch (error) {
+    throw new ConfigurationError('--script', file, `a readable file (${codeOf(error)})`);
+  }
+}
+
+/**
+ * Runs a session to its end; Ctrl-C ends it early, and a second one the process.
+ * @returns false if a guest failed, which was said
+ */
+async function untilEnded(machine: LinuxMachine, act: () => Promise<void>): Promise<boolean> {
+  const interrupt = (): void => {
+    for (const signal of endingSignals) process.removeListener(signal, interrupt);
+    machine.stop('interrupted');
+  };
+  for (const signal of endingSignals) process.once(signal, interrupt);
+  try {
+    await act();
+    return true;
+  } catch (error) {
+    if (!(error instanceof GuestError)) throw error;
+    process.stderr.write(`hca: ${error.message}\n`);
+    process.exitCode = exitFailed;
+    return false;
+  } finally {
+    for (const signal of endingSignals) process.removeListener(signal, interrupt);
+  }
+}
+
+function show(report: LinuxReport, options: LinuxCommandOptions, command: Command, screen: Screen): void {
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  if (options.report !== undefined) writeJson(options.report, report);
+  if (options.json !== undefined) writeJson(options.json, report);
+  screen.print(renderLinuxReport(report));
+  writePage(options, () => linuxPage(headOf(command, { title: 'A stock Linux' }), report), screen);
+  const { analyses } = report.devices;
+  if (analysis !== undefined) screen.print(analysisText(analyses, analysis));
+  const faults = linuxFaultsOf(report);
+  for (const fault of faults) process.stderr.write(`hca: ${fault}\n`);
+  if (faults.length > 0 || analyses.some(({ findings }) => hasErrors(findings)))
+    process.exitCode = exitFailed;
+}
+
+async function writeRecords(
+  machine: LinuxMachine,
+  options: LinuxCommandOptions,
+  screen: Screen,
+): Promise<void> {
+  const captured = { captureDrops: async () => machine.captureDrops() };
+  await reportFullCapture(captured, analysisOptionsOf(withoutTimelineFile(options)));
+  const timeline = servedTimelineOrderOf(options);
+  if (timeline !== undefined)
+    screen.print(timelineText(await writeServedTimeline(machine, machine.devices(), timeline)));
+}
