@@ -52,6 +52,8 @@ interface LinuxCommandOptions extends CommonGuestChoice {
   readonly script?: string;
   readonly fresh?: boolean;
   readonly pc: readonly string[];
+  readonly jitter?: number;
+  readonly kernelParameter: readonly string[];
 }
 
 const hourSeconds = 3600;
@@ -73,6 +75,17 @@ export function addLinuxCommand(program: Command): void {
     .option('--hosts <n>', 'PCs: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
     .option('--timeout <s>', 'longest simulated time of a command', integer(1, hourSeconds), 60)
     .option('--pc <parameter=value>', 'change a parameter of the PCs; may be repeated', collected, [])
+    .option(
+      '--jitter <seed>',
+      'vary interrupts, quanta and costs by chance: the same seed, the same run',
+      integer(0, 2 ** 31 - 1),
+    )
+    .option(
+      '--kernel-parameter <text>',
+      "add to the kernel's command line, such as pci=nomsi for an HCA that interrupts by its pin; may be repeated",
+      collected,
+      [],
+    )
     .option('--fresh', 'boot although a booted Linux is in the cache')
     .action(linux);
   addGuestFileOptions(command, insideKernelNames, 'each host');
@@ -115,6 +128,8 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     cache: cacheOf(options),
     hosts: options.hosts,
     pc: parsedPcParameters(options.pc),
+    jitter: options.jitter,
+    kernelParameters: options.kernelParameter,
     ownFiles: { copies: options.copy, modules: options.module },
     isFresh: options.fresh ?? false,
     onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
