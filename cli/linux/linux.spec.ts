@@ -13,7 +13,10 @@ const cache = ['--cache', join(folder, 'cache')];
 describe('hca linux refuses, in one line and before anything is fetched,', () => {
   it.each([
     [[], '--run is "left out", expected a command, or --script with a file'],
-    [['--run', 'host1: true'], '--run is "host1: true", expected a command of host 0: host 1 takes --hosts 2'],
+    [
+      ['--run', 'host1: true'],
+      '--run is "host1: true", expected a command of host 0: host 1 takes --hosts 2',
+    ],
     [['--hosts', '2', '--run', 'host2: true'], '--run is "host2: true", expected a command of host 0 or 1'],
     [
       ['--run', 'ib_write_lat &'],
@@ -24,22 +27,47 @@ describe('hca linux refuses, in one line and before anything is fetched,', () =>
       /^parameter of the PC is "coreMHz", expected one of memoryMib, .*; did you mean coreMhz\?$/,
     ],
     [['--run', 'true', '--pc', 'coreMhz=5'], 'coreMhz is 5, expected an integer from 100 to 10000 MHz'],
-    [['--run', 'true', '--pc', 'coreMhz=fast'], 'coreMhz is "fast", expected an integer from 100 to 10000 MHz'],
+    [
+      ['--run', 'true', '--pc', 'coreMhz=fast'],
+      'coreMhz is "fast", expected an integer from 100 to 10000 MHz',
+    ],
     [
       ['--run', 'true', '--pc', 'cyclesPerInstruction=0.01'],
       'cyclesPerInstruction is 0.01, expected a number from 0.1 to 100 cycles',
     ],
     [['--run', 'true', '--pc', 'coreMhz'], '--pc is "coreMhz", expected parameter=value'],
-    [['--run', 'true', '--script', join(folder, 'none.sh')], /^--script is ".*", expected a readable file \(ENOENT\)$/],
     [
-      ['--run', 'true', '--set', 'hca.capability.transport=iwarp', '--set', 'hca.capability.linkLayer=ethernet'],
+      ['--run', 'true', '--script', join(folder, 'none.sh')],
+      /^--script is ".*", expected a readable file \(ENOENT\)$/,
+    ],
+    [
+      [
+        '--run',
+        'true',
+        '--set',
+        'hca.capability.transport=iwarp',
+        '--set',
+        'hca.capability.linkLayer=ethernet',
+      ],
       /^hca\.capability\.transport is "iwarp", expected ibta for guests/,
     ],
     [['--run', 'true', '--fault', 'packet=lost,nth=1,node=1'], /^fault 1, field node, is "1", /],
-    [['--run', 'true', '--pcap', join(folder, 'x.pcapng'), '--pcap-at', 'hca1'], /^end of a capture is "hca1"/],
-    [['--run', 'true', '--timeline-operations', '1..2'], /^--timeline-operations is "1\.\.2", expected left out/],
-    [['--write-budget', join(folder, 'b.json'), '--script', '/dev/null'], /^--run is "left out", expected a command for/],
-    [['--fetch-only', '--run', 'true'], '--run is "true", expected left out with --fetch-only, which runs no guest'],
+    [
+      ['--run', 'true', '--pcap', join(folder, 'x.pcapng'), '--pcap-at', 'hca1'],
+      /^end of a capture is "hca1"/,
+    ],
+    [
+      ['--run', 'true', '--timeline-operations', '1..2'],
+      /^--timeline-operations is "1\.\.2", expected left out/,
+    ],
+    [
+      ['--write-budget', join(folder, 'b.json'), '--script', '/dev/null'],
+      /^--run is "left out", expected a command for/,
+    ],
+    [
+      ['--fetch-only', '--run', 'true'],
+      '--run is "true", expected left out with --fetch-only, which runs no guest',
+    ],
     [['--run', 'true', '--topology', '0-1'], /^--topology is "0-1", expected left out: --hosts/],
     [['--run', 'true', '--timeout', '0'], /expected an integer from 1 to 3600/],
   ] as const)('%j', async (options, message) => {
@@ -64,5 +92,8 @@ it('hca linux names its kernels, and a kernel that is none of them', async () =>
   const { out } = await hca('linux', '--help');
   expect(out).toContain('debian, debian-pae, backports');
   const { code, err } = await hca('linux', ...cache, '--kernel', '2.4', '--run', 'true');
-  expect([code, err]).toEqual([2, expect.stringContaining('debian-pae, backports, a folder of an installed kernel')]);
+  expect([code, err]).toEqual([
+    2,
+    expect.stringContaining('debian-pae, backports, a folder of an installed kernel'),
+  ]);
 });

@@ -118,7 +118,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     ownFiles: { copies: options.copy, modules: options.module },
     isFresh: options.fresh ?? false,
     onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
-    ...(options.console === true ? { onConsole: (_host, text) => process.stderr.write(text) } : {}),
+    ...(options.console === true ? { onConsole: consoleLines() } : {}),
   });
   const ran = new RunsOfHosts(machine, options.timeout, screen);
   const isWhole = await untilEnded(machine, async () => {
@@ -139,6 +139,17 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
   show(linuxReportOf(machine, ran.commands, interrupts, more), options, command, screen);
   if (causes !== undefined) for (const line of guestCauseLines(causes)) screen.print(line);
   await writeRecords(machine, options, screen);
+}
+
+/** Shows consoles on standard error: a line when it is complete, with the name of its host. */
+function consoleLines(): (host: string, text: string) => void {
+  const begun = new Map<string, string>();
+  return (host, text) => {
+    const line = (begun.get(host) ?? '') + text;
+    const isWhole = line.endsWith('\n');
+    if (isWhole) process.stderr.write(`${host}: ${line}`);
+    begun.set(host, isWhole ? '' : line);
+  };
 }
 
 /** The script, and the commands in their order. @throws ConfigurationError */

@@ -3,7 +3,10 @@ import { orderedRuns } from './runs-of-hosts.ts';
 
 it('a command names its host, and one with & at its end waits for the other side', () => {
   expect(
-    orderedRuns(['ls && true', 'host1: ls', 'host0: ib_write_lat -s 8 &', 'host1: sleep 1 & ib_read_lat host0'], 2),
+    orderedRuns(
+      ['ls && true', 'host1: ls', 'host0: ib_write_lat -s 8 &', 'host1: sleep 1 & ib_read_lat host0'],
+      2,
+    ),
   ).toMatchObject([
     { node: 0, command: 'ls && true', isServer: false },
     { node: 1, command: 'ls', isServer: false },

@@ -27,7 +27,7 @@ export {
   linuxFaultsOf,
   linuxReportOf,
 } from './linux-report.ts';
-export { parsedPcParameters, pcConfigOf } from './pc-choice.ts';
+export { fractionalPcParameters, parsedPcParameters, pcConfigOf } from './pc-choice.ts';
 export { renderHosts, renderLinuxReport } from './render-linux-report.ts';
 
 /** The cache of the command line, which fetches what is missing without a word. */

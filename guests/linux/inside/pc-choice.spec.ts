@@ -11,7 +11,10 @@ describe('parameters of a PC', () => {
   it.each([
     [{ coreMhz: 99 }, 'coreMhz is 99, expected an integer from 100 to 10000 MHz'],
     [{ wakeCycles: 0.5 }, 'wakeCycles is 0.5, expected an integer from 0 to 1000000 cycles'],
-    [{ cyclesPerInstruction: Number.NaN }, 'cyclesPerInstruction is NaN, expected a number from 0.1 to 100 cycles'],
+    [
+      { cyclesPerInstruction: Number.NaN },
+      'cyclesPerInstruction is NaN, expected a number from 0.1 to 100 cycles',
+    ],
   ])('are rejected out of range, also by the library: %j', (chosen, message) => {
     expect(() => pcConfigOf(chosen)).toThrow(message);
   });
