@@ -181,6 +181,36 @@ describe('the package', () => {
     expect(run(process.execPath, [tsc, '--strict', '--noEmit', ...plain, main])).toBe('');
   });
 
+  it('has a stock Linux as a library, with types for the strictest compiler', () => {
+    const main = written(
+      'linux.ts',
+      `import { defaultCache, GuestError, LinuxMachine, type LinuxMachineOptions } from 'hca-emulator/linux';
+      const options: LinuxMachineOptions = { kernel: 'debian', cache: defaultCache(), pc: { coreMhz: 99 } };
+      // @ts-expect-error: no such number of hosts
+      const wrong: LinuxMachineOptions = { ...options, hosts: 3 };
+      for (const each of [options, wrong]) await LinuxMachine.start(each).catch((error) => console.log(String(error)));
+      console.log(GuestError.name);`,
+    );
+    const options = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess'];
+    const target = [
+      '--target',
+      'esnext',
+      '--module',
+      'nodenext',
+      '--types',
+      'node',
+      '--skipLibCheck',
+      'false',
+    ];
+    const tsc = join(repository, 'node_modules', 'typescript', 'bin', 'tsc');
+    run(process.execPath, [tsc, ...options, ...target, main]);
+    expect(run(process.execPath, [join(folder, 'linux.js')]).split('\n')).toEqual([
+      'ConfigurationError: coreMhz is 99, expected an integer from 100 to 10000 MHz',
+      'ConfigurationError: hosts is 3, expected 1 or 2',
+      ...['GuestError', ''],
+    ]);
+  });
+
   it('exports every name that its declarations and its pages mention', () => {
     const declarations = new Declarations(join(installed, 'dist', 'package'));
     const names = declarations.exportsOf('index.d.ts');

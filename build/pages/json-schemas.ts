@@ -18,8 +18,8 @@ import {
   type SubNodeParser,
 } from 'ts-json-schema-generator';
 import type { Parameter } from '../../base/index.ts';
-import { fractionalPcParameters } from '../../guests/linux/inside/pc-choice.ts';
-import { pcParameters } from '../../guests/pc/parameters.ts';
+import { fractionalPcParameters } from '../../guests/linux/index.ts';
+import { pcParameters } from '../../guests/pc/index.ts';
 import { faultKinds } from '../../machine/faults/index.ts';
 import { isParameter, type ParameterGroup, parameterTree } from '../../machine/profile/index.ts';
 import { hostCountMax, hostCountMin, hostPortMax } from '../../machine/topology/index.ts';

@@ -3,7 +3,7 @@
  * writes the same report.
  */
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { ConfigurationError, codeOf } from '../../base/index.ts';
 import { reportFullCapture } from '../../experiments/runs/capture-output.ts';
 import { diagnosedGuests } from '../../explain/why/index.ts';
@@ -12,12 +12,19 @@ import {
   insideFiles,
   insideKernelNames,
   LinuxMachine,
+  type LinuxMachineOptions,
   type LinuxReport,
+  type LinuxVersions,
   linuxFaultsOf,
   linuxReportOf,
+  linuxVersionsOf,
   parsedPcParameters,
   readBudget,
   renderLinuxReport,
+  runScenario,
+  scenarioNamed,
+  scenarios,
+  startInside,
   terminalProgress,
 } from '../../guests/linux/index.ts';
 import { addAnalysisOptions, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
@@ -35,6 +42,7 @@ import {
   refuseOutputsWithoutGuest,
 } from '../guest/common-options.ts';
 import { headOf, writePage } from '../html-output.ts';
+import type { ScenarioOutput } from '../json-outputs.ts';
 import { addFaultOptions, addMachineOptions, integer, refuseTopologyOption } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import {
@@ -50,6 +58,7 @@ import { type OrderedRun, orderedRuns, RunsOfHosts } from './runs-of-hosts.ts';
 interface LinuxCommandOptions extends CommonGuestChoice {
   readonly hosts: 1 | 2;
   readonly script?: string;
+  readonly scenario?: string;
   readonly fresh?: boolean;
   readonly pc: readonly string[];
   readonly jitter?: number;
@@ -70,6 +79,11 @@ export function addLinuxCommand(program: Command): void {
       'run a shell command in host 0 (or "host1: command"); with & at its end the next one runs beside it; may be repeated',
       collected,
       [],
+    )
+    .addOption(
+      new Option('--scenario <name>', 'run a scenario instead of commands').choices(
+        scenarios.map(({ name }) => name),
+      ),
     )
     .option('--script <file>', 'run a shell script in host 0, before the commands')
     .option('--hosts <n>', 'PCs: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
@@ -100,6 +114,7 @@ async function linux(options: LinuxCommandOptions, command: Command): Promise<vo
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly === true) await fetchFiles(options, screen);
+    else if (options.scenario !== undefined) await scenario(options.scenario, options, screen);
     else await session(options, command, screen);
   } catch (error) {
     if (!(error instanceof GuestError)) throw error;
@@ -118,23 +133,45 @@ const cacheOf = ({ cache: folder, mirror }: LinuxCommandOptions) => ({
   progress: terminalProgress(),
 });
 
+const hostOptionsOf = (options: LinuxCommandOptions): Omit<LinuxMachineOptions, 'hosts'> => ({
+  ...deviceOptionsOf(options),
+  kernel: options.kernel,
+  cache: cacheOf(options),
+  pc: parsedPcParameters(options.pc),
+  jitter: options.jitter,
+  kernelParameters: options.kernelParameter,
+  ownFiles: { copies: options.copy, modules: options.module },
+  isFresh: options.fresh ?? false,
+  onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
+  ...(options.console === true ? { onConsole: consoleLines() } : {}),
+});
+
+/** Runs a scenario, which has its own commands and number of hosts. @throws ConfigurationError; GuestError */
+async function scenario(name: string, options: LinuxCommandOptions, screen: Screen): Promise<void> {
+  if (options.run.length > 0 || options.script !== undefined)
+    throw new ConfigurationError('--scenario', name, 'no --run or --script beside it');
+  const chosen = scenarioNamed(name);
+  let versions: LinuxVersions | undefined;
+  const outcome = await runScenario(
+    chosen,
+    async () => {
+      const stage = await startInside(chosen, hostOptionsOf(options));
+      versions = linuxVersionsOf(stage.session.linux);
+      return stage;
+    },
+    (line) => screen.print(line),
+  );
+  const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', versions: { ...versions }, ...outcome };
+  if (options.report !== undefined) writeJson(options.report, output);
+  if (options.json !== undefined) writeJson(options.json, output);
+  if (!outcome.holds) process.exitCode = exitFailed;
+}
+
 async function session(options: LinuxCommandOptions, command: Command, screen: Screen): Promise<void> {
   const runs = runsOf(options);
   const budget =
     options.budget === undefined ? undefined : readBudget(options.budget, options.run, options.hosts);
-  const machine = await LinuxMachine.start({
-    ...deviceOptionsOf(options),
-    kernel: options.kernel,
-    cache: cacheOf(options),
-    hosts: options.hosts,
-    pc: parsedPcParameters(options.pc),
-    jitter: options.jitter,
-    kernelParameters: options.kernelParameter,
-    ownFiles: { copies: options.copy, modules: options.module },
-    isFresh: options.fresh ?? false,
-    onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
-    ...(options.console === true ? { onConsole: (_host, text) => process.stderr.write(text) } : {}),
-  });
+  const machine = await LinuxMachine.start({ ...hostOptionsOf(options), hosts: options.hosts });
   const ran = new RunsOfHosts(machine, options.timeout, screen);
   const isWhole = await untilEnded(machine, async () => {
     if (options.load) await machine.load();
@@ -154,6 +191,17 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
   show(linuxReportOf(machine, ran.commands, interrupts, more), options, command, screen);
   if (causes !== undefined) for (const line of guestCauseLines(causes)) screen.print(line);
   await writeRecords(machine, options, screen);
+}
+
+/** Shows consoles on standard error: a line when it is complete, with the name of its host. */
+function consoleLines(): (host: string, text: string) => void {
+  const begun = new Map<string, string>();
+  return (host, text) => {
+    const line = (begun.get(host) ?? '') + text;
+    const isWhole = line.endsWith('\n');
+    if (isWhole) process.stderr.write(`${host}: ${line}`);
+    begun.set(host, isWhole ? '' : line);
+  };
 }
 
 /** The script, and the commands in their order. @throws ConfigurationError */

@@ -17,6 +17,7 @@ export type { PcConfig, PcTimeAccount } from '../../pc/index.ts';
 export { GuestError } from '../guest-error.ts';
 export type { CacheOptions } from '../packages/cache.ts';
 export { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
+export { type InsideStage, startInside } from './inside-session.ts';
 export { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
 export { LinuxMachine, type LinuxMachineOptions } from './linux-machine.ts';
 export {
@@ -26,8 +27,9 @@ export {
   type LinuxVersions,
   linuxFaultsOf,
   linuxReportOf,
+  linuxVersionsOf,
 } from './linux-report.ts';
-export { parsedPcParameters, pcConfigOf } from './pc-choice.ts';
+export { fractionalPcParameters, parsedPcParameters, pcConfigOf } from './pc-choice.ts';
 export { renderHosts, renderLinuxReport } from './render-linux-report.ts';
 
 /** The cache of the command line, which fetches what is missing without a word. */

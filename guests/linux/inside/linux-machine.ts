@@ -55,7 +55,7 @@ export interface LinuxMachineOptions extends InsideChoice {
    * as long in every run, and its typing would be a part of what the run measures.
    */
   readonly ownFiles?: OwnFiles | undefined;
-  /** Called with what a guest writes to its console. */
+  /** Receives what a guest writes to its console, from its boot on: single characters. */
   readonly onConsole?: ((host: string, text: string) => void) | undefined;
   readonly faults?: FaultPlan;
   readonly analysis?: AnalysisOptions;
@@ -82,11 +82,6 @@ const ownParameters = [
 /** Steps between two looks at the wall clock, and between two turns of the event loop. */
 const stepsPerLook = 4096;
 const bootSeconds = 120;
-/**
- * Uptime of every guest when its snapshot is taken. Linux seeds its random numbers again, from the processor's, when it needs one
- * and the last seed is more than a second old: so a guest has those of its own seed from its first command on.
- */
-const settledSeconds = 2;
 const psPerSecond = 1e12;
 const psPerMs = 1e9;
 const loadSeconds = 60;
@@ -167,7 +162,7 @@ export class LinuxMachine {
     return machine;
   }
 
-  /** The host of that number. @throws ConfigurationError if there is none */
+  /** The host of that number. @throws ConfigurationError for another number */
   host(node: number): LinuxHost {
     const host = this.hosts[node];
     if (host === undefined) throw new ConfigurationError('host', node, `0 to ${this.hosts.length - 1}`);
@@ -302,7 +297,7 @@ export class LinuxMachine {
     this.#stopReason = reason;
   }
 
-  /** Instant of the PC that is behind, in picoseconds since power-on. */
+  /** The earliest instant of a PC, in picoseconds since power-on. */
   get nowPs(): number {
     return this.machine.nowPs;
   }
@@ -403,7 +398,8 @@ async function boot(
     if (listing.result?.exitStatus !== 0)
       throw new GuestError(`listing your modules: ${listing.result?.output}`);
   }
-  await until(() => host.pc.clock.nowPs >= settledSeconds * psPerSecond);
+  const settledPs = settledInstant(host.pc.clock.nowPs);
+  await until(() => host.pc.clock.nowPs >= settledPs);
   return { pc: await host.pc.snapshot(), consoleText: host.consoleText };
 }
 
@@ -414,6 +410,13 @@ const commandLineOf = ({
 }: {
   readonly kernelParameters?: readonly string[] | undefined;
 }): string => [...ownParameters, ...kernelParameters].join(' ');
+
+/**
+ * Uptime of a guest when its snapshot is taken. Linux seeds its random numbers again, from the processor's, when it needs one and
+ * the last seed is older than a second and half the uptime (its drivers/char/random.c): so a guest that continues has random
+ * numbers of its own seed from its first command on.
+ */
+const settledInstant = (readyPs: number): number => 2 * readyPs + psPerSecond;
 
 const bootFilesOf = (
   { bzImage, vmlinux, initramfs }: InsideFiles,

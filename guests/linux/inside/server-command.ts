@@ -3,8 +3,8 @@
  * when something listens at the port where those programs find each other (image/init-scripts.ts).
  */
 
-/** A line that no program prints. */
-export const listeningMark = '\x1elistening\n';
+/** A line that no program prints; it does not begin as the agent's marks do, of which a beginning waits for its end. */
+export const listeningMark = '\x1dlistening\n';
 
 /** Looks, 30 ms apart. */
 const triesMax = 60;
@@ -14,7 +14,7 @@ export const serverCommand = (command: string): string => `. test-sides
 (
   tries=0
   until listens; do tries=$((tries + 1)); [ $tries = ${triesMax} ] && exit; pause; done
-  printf '\\036listening\\n'
+  printf '\\035listening\\n'
 ) 2>/dev/null &
 watch=$!
 (

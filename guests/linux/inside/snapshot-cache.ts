@@ -18,7 +18,7 @@ export interface BootedPc {
 }
 
 /** Raised when the same inputs lead to another state: the PC's hardware, its boot, the format of the file. */
-const formatVersion = 2;
+const formatVersion = 3;
 const lengthBytes = 4;
 /** Snapshots with a user's own files are kept in a folder of their own: the latest of them. */
 const ownFolder = 'own';
@@ -38,12 +38,15 @@ export function snapshotPath(cacheFolder: string, inputs: readonly unknown[], is
 /** Reads a snapshot; undefined if it is missing or incomplete. */
 export function readSnapshot(path: string): BootedPc | undefined {
   if (!existsSync(path) || !isWhole(path)) return undefined;
-  const bytes = new Uint8Array(zstdDecompressSync(readFileSync(path)));
-  const headerBytes = new DataView(bytes.buffer).getUint32(0, true);
+  const bytes: Uint8Array = zstdDecompressSync(readFileSync(path));
+  const headerBytes = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const header = JSON.parse(
     new TextDecoder().decode(bytes.subarray(lengthBytes, lengthBytes + headerBytes)),
   ) as BootedPc;
-  return { ...header, pc: { ...header.pc, state: bytes.slice(lengthBytes + headerBytes) } };
+  return {
+    ...header,
+    pc: { ...header.pc, state: Uint8Array.from(bytes.subarray(lengthBytes + headerBytes)) },
+  };
 }
 
 /** Writes a snapshot; of those with files of a user's own, the oldest are removed. */
