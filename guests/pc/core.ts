@@ -60,6 +60,7 @@ export interface CoreCpu {
   readonly in_hlt: Uint8Array;
   readonly instruction_counter: Uint32Array;
   readonly instruction_pointer: Int32Array;
+  readonly previous_ip: Int32Array;
   readonly reg32: Int32Array;
   readonly sreg: Uint16Array;
   readonly cr: Int32Array;
@@ -99,6 +100,8 @@ export interface CoreCpu {
   jit_clear_cache(): void;
   codegen_finalize_finished(index: number, start: number, flags: number): void;
   main_loop(): number;
+  /** Called by v86's machine code; returns milliseconds until the next timer. */
+  run_hardware_timers: (isAcpiEnabled: number, nowMs: number) => number;
 }
 
 /** A block of the guest's code that v86 has translated, until it is compiled. */
@@ -290,6 +293,7 @@ const usedMembers = [
     'in_hlt',
     'instruction_counter',
     'instruction_pointer',
+    'previous_ip',
     'reg32',
     'sreg',
     'cr',
@@ -314,7 +318,7 @@ const usedMembers = [
     'device_raise_irq',
   ],
   ...['device_lower_irq', 'get_apic_addr', 'jit_dirty_cache', 'jit_clear_cache', 'codegen_finalize_finished'],
-  'main_loop',
+  ...['main_loop', 'run_hardware_timers'],
 ] as const satisfies readonly (keyof CoreCpu)[];
 
 /** v86's internals by the names of its published build. @throws CorePatchError if one is missing */

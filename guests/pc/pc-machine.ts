@@ -14,6 +14,7 @@ import { LockstepTime } from './lockstep-time.ts';
 import type { PcConfig } from './parameters.ts';
 import { Pc, type PcSnapshot } from './pc.ts';
 import { PcNetwork } from './pc-network.ts';
+import type { PcProfileOptions } from './pc-profile.ts';
 
 export interface PcMachineOptions {
   readonly config: MachineConfig;
@@ -25,6 +26,8 @@ export interface PcMachineOptions {
   readonly shortcuts?: boolean;
   readonly analysis: AnalysisOptions | undefined;
   readonly seed: number;
+  /** Left out: no profile is taken. */
+  readonly profile?: PcProfileOptions | undefined;
 }
 
 const descriptorsOfPc = 4096;
@@ -80,6 +83,7 @@ export class PcMachine {
           time: time!,
           firstDescriptor: node * descriptorsOfPc,
           seed: options.seed + node,
+          profile: options.profile,
         }),
       );
     return new PcMachine(options, emulation, time!, pcs);
@@ -122,7 +126,8 @@ export class PcMachine {
   #quantumOf(pc: Pc): number {
     const { busyQuantumInstructions, idleQuantumInstructions } = this.#options.pc;
     const dueInstructions = pc.clock.instructionsIn(Math.max(0, this.#time.nextPs - pc.clock.nowPs));
-    return Math.min(idleQuantumInstructions, Math.max(busyQuantumInstructions, dueInstructions));
+    const limit = this.#options.profile?.quantumInstructions ?? idleQuantumInstructions;
+    return Math.min(limit, idleQuantumInstructions, Math.max(busyQuantumInstructions, dueInstructions));
   }
 
   /**

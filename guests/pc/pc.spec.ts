@@ -135,7 +135,11 @@ describe('the function in the slot of a PC', () => {
 describe('a PC', () => {
   it('repeats a run to the picosecond, with the random numbers of its seed', async () => {
     const program = [code.random, code.keep, code.load(config(0)), code.countDown(300_000)];
-    const [first, second, other] = [await executed(program), await executed(program), await executed(program, 2)];
+    const [first, second, other] = [
+      await executed(program),
+      await executed(program),
+      await executed(program, 2),
+    ];
     expect(second.clock.account).toEqual(first.clock.account);
     expect(second.registers).toEqual(first.registers);
     expect(other.registers.ebx).not.toBe(first.registers.ebx);

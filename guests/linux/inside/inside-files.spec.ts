@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { insideFiles } from './inside-files.ts';
 import { silentProgress } from '../progress.ts';
+import { insideFiles } from './inside-files.ts';
 
 const cache = { folder: '/nowhere', mirror: undefined, progress: silentProgress };
 

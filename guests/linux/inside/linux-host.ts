@@ -88,6 +88,11 @@ export class LinuxHost {
     return this.#console;
   }
 
+  /** Whether a command runs. */
+  get isBusy(): boolean {
+    return this.#command !== undefined;
+  }
+
   /** Types a shell command in. One at a time. @throws GuestError if one still runs, or the guest is not there */
   start(command: string, limits: LinuxLimits): RunningCommand {
     if (!this.isReady) throw new GuestError(`${this.name} has not started`);

@@ -14,9 +14,21 @@ import { type BootFiles, coreVersion, type PcConfig, PcMachine, pcParameters } f
 import { servedProfile } from '../../serve/index.ts';
 import { GuestError } from '../guest-error.ts';
 import type { CacheOptions } from '../packages/cache.ts';
+import { type GuestProfile, guestProfileOf } from './guest-profile.ts';
+import { kernelSymbolsOf, modulesCommand } from './guest-symbols.ts';
 import { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
 import { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
+import { programOf } from './program-name.ts';
 import { type BootedPc, readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
+
+/** A profile of the guests' processors: see guest-profile.ts. */
+export interface GuestProfileOptions {
+  /**
+   * Limit of every quantum: samples are finer, and devices catch up as often, which may change the order of events. Left out:
+   * quanta, and so all that happens, are as without a profile.
+   */
+  readonly quantumInstructions?: number;
+}
 
 export interface LinuxMachineOptions extends InsideChoice {
   readonly cache: CacheOptions;
@@ -33,6 +45,8 @@ export interface LinuxMachineOptions extends InsideChoice {
   readonly shortcuts?: boolean;
   /** Called in words with what takes long. */
   readonly onNotice?: (text: string) => void;
+  /** Left out: no profile is taken, which costs nothing. */
+  readonly cpuProfile?: GuestProfileOptions;
   /** Whether to boot although there is a snapshot. */
   readonly isFresh?: boolean;
 }
@@ -115,7 +129,7 @@ export class LinuxMachine {
     config: MachineConfig,
     pcConfig: PcConfig,
   ): Promise<LinuxMachine> {
-    const { hosts = 1, faults = [], shortcuts, analysis, seed = 0 } = options;
+    const { hosts = 1, faults = [], shortcuts, analysis, seed = 0, cpuProfile } = options;
     const machine = await PcMachine.make({
       config,
       pc: pcConfig,
@@ -125,6 +139,7 @@ export class LinuxMachine {
       ...(shortcuts === undefined ? {} : { shortcuts }),
       analysis,
       seed,
+      profile: cpuProfile && { ...cpuProfile, programOf },
     });
     return new LinuxMachine(options, files, config, pcConfig, machine);
   }
@@ -166,6 +181,31 @@ export class LinuxMachine {
     if (hasTimedOut) throw new GuestError(`${name}: ${what}: not done within ${timeoutSeconds} s`);
     if (exitStatus !== 0) throw new GuestError(`${name}: ${what}: exit ${exitStatus}: ${output.trim()}`);
     return output;
+  }
+
+  /** Forgets what was profiled so far; without a profile it does nothing. */
+  beginCpuProfile(): void {
+    for (const pc of this.machine.pcs) pc.beginProfile();
+  }
+
+  /**
+   * What each host's processor has done since the start or {@link beginCpuProfile}. Then asks each for its modules' addresses, which
+   * takes simulated time; one that runs a command, or has ended, is not asked.
+   * @throws ConfigurationError if the machine was started without a profile
+   */
+  async cpuProfile(): Promise<GuestProfile[]> {
+    const counts = this.hosts.map(({ pc }) => pc.profile);
+    const symbols = kernelSymbolsOf(this.files);
+    const profiles: GuestProfile[] = [];
+    for (const [node, host] of this.hosts.entries()) {
+      const count = counts[node];
+      if (count === undefined)
+        throw new ConfigurationError('cpuProfile', undefined, 'options, when the machine is started');
+      const isAsked = host.isReady && !host.isBusy;
+      const modules = isAsked ? await this.check(node, modulesCommand, 'listing the modules') : undefined;
+      profiles.push(guestProfileOf(host.name, count, symbols(modules), isAsked));
+    }
+    return profiles;
   }
 
   /** Instant of the PC that is behind, in picoseconds since power-on. */
