@@ -7,4 +7,4 @@ export { type PcConfig, pcParameters } from './parameters.ts';
 export type { Pc, PcSnapshot } from './pc.ts';
 export type { PcTimeAccount } from './pc-clock.ts';
 export { PcMachine, type PcMachineOptions } from './pc-machine.ts';
-export { type AccessKind, type PcProfileCounts, type ProfileMode, UNTIL_HALT } from './pc-profile.ts';
+export { type PcProfileCounts, type ProfileMode, UNTIL_HALT } from './pc-profile.ts';

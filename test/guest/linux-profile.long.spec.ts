@@ -1,6 +1,6 @@
 /** The account of a guest's processor under a latency test, with samples as fine as they are and finer. */
 import { describe, expect, it } from 'vitest';
-import { LinuxMachine, profileText } from '../../guests/linux/inside/index.ts';
+import { foldedProfile, LinuxMachine, profileText } from '../../guests/linux/inside/index.ts';
 import { checkedProfile } from './inside-profile.ts';
 import { cache, reasonAgainstInside } from './inside-suite.ts';
 
@@ -28,6 +28,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('the profi
     const profile = await profileOf();
     expect(await profileOf()).toEqual(profile);
     const lines = profileText(profile).split('\n');
+    expect(foldedProfile(profile)).toMatch(/^user;ib_write_lat \d+$/m);
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
   });
 

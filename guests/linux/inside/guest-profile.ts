@@ -11,7 +11,7 @@ import { type PcProfileCounts, type ProfileMode, UNTIL_HALT } from '../../pc/ind
 import type { GuestFunction, GuestSymbols } from './guest-symbols.ts';
 
 /** `halting`: instructions of quanta that ended by a halt, from whichever function. */
-export type GuestMode = ProfileMode | 'halting';
+type GuestMode = ProfileMode | 'halting';
 
 /** A function of the kernel, or a program. */
 export interface ProfiledFunction {

@@ -22,7 +22,7 @@ import { programOf } from './program-name.ts';
 import { type BootedPc, readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
 
 /** A profile of the guests' processors: see guest-profile.ts. */
-export interface GuestProfileOptions {
+interface GuestProfileOptions {
   /**
    * Limit of every quantum: samples are finer, and devices catch up as often, which may change the order of events. Left out:
    * quanta, and so all that happens, are as without a profile.
