@@ -4,7 +4,7 @@
  *     the PC that is behind runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
  *     all halted: time passes to the next timer of a PC, or to what a device has due
  */
-import { defaultsOf, psPerUs } from '../../base/index.ts';
+import { ConfigurationError, defaultsOf, psPerUs } from '../../base/index.ts';
 import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -56,6 +56,7 @@ export class PcMachine {
 
   /** PCs without software. @throws ConfigurationError; CorePatchError */
   static async make(options: PcMachineOptions): Promise<PcMachine> {
+    checkProfile(options.profile);
     const pcs: Pc[] = [];
     let time: LockstepTime | undefined;
     const emulation = new Emulation({
@@ -145,4 +146,17 @@ export class PcMachine {
     this.emulation.work(0);
     return true;
   }
+}
+
+const profileQuantumMin = 50;
+const profileQuantumMax = 50_000;
+
+function checkProfile({ quantumInstructions: quantum }: PcProfileOptions = {}): void {
+  if (quantum === undefined) return;
+  if (!Number.isInteger(quantum) || quantum < profileQuantumMin || quantum > profileQuantumMax)
+    throw new ConfigurationError(
+      'quantumInstructions',
+      quantum,
+      `a whole number from ${profileQuantumMin} to ${profileQuantumMax}`,
+    );
 }

@@ -149,6 +149,13 @@ describe('a profile', () => {
     expect(plain.profile).toBeUndefined();
   });
 
+  it('refuses quanta that a PC cannot have', async () => {
+    for (const quantumInstructions of [49, 50_001, 100.5])
+      await expect(executed(code.halt, { quantumInstructions })).rejects.toThrow(
+        /quantumInstructions.*50 to 50000/,
+      );
+  });
+
   it('is equal in two runs', async () => {
     const program = [...enable, ...code.countDown(200_000), ...code.load(windowAddress), ...code.halt];
     const options = { quantumInstructions: 500 };

@@ -4,9 +4,13 @@
  *     instructions   sampled: those of a quantum are charged to the address at which it ended
  *     accesses       exact: each is charged, with its time, to the instruction that made it
  *
- * A sample is as fine as a quantum. Quanta end where v86 can leave compiled code (at loops, and between pages), after a store to
- * the device, and when the processor halts. The instructions of a quantum that ended by a halt have {@link UNTIL_HALT} as their address:
- * they led to the halt, and are not the halt's. All instructions since {@link PcProfile.begin} are counted once; the sums are those of the PC's clock.
+ * A sample is as fine as a quantum, and not at random: quanta end where v86 can leave compiled code (at loops that run long, at
+ * string and port instructions, and between pages), after a store to the device, and when the processor halts. So a function
+ * can be charged with what others did before it. Of a Linux that makes random numbers in quanta of 25,000 instructions, `memset`
+ * is charged with the cipher; in quanta of 500, the cipher is.
+ *
+ * The instructions of a quantum that ended by a halt have {@link UNTIL_HALT} as their address: they led to the halt, and are not
+ * the halt's. Each instruction since {@link PcProfile.begin} is counted once, so the sums are those of the PC's clock.
  */
 import type { CorePosition } from './core-position.ts';
 import type { PageTables } from './page-tables.ts';

@@ -154,7 +154,8 @@ function notes({ areModulesKnown, functions, instructionCount }: GuestProfile): 
   const mean = samples === 0 ? 0 : instructionCount / samples;
   return [
     `Instructions are sampled: each of ${countText(samples)} quanta, of ${countText(mean)} instructions on`,
-    'average, is charged to the function in which it ended. Accesses are exact.',
+    'average, is charged to the function in which it ended, with what other functions',
+    'did in it. Shorter quanta blur less. Accesses of the device are exact.',
     ...(areModulesKnown ? [] : ['The modules are not known: the guest runs a command, or has ended.']),
   ];
 }
