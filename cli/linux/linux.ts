@@ -19,6 +19,7 @@ import {
   linuxReportOf,
   linuxVersionsOf,
   parsedPcParameters,
+  profileText,
   readBudget,
   renderLinuxReport,
   runScenario,
@@ -62,6 +63,7 @@ interface LinuxCommandOptions extends CommonGuestChoice {
   readonly fresh?: boolean;
   readonly pc: readonly string[];
   readonly jitter?: number;
+  readonly cpuProfile?: number | true;
   readonly kernelParameter: readonly string[];
 }
 
@@ -99,6 +101,11 @@ export function addLinuxCommand(program: Command): void {
       "add to the kernel's command line, such as pci=nomsi for an HCA that interrupts by its pin; may be repeated",
       collected,
       [],
+    )
+    .option(
+      '--cpu-profile [instructions]',
+      'show where the processors spent their instructions; samples at most so many apart change the run itself',
+      integer(50, 50_000),
     )
     .option('--fresh', 'boot although a booted Linux is in the cache')
     .action(linux);
@@ -139,6 +146,9 @@ const hostOptionsOf = (options: LinuxCommandOptions): Omit<LinuxMachineOptions, 
   cache: cacheOf(options),
   pc: parsedPcParameters(options.pc),
   jitter: options.jitter,
+  ...(options.cpuProfile === undefined
+    ? {}
+    : { cpuProfile: options.cpuProfile === true ? {} : { quantumInstructions: options.cpuProfile } }),
   kernelParameters: options.kernelParameter,
   ownFiles: { copies: options.copy, modules: options.module },
   isFresh: options.fresh ?? false,
@@ -175,9 +185,11 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
   const ran = new RunsOfHosts(machine, options.timeout, screen);
   const isWhole = await untilEnded(machine, async () => {
     if (options.load) await machine.load();
+    machine.beginCpuProfile();
     for (const run of runs) await ran.run(run);
     await ran.finish();
   });
+  const profiles = options.cpuProfile === undefined ? [] : await machine.cpuProfile();
   const interrupts = isWhole ? await machine.compareInterrupts() : [];
   const evidence = machine.evidence();
   machine.close();
@@ -189,6 +201,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     ...(causes === undefined ? {} : { causes }),
   };
   show(linuxReportOf(machine, ran.commands, interrupts, more), options, command, screen);
+  for (const profile of profiles) screen.print(profileText(profile));
   if (causes !== undefined) for (const line of guestCauseLines(causes)) screen.print(line);
   await writeRecords(machine, options, screen);
 }

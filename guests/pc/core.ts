@@ -65,6 +65,7 @@ export interface CoreCpu {
   readonly in_hlt: Uint8Array;
   readonly instruction_counter: Uint32Array;
   readonly instruction_pointer: Int32Array;
+  readonly previous_ip: Int32Array;
   readonly reg32: Int32Array;
   readonly sreg: Uint16Array;
   readonly cr: Int32Array;
@@ -105,6 +106,8 @@ export interface CoreCpu {
   codegen_finalize_finished(index: number, start: number, flags: number): void;
   main_loop(): number;
   reboot_internal: () => void;
+  /** Called by v86's machine code; returns milliseconds until the next timer. */
+  run_hardware_timers: (isAcpiEnabled: number, nowMs: number) => number;
 }
 
 /** A block of the guest's code that v86 has translated, until it is compiled. */
@@ -310,6 +313,7 @@ const usedMembers = [
     'in_hlt',
     'instruction_counter',
     'instruction_pointer',
+    'previous_ip',
     'reg32',
     'sreg',
     'cr',
@@ -334,7 +338,7 @@ const usedMembers = [
     'device_raise_irq',
   ],
   ...['device_lower_irq', 'get_apic_addr', 'jit_dirty_cache', 'jit_clear_cache', 'codegen_finalize_finished'],
-  ...['main_loop', 'reboot_internal'],
+  ...['main_loop', 'reboot_internal', 'run_hardware_timers'],
 ] as const satisfies readonly (keyof CoreCpu)[];
 
 /** v86's internals by the names of its published build. @throws CorePatchError if one is missing */

@@ -50,6 +50,11 @@ export class PcClock {
     return this.nowPs / psPerMs;
   }
 
+  /** Time of all loads and stores. */
+  get accessesPs(): number {
+    return this.#spent.loadsPs + this.#spent.storesPs;
+  }
+
   /** Instructions that fit into a duration, at least one. */
   instructionsIn(durationPs: number): number {
     return Math.max(1, Math.floor(durationPs / this.#instructionPs));

@@ -4,7 +4,7 @@
  *     the PC that is behind runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
  *     all halted: time passes to the next timer of a PC, or to what a device has due
  */
-import { defaultsOf, psPerUs } from '../../base/index.ts';
+import { ConfigurationError, defaultsOf, psPerUs } from '../../base/index.ts';
 import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
@@ -15,6 +15,7 @@ import { LockstepTime } from './lockstep-time.ts';
 import type { PcConfig } from './parameters.ts';
 import { Pc, type PcSnapshot } from './pc.ts';
 import { PcNetwork } from './pc-network.ts';
+import type { PcProfileOptions } from './pc-profile.ts';
 import { SeededNumbers } from './seeded-numbers.ts';
 
 export interface PcMachineOptions {
@@ -29,6 +30,8 @@ export interface PcMachineOptions {
   readonly seed: number;
   /** Seed of the PCs' chance (jitter.ts); left out: nothing happens by chance. */
   readonly jitter?: number | undefined;
+  /** Left out: no profile is taken. */
+  readonly profile?: PcProfileOptions | undefined;
 }
 
 const descriptorsOfPc = 4096;
@@ -57,6 +60,7 @@ export class PcMachine {
 
   /** PCs without software. @throws ConfigurationError; CorePatchError */
   static async make(options: PcMachineOptions): Promise<PcMachine> {
+    checkProfile(options.profile);
     const pcs: Pc[] = [];
     let time: LockstepTime | undefined;
     const emulation = new Emulation({
@@ -85,6 +89,7 @@ export class PcMachine {
           firstDescriptor: node * descriptorsOfPc,
           seed: options.seed + node,
           chance: options.jitter === undefined ? noChance : chanceOf(options.jitter + node),
+          profile: options.profile,
         }),
       );
     return new PcMachine(options, emulation, time!, pcs);
@@ -148,6 +153,7 @@ export class PcMachine {
     const { busyQuantumInstructions, peerQuantumInstructions, idleQuantumInstructions } = this.#options.pc;
     const until = (duePs: number): number => pc.clock.instructionsIn(Math.max(0, duePs - pc.clock.nowPs));
     return Math.min(
+      this.#options.profile?.quantumInstructions ?? idleQuantumInstructions,
       idleQuantumInstructions,
       Math.max(busyQuantumInstructions, until(this.#time.nextPs)),
       Math.max(peerQuantumInstructions, until(this.#othersActPs(pc))),
@@ -181,4 +187,17 @@ export class PcMachine {
     this.emulation.work(0);
     return true;
   }
+}
+
+const profileQuantumMin = 50;
+const profileQuantumMax = 50_000;
+
+function checkProfile({ quantumInstructions: quantum }: PcProfileOptions = {}): void {
+  if (quantum === undefined) return;
+  if (!Number.isInteger(quantum) || quantum < profileQuantumMin || quantum > profileQuantumMax)
+    throw new ConfigurationError(
+      'quantumInstructions',
+      quantum,
+      `a whole number from ${profileQuantumMin} to ${profileQuantumMax}`,
+    );
 }

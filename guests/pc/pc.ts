@@ -11,11 +11,20 @@ import type { Slot } from '../serve/index.ts';
 import { type BootFiles, loadForBoot } from './boot.ts';
 import { type Core, type CoreHost, makeCore } from './core.ts';
 import { CoreMemory } from './core-memory.ts';
+import { CorePosition } from './core-position.ts';
 import type { PcChance } from './jitter.ts';
 import type { LockstepTime } from './lockstep-time.ts';
 import { hcaDevice, hcaLine, localApicAddress, networkDevice, networkLine } from './memory-map.ts';
+import { PageTables } from './page-tables.ts';
 import type { PcConfig } from './parameters.ts';
 import { PcClock, type PcTimeAccount } from './pc-clock.ts';
+import {
+  type AccessKind,
+  type PcInterruptCounts,
+  PcProfile,
+  type PcProfileCounts,
+  type PcProfileOptions,
+} from './pc-profile.ts';
 import { type ConfigWrite, PciFunction } from './pci-function.ts';
 import { PciHost } from './pci-host.ts';
 import { SeededNumbers } from './seeded-numbers.ts';
@@ -30,6 +39,8 @@ export interface PcOptions {
   readonly firstDescriptor: number;
   readonly seed: number;
   readonly chance: PcChance;
+  /** Left out: nothing is profiled, which costs nothing. */
+  readonly profile?: PcProfileOptions | undefined;
 }
 
 /** An interrupt on its way to the processor. */
@@ -65,12 +76,6 @@ export interface PcRegisters {
   readonly privilege: number;
 }
 
-/** Interrupts of the function so far. */
-export interface PcInterruptCounts {
-  messages: number;
-  pins: number;
-}
-
 const vectorMask = 0xff;
 /** Offset of the interrupt request register in the state of v86's local APIC (its src/rust/cpu/apic.rs). */
 const requestRegisterOffset = 64;
@@ -95,6 +100,9 @@ export class Pc implements CoreHost {
   readonly #raised: RaisedInterrupt[] = [];
   readonly #chance: PcChance;
   #core!: Core;
+  #profile: PcProfile | undefined;
+  /** Time of all accesses when the last of them ended. */
+  #accessesPs = 0;
   #isPinRaised = false;
   #end: 'off' | 'reset' | undefined;
   /** Quanta so far, and those that a store has ended. */
@@ -112,6 +120,7 @@ export class Pc implements CoreHost {
       beforeLoad: () => this.#beforeAccess(),
       afterLoad: () => this.clock.loadedAt(time.instantPs),
       storeWaits: () => this.#storeWaits(),
+      accessed: (kind) => this.#accessed(kind),
     });
   }
 
@@ -121,6 +130,7 @@ export class Pc implements CoreHost {
     pc.#core = await makeCore(options.config.memoryMib * MIB, pc);
     const { cpu } = pc.#core;
     new PciHost(cpu, [pc.function]).placeBars();
+    if (options.profile !== undefined) pc.#makeProfile(options.profile);
     options.slot.clientConnected(new CoreMemory(cpu));
     return pc;
   }
@@ -141,6 +151,16 @@ export class Pc implements CoreHost {
       ...{ eax: eax!, ebx: ebx!, ecx: ecx!, edx: edx!, esi: esi!, edi: edi!, ebp: ebp!, esp: esp! },
       ...{ eip: pointer[0]! >>> 0, cr3: cr[3]! >>> 0, privilege: cpl[0]! },
     };
+  }
+
+  /** What its processor has done since it was made or restored, or since {@link beginProfile}; undefined without a profile. */
+  get profile(): PcProfileCounts | undefined {
+    return this.#profile?.counts(this.clock.account, this.interrupts);
+  }
+
+  /** Forgets what was profiled so far. */
+  beginProfile(): void {
+    this.#profile?.begin(this.clock.account, this.interrupts);
   }
 
   /** How the guest has ended the PC, if it has: nothing of it runs after that. */
@@ -239,6 +259,8 @@ export class Pc implements CoreHost {
     await this.#core.restoreState(state.buffer);
     this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
     this.#time.follow(this.clock.nowPs);
+    this.#accessesPs = this.clock.accessesPs;
+    this.beginProfile();
   }
 
   /** Runs about so many instructions, and the stores among them; fewer if one ends the quantum. */
@@ -246,8 +268,11 @@ export class Pc implements CoreHost {
     this.quantumCount++;
     this.#takeInterrupts();
     const beganPs = this.clock.nowPs;
+    const before = this.clock.instructionCount;
+    this.#profile?.position.begin();
     const timerMs = this.#core.run(this.#chance.quantum(instructions));
     this.#count();
+    this.#profile?.quantumEnded(this.clock.instructionCount - before);
     const extraPs = this.#chance.extraPs(this.clock.nowPs - beganPs);
     if (extraPs > 0) this.clock.delayed(extraPs);
     this.wakesAtPs = this.clock.nowPs + (timerMs > 0 ? Math.ceil(timerMs * psPerMs) : soonPs);
@@ -267,6 +292,23 @@ export class Pc implements CoreHost {
     if (!(address >= 0 && lengthBytes >= 0 && address + lengthBytes <= mem8.length))
       throw new ConfigurationError('address', address, `within the ${mem8.length} bytes of memory`);
     return mem8.slice(address, address + lengthBytes);
+  }
+
+  #makeProfile({ programOf }: PcProfileOptions): void {
+    const { cpu } = this.#core;
+    const tablesOf = (cr3: number): PageTables =>
+      new PageTables(cpu.mem8, cr3, (cpu.cr[4]! & physicalAddressExtension) !== 0);
+    this.#profile = new PcProfile(new CorePosition(cpu), (cr3) => programOf?.(tablesOf(cr3)));
+    this.#accessesPs = this.clock.accessesPs;
+    this.beginProfile();
+  }
+
+  #accessed(kind: AccessKind): void {
+    if (this.#profile === undefined) return;
+    const { accessesPs } = this.clock;
+    const { cpl, cr } = this.#core.cpu;
+    this.#profile.accessed(kind, cpl[0]!, cr[3]! >>> 0, accessesPs - this.#accessesPs);
+    this.#accessesPs = accessesPs;
   }
 
   #takeInterrupts(): void {
@@ -325,3 +367,5 @@ export class Pc implements CoreHost {
 }
 
 const interruptFlag = 1 << 9;
+/** CR4.PAE. */
+const physicalAddressExtension = 1 << 5;

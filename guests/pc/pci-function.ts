@@ -10,6 +10,7 @@ import type { FunctionConfig } from '../../hw/pcie/index.ts';
 import type { Slot } from '../serve/index.ts';
 import { INTERRUPT_INTX, REGION_BAR0, REGION_CONFIG } from '../slot/index.ts';
 import { type InterruptMessage, MsixTable } from './msix-table.ts';
+import type { AccessKind } from './pc-profile.ts';
 
 /** What a function asks of the PC around it. */
 export interface FunctionHost {
@@ -19,6 +20,8 @@ export interface FunctionHost {
   afterLoad(): void;
   /** A store waits. */
   storeWaits(): void;
+  /** Called at the end of each access, of whichever part. */
+  accessed(kind: AccessKind): void;
 }
 
 /** A store that waits for the end of its quantum. */
@@ -80,6 +83,7 @@ export class PciFunction {
     this.#host.beforeLoad();
     this.slot.regionRead(REGION_CONFIG, offset, this.#bytes.subarray(0, lengthBytes));
     this.#host.afterLoad();
+    this.#host.accessed('configuration');
     return this.#taken(lengthBytes);
   }
 
@@ -91,6 +95,7 @@ export class PciFunction {
     this.slot.regionWrite(REGION_CONFIG, offset, bytes);
     this.msix.configWritten(offset, bytes);
     this.#host.afterLoad();
+    this.#host.accessed('configuration');
     if (offset < barsEnd && (offset >= BAR_REGISTER_OFFSET || offset <= commandOffset + 1))
       this.#areBarsKnown = false;
   }
@@ -105,11 +110,15 @@ export class PciFunction {
     if (place === undefined) return -1;
     const { region, offset } = place;
     this.loadCount++;
-    if (region === REGION_BAR0 && this.msix.contains(offset)) return this.msix.read(offset, lengthBytes);
+    if (region === REGION_BAR0 && this.msix.contains(offset)) {
+      this.#host.accessed('load');
+      return this.msix.read(offset, lengthBytes);
+    }
     this.#settle();
     this.#host.beforeLoad();
     this.slot.regionRead(region, offset, this.#bytes.subarray(0, lengthBytes));
     this.#host.afterLoad();
+    this.#host.accessed('load');
     return this.#taken(lengthBytes);
   }
 
@@ -121,10 +130,12 @@ export class PciFunction {
     if (region === REGION_BAR0 && this.msix.contains(offset)) {
       this.#settle();
       this.msix.write(offset, value, lengthBytes);
+      this.#host.accessed('store');
       return;
     }
     this.#waiting.push({ region, offset, bytes: bytesOf(value, lengthBytes) });
     this.#host.storeWaits();
+    this.#host.accessed('store');
   }
 
   /** The stores that wait reach the device, in order. @returns whether there were any */

@@ -28,11 +28,23 @@ import { comparedWithDevice, type VectorComparison } from '../interrupts.ts';
 import { ethernetLoadCommand, listModules } from '../load-commands.ts';
 import { withArchive } from '../own-image.ts';
 import type { CacheOptions } from '../packages/cache.ts';
+import { type GuestProfile, guestProfileOf } from './guest-profile.ts';
+import { kernelSymbolsOf, modulesCommand } from './guest-symbols.ts';
 import { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
 import { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
 import { pcConfigOf } from './pc-choice.ts';
+import { programOf } from './program-name.ts';
 import { serverCommand } from './server-command.ts';
 import { type BootedPc, readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
+
+/** A profile of the guests' processors: see guest-profile.ts. */
+interface GuestProfileOptions {
+  /**
+   * Limit of every quantum: samples are finer, and devices catch up as often, which may change the order of events. Left out:
+   * quanta, and so all that happens, are as without a profile.
+   */
+  readonly quantumInstructions?: number;
+}
 
 export interface LinuxMachineOptions extends InsideChoice {
   readonly cache: CacheOptions;
@@ -66,6 +78,8 @@ export interface LinuxMachineOptions extends InsideChoice {
   readonly kernelParameters?: readonly string[];
   /** Called in words with what takes long. */
   readonly onNotice?: (text: string) => void;
+  /** Left out: no profile is taken, which costs nothing. */
+  readonly cpuProfile?: GuestProfileOptions;
   /** Whether to boot although there is a snapshot. */
   readonly isFresh?: boolean;
 }
@@ -152,6 +166,7 @@ export class LinuxMachine {
     const pcs = await PcMachine.make({
       ...{ config, pc: pcConfig, pcCount: hosts, cabling, faults, shortcuts, analysis, seed },
       jitter: options.jitter,
+      profile: options.cpuProfile && { ...options.cpuProfile, programOf },
     });
     const machine = new LinuxMachine(options, files, order, pcConfig, pcs);
     await pcs.restore(booted.pc, seed);
@@ -295,6 +310,31 @@ export class LinuxMachine {
   /** Ends whatever runs, at the next look at the wall clock; the caller of {@link until} gets a GuestError with the reason. */
   stop(reason: string): void {
     this.#stopReason = reason;
+  }
+
+  /** Forgets what was profiled so far; without a profile it does nothing. */
+  beginCpuProfile(): void {
+    for (const pc of this.machine.pcs) pc.beginProfile();
+  }
+
+  /**
+   * What each host's processor has done since the start or {@link beginCpuProfile}. Then asks each for its modules' addresses, which
+   * takes simulated time; one that runs a command, or has ended, is not asked.
+   * @throws ConfigurationError if the machine was started without a profile
+   */
+  async cpuProfile(): Promise<GuestProfile[]> {
+    const counts = this.hosts.map(({ pc }) => pc.profile);
+    const symbols = kernelSymbolsOf(this.files);
+    const profiles: GuestProfile[] = [];
+    for (const [node, host] of this.hosts.entries()) {
+      const count = counts[node];
+      if (count === undefined)
+        throw new ConfigurationError('cpuProfile', undefined, 'options, when the machine is started');
+      const isAsked = host.isReady && !host.isBusy;
+      const modules = isAsked ? await this.check(node, modulesCommand, 'listing the modules') : undefined;
+      profiles.push(guestProfileOf(host.name, count, symbols(modules), isAsked));
+    }
+    return profiles;
   }
 
   /** The earliest instant of a PC, in picoseconds since power-on. */
