@@ -5,6 +5,7 @@
  * Sources: Linux Documentation/arch/x86/boot.rst (32-bit boot protocol), zero-page.rst; System V ABI, chapter 5 (program
  * headers).
  */
+import { ConfigurationError } from '../../base/index.ts';
 import { acpiTables, type WiredDevice } from './acpi-tables.ts';
 import type { CoreCpu } from './core.ts';
 import {
@@ -25,11 +26,6 @@ export interface BootFiles {
   readonly vmlinux: Uint8Array;
   readonly initramfs: Uint8Array;
   readonly commandLine: string;
-}
-
-/** Files that cannot be booted. */
-export class BootError extends Error {
-  override name = 'BootError';
 }
 
 const PAGE_BYTES = 4096;
@@ -53,7 +49,7 @@ const loadable = 1;
 
 /**
  * Puts a kernel and its files into memory, and the processor at its entry.
- * @throws BootError naming what is wrong with a file
+ * @throws ConfigurationError naming the file
  * @internal
  */
 export function loadForBoot(cpu: CoreCpu, files: BootFiles, wired: readonly WiredDevice[]): void {
@@ -63,9 +59,10 @@ export function loadForBoot(cpu: CoreCpu, files: BootFiles, wired: readonly Wire
   memory.set(tables, tablesAddress);
   const initramfsAddress = Math.floor((memory.length - files.initramfs.length) / PAGE_BYTES) * PAGE_BYTES;
   if (initramfsAddress < entry.end)
-    throw new BootError(
-      `an initial file system of ${files.initramfs.length} bytes and a kernel that ends at ${entry.end} bytes do not fit ` +
-        `into ${memory.length} bytes`,
+    throw new ConfigurationError(
+      'initial file system',
+      files.initramfs.length,
+      `at most ${memory.length - entry.end} bytes, which memory has left beside the kernel`,
     );
   memory.set(files.initramfs, initramfsAddress);
   memory.set(new TextEncoder().encode(`${files.commandLine}\0`), commandLineAddress);
@@ -73,7 +70,7 @@ export function loadForBoot(cpu: CoreCpu, files: BootFiles, wired: readonly Wire
   enter(cpu, entry.address);
 }
 
-/** Puts a kernel's segments at their physical addresses. @throws BootError */
+/** Puts a kernel's segments at their physical addresses. @throws ConfigurationError */
 function loadKernel(
   memory: Uint8Array,
   vmlinux: Uint8Array,
@@ -84,7 +81,7 @@ function loadKernel(
     vmlinux[4] !== elfClass32 ||
     view.getUint16(18, true) !== machine386
   )
-    throw new BootError('the kernel is not a 32-bit ELF file for i386');
+    throw new ConfigurationError('kernel', 'another file', 'a 32-bit ELF file for i386');
   const [table, size, count] = [view.getUint32(28, true), view.getUint16(42, true), view.getUint16(44, true)];
   let end = 0;
   for (let at = table; at < table + size * count; at += size) {
@@ -92,8 +89,10 @@ function loadKernel(
     const word = (offset: number): number => view.getUint32(at + offset, true);
     const [fileOffset, physical, fileBytes, memoryBytes] = [word(4), word(12), word(16), word(20)];
     if (physical + memoryBytes > memory.length)
-      throw new BootError(
-        `the kernel needs memory up to ${physical + memoryBytes} bytes; there are ${memory.length}`,
+      throw new ConfigurationError(
+        'kernel',
+        physical + memoryBytes,
+        `at most ${memory.length} bytes, the memory`,
       );
     memory.set(vmlinux.subarray(fileOffset, fileOffset + fileBytes), physical);
     end = Math.max(end, physical + memoryBytes);

@@ -63,10 +63,10 @@ describe("the patch of v86's machine code", () => {
 
   it('refuses code in which a place is missing, or was changed before', () => {
     expect(() => patchCore(patchCore(coreCode()))).toThrow(CorePatchError);
-    expect(() => patchCore(block(quantumTest))).toThrow(/the end of a frame at 0 places; wanted: 1/);
+    expect(() => patchCore(block(quantumTest))).toThrow(/ends of a frame in v86.wasm is 0, expected 1/);
     const other = coreCode();
     // Another version's limit: 100,004 in the main loop.
     other[1_423_930] = 0xa4;
-    expect(() => patchCore(other)).toThrow(/at 0 and 1 places; wanted: 1 and 1/);
+    expect(() => patchCore(other)).toThrow(/ends of a quantum in v86.wasm is "0 and 1", expected 1 and 1/);
   });
 });

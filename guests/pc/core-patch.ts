@@ -11,6 +11,8 @@
  * their sizes (5.5), which are written anew.
  */
 
+import { SimulatorError } from '../../base/index.ts';
+
 /** Address in v86's own memory of the word that holds the quantum: unused between its eip_phys (624) and sysenter_cs (636). */
 export const QUANTUM_WORD = 628;
 
@@ -31,8 +33,8 @@ const headerBytes = 8;
 const codeSection = 10;
 
 /** v86's machine code does not have what is to be changed: another version. */
-export class CorePatchError extends Error {
-  override name = 'CorePatchError';
+export class CorePatchError extends SimulatorError {
+  override readonly name = 'CorePatchError';
 }
 
 /**
@@ -41,8 +43,7 @@ export class CorePatchError extends Error {
  */
 export function patchCore(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
   const frames = placesOf(wasm, frameTest);
-  if (frames.length !== 1)
-    throw new CorePatchError(`v86.wasm tests for the end of a frame at ${frames.length} places; wanted: 1`);
+  if (frames.length !== 1) throw new CorePatchError('ends of a frame in v86.wasm', frames.length, '1');
   const core = wasm.slice();
   core[frames[0]! + signByte]! |= negative;
   const isTest = (code: Uint8Array, at: number): boolean =>
@@ -50,9 +51,7 @@ export function patchCore(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
   const main = withVariableQuantum(core, quantumConstant, isTest);
   const both = withVariableQuantum(main.bytes, interpreterConstant, isTest);
   if (main.count !== 1 || both.count !== 1)
-    throw new CorePatchError(
-      `v86.wasm tests for the end of a quantum at ${main.count} and ${both.count} places; wanted: 1 and 1`,
-    );
+    throw new CorePatchError('ends of a quantum in v86.wasm', `${main.count} and ${both.count}`, '1 and 1');
   return both.bytes;
 }
 

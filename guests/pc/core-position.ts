@@ -50,7 +50,7 @@ export class CorePosition {
     this.#cpu = cpu;
     for (const name of slowAccesses) {
       const access = cpu.jit_imports[name];
-      if (!isAccess(access)) throw new CorePatchError(`v86 has no ${name}`);
+      if (!isAccess(access)) throw new CorePatchError('imports of v86.wasm', 'others', `v86 has no ${name}`);
       cpu.jit_imports[name] = (...values: (number | bigint)[]): number => {
         this.#accessOffset = Number(values.at(-1)) & offsetMask;
         const entry = access(...values);

@@ -17,7 +17,6 @@ import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patc
 import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 
 /** The version of v86 that core-patch.ts and the names below were read from. */
-export { CorePatchError };
 export const coreVersion = '0.5.462';
 
 /** What a PC gives its core. */
@@ -38,7 +37,7 @@ type Access8 = (address: number) => number;
 type Store = (address: number, value: number) => void;
 
 /** v86's bus of PCI devices, whose methods answer the ports 0xcf8 to 0xcff. */
-export interface CorePci {
+interface CorePci {
   pci_addr: Uint8Array;
   device_spaces: (Int32Array | undefined)[];
   pci_status32: Int32Array;
@@ -50,7 +49,7 @@ export interface CorePci {
 }
 
 /** v86's real-time clock; `timer` brings it up to date, and returns milliseconds until its next interrupt. */
-export interface CoreRtc {
+interface CoreRtc {
   rtc_time: number;
   timer: (nowMs: number) => number;
 }
@@ -347,7 +346,9 @@ function internalsOf(v86: object): CoreInternals {
   const bus: unknown = 'bus' in v86 ? v86.bus : undefined;
   if (!hasCpu(inner) || !isBus(bus) || !('microtick' in inner.constructor))
     throw new CorePatchError(
-      `v86 lacks an internal of version ${coreVersion}; wanted: ${usedMembers.join(', ')}`,
+      'internals of v86',
+      'others',
+      `those of version ${coreVersion}: ${usedMembers.join(', ')}`,
     );
   return { cpu: inner.cpu, bus, shared: inner.constructor as { microtick: () => number } };
 }

@@ -111,7 +111,7 @@ export class PcMachine {
     this.#network.addressCards();
   }
 
-  /** Puts a kernel into each PC. @throws BootError */
+  /** Puts a kernel into each PC. @throws ConfigurationError */
   load(files: readonly BootFiles[]): void {
     for (const [node, pc] of this.pcs.entries()) pc.load(files[node]!);
   }

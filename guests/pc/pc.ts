@@ -135,7 +135,7 @@ export class Pc implements CoreHost {
     return pc;
   }
 
-  /** Puts a kernel into memory and the processor at its entry. @throws BootError */
+  /** Puts a kernel into memory and the processor at its entry. @throws ConfigurationError */
   load(files: BootFiles): void {
     loadForBoot(this.#core.cpu, files, [
       { device: hcaDevice, line: hcaLine },

@@ -3,7 +3,7 @@
 export type { AccessCount } from './access-counters.ts';
 export type { Defect, DefectCause } from './defect.ts';
 export { Emulation } from './emulation.ts';
-export type { Awaited, EmulationTime, SlotTime } from './emulation-time.ts';
+export type { Awaited, EmulationTime } from './emulation-time.ts';
 export { servingParameters } from './parameters.ts';
 export type { PeerState } from './peer-host.ts';
 export { adapterArguments, wireNetworkLine } from './qemu-options.ts';

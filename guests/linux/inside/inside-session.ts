@@ -7,7 +7,7 @@ import { LinuxMachine, type LinuxMachineOptions } from './linux-machine.ts';
 
 const psPerMs = 1e9;
 
-export class InsideSession implements StageSession {
+class InsideSession implements StageSession {
   readonly linux: LinuxMachine;
   /** The guests' processors are this process's. */
   readonly guests: readonly { readonly cpuMs: number }[];
