@@ -255,4 +255,11 @@ describe('a machine', () => {
   ])('with iWARP refuses %j', async (set, message) => {
     await expect(smallMachine(iwarp({ set }))).rejects.toThrow(message);
   });
+
+  it('with iWARP refuses a fault that names a header of InfiniBand’s transport', async () => {
+    const faults = [{ packet: 'lost', only: 'responses' }] as const;
+    await expect(smallMachine(iwarp({ faults }))).rejects.toThrow(
+      'fault 1 (packet), field only, is "responses", expected left out, or pauses, with hca.capability.transport=iwarp',
+    );
+  });
 });
