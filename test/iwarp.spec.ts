@@ -76,6 +76,29 @@ describe('two hosts over iWARP', () => {
   );
 });
 
+describe('the ready-to-receive message', () => {
+  it.each([
+    ['read', 'READ_REQUEST'],
+    ['send', 'SEND'],
+    ['write', 'WRITE'],
+  ] as const)(
+    'RFC 6581, 4 and 9: is a %s of no bytes where the host wants that kind, and no request of a program',
+    async (kind, opcode) => {
+      const { results, report } = await everyVerb({ set: { 'driver.mpaReadyMessage': kind } });
+      for (const { read, written, received } of results as readonly IwarpFound[])
+        expect({ read, written, received }).toEqual({
+          read: allRight,
+          written: allRight,
+          received: allRight,
+        });
+      // Node 0 is the initiator; both send the same otherwise.
+      const [ofInitiator, ofResponder] = [0, 1].map((node) => ofNode(report, node).sent[opcode]!.segments);
+      expect(ofInitiator).toBe(ofResponder! + 1);
+      expectBalanced(report);
+    },
+  );
+});
+
 describe('a stream of READs', () => {
   it('RFC 6581, 6: has as many in flight as the ends agreed on, here 16', async () => {
     const args = { path: 'read', sizeBytes: 64, totalBytes: 64 * 64, latencyRounds: 2, file: null } as const;

@@ -49,6 +49,7 @@ export function drawIwarp(random: Draws): ParameterValues {
       ? { 'driver.mpaMarkers': true, 'hca.iwarp.earlySegments': random.oneOf([0, 1, 4, 32, 32]) }
       : { 'driver.mpaMarkers': false }),
     'driver.mpaPeerToPeer': random.chance(0.75),
+    'driver.mpaReadyMessage': random.oneOf(['any', 'write', 'read', 'send']),
     'driver.tcpSack': random.chance(0.7),
     'driver.tcpTimestamps': random.chance(0.4),
     'driver.tcpCongestion': random.oneOf(['newreno', 'cubic']),
