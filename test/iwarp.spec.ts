@@ -275,6 +275,7 @@ describe('a machine', () => {
       /hca.capability.transport is "iwarp", expected ibta where ports are of InfiniBand/,
     ],
     [{ 'hca.capability.roce': 'v2' }, /hca.capability.roce is "v2", expected none/],
+    [{ 'hca.iwarp.earlySegments': 4 }, /hca.iwarp.earlySegments is 4, expected 0, or driver.mpaMarkers=true/],
   ])('with iWARP refuses %j', async (set, message) => {
     await expect(smallMachine(iwarp({ set }))).rejects.toThrow(message);
   });
