@@ -117,3 +117,14 @@ describe('a stream of a card', () => {
     });
   }, 60_000);
 });
+
+describe('the cycle accounts of a card', () => {
+  it('are those of all its blocks: a new epoch moves each of them', async () => {
+    const { bench } = await cardScene();
+    const { accounts, blocks } = bench.a.dataPath;
+    const missing = Object.entries<object>(blocks).flatMap(([name, block]) =>
+      'account' in block && !accounts.some((account) => account === block.account) ? [name] : [],
+    );
+    expect(missing).toEqual([]);
+  });
+});
