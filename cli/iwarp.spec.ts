@@ -15,6 +15,22 @@ it.each([
   ['perf write-lat --traffic-class 8', '--traffic-class is 8, expected left out with iWARP'],
   ['explain atomic-lat', 'test is "atomic-lat", expected a test of write, read or send over iWARP'],
   ['explain write-lat -m 1024', '--mtu is 1024, expected left out with iWARP'],
+  [
+    'perf write-lat --fault packet=lost,psn=+2',
+    'fault 1 (packet), field psn, is "+2", expected left out with',
+  ],
+  [
+    'why write-lat --fault packet=lost,qpn=64',
+    'fault 1 (packet), field qpn, is "64", expected left out with',
+  ],
+  [
+    'move --fault packet=lost,only=requests',
+    'fault 1 (packet), field only, is "requests", expected left out',
+  ],
+  [
+    'sweep --workload write-lat,size=64 --vary driver.mpaCrc=true,false --fault packet=lost,opcode=RC_SEND_ONLY',
+    'sweep is "refused at every point", expected points that can run; the first: fault 1 (packet), field opcode, is',
+  ],
   ['serve --socket iwarp.socket', 'hca.capability.transport is "iwarp", expected ibta for guests'],
 ])('hca %s is refused with a sentence', async (words, sentence) => {
   const { code, out, err } = await hca(...words.split(' '), ...iwarp);

@@ -151,7 +151,7 @@ export function hcaMachineOptionsOf(choice: MachineChoice & FaultChoice & Topolo
   const options = machineOptionsOf(choice);
   const { config, topology } = configuredOf(options);
   const { adapter, nodeCount } = config.machine;
-  checkedFaults(options.faults ?? [], nodeCount, topology);
+  checkedFaults(options.faults ?? [], nodeCount, topology, config.hca.capability.transport);
   if (adapter === 'hca') return options;
   throw new ConfigurationError(
     'machine.adapter',

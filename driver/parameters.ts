@@ -92,6 +92,12 @@ export const driverParameters = {
     'Linux 6.1 cxgb4: peer2peer',
     'With iWARP: the initiator begins with a message of no bytes (RFC 6581), so that the responder may send first.',
   ),
+  mpaReadyMessage: choice(
+    'any',
+    ['any', 'write', 'read', 'send'],
+    'RFC 6581, 9; Linux 6.1 cxgb4 has one kind: p2p_type',
+    'With iWARP: the message of no bytes that this host sends first as initiator and awaits as responder. any: the first that both have of write, send, read.',
+  ),
   tcpSack: flag(
     true,
     'estimate; Linux 6.1 cxgb4 leaves it off (enable_tcp_sack)',

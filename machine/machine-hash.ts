@@ -74,7 +74,9 @@ export function effectiveOf(options: MachineOptions): {
   readonly topology: Topology | undefined;
 } {
   const { config, topology } = configuredOf(options);
-  const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount, topology).map(faultText);
+  const { machine, hca } = config;
+  const { transport } = hca.capability;
+  const faults = checkedFaults(options.faults ?? [], machine.nodeCount, topology, transport).map(faultText);
   return { config, faults, topology: declaredOf(topology) };
 }
 

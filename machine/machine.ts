@@ -244,7 +244,8 @@ export class Machine implements AsyncDisposable {
     checkCapture(options.analysis, config.machine.adapter === 'hca' ? config.machine.nodeCount : 0);
     if (options.attributesCosts === true) checkAttribution(options, config);
     if (partition !== 'single') checkCrossing(options.analysis, `partition ${partition}`);
-    const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount, topology);
+    const { transport } = config.hca.capability;
+    const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount, topology, transport);
     const plan = planMachine({
       config,
       topology,

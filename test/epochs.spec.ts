@@ -35,6 +35,15 @@ const lossy = {
   'net.stack.retransmitInitialUs': 5_000,
 };
 
+/** Connections of cards: handshakes, all messages, timers of TCP. */
+const iwarp = {
+  'hca.capability.linkLayer': 'ethernet',
+  'hca.capability.transport': 'iwarp',
+  'hca.iwarp.retransmitMinUs': 1_000,
+  'hca.iwarp.retransmitInitialUs': 5_000,
+};
+const rdmap = (): ProgramOptions[] => programsOf('iwarp', 'everyVerb', { sizes: [0, 1441, 20_000] });
+
 const scenarios: Readonly<Record<string, readonly [() => ProgramOptions[], MachineOptions]>> = {
   'polling and sleeping programs': [mixture, {}],
   'programs that poll, with instants shuffled': [mixture, { shuffleSeed: 7 }],
@@ -47,6 +56,28 @@ const scenarios: Readonly<Record<string, readonly [() => ProgramOptions[], Machi
     {},
   ],
   'sockets over a NIC that loses frames': [streams, { set: lossy }],
+  iWARP: [rdmap, { set: iwarp }],
+  'two programs of a host over iWARP': [
+    () => [
+      programOf('iwarp-loopback', 'client', 0, { args: { sizes: [1441] } }),
+      programOf('iwarp-loopback', 'server', 0, { args: { sizes: [1441] } }),
+    ],
+    { set: iwarp },
+  ],
+  'iWARP with markers, packing and losses': [
+    rdmap,
+    {
+      set: {
+        ...iwarp,
+        'driver.mpaMarkers': true,
+        'hca.iwarp.earlySegments': 16,
+        'hca.iwarp.packsFpdus': true,
+        'driver.tcpCongestion': 'cubic',
+        'driver.tcpTimestamps': true,
+      },
+      faults: [{ packet: 'lost', chance: '5%' }],
+    },
+  ],
 };
 
 describe.each(Object.entries(scenarios))('a run of %s', (_name, [programs, options]) => {

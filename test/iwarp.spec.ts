@@ -76,6 +76,29 @@ describe('two hosts over iWARP', () => {
   );
 });
 
+describe('the ready-to-receive message', () => {
+  it.each([
+    ['read', 'READ_REQUEST'],
+    ['send', 'SEND'],
+    ['write', 'WRITE'],
+  ] as const)(
+    'RFC 6581, 4 and 9: is a %s of no bytes where the host wants that kind, and no request of a program',
+    async (kind, opcode) => {
+      const { results, report } = await everyVerb({ set: { 'driver.mpaReadyMessage': kind } });
+      for (const { read, written, received } of results as readonly IwarpFound[])
+        expect({ read, written, received }).toEqual({
+          read: allRight,
+          written: allRight,
+          received: allRight,
+        });
+      // Node 0 is the initiator; both send the same otherwise.
+      const [ofInitiator, ofResponder] = [0, 1].map((node) => ofNode(report, node).sent[opcode]!.segments);
+      expect(ofInitiator).toBe(ofResponder! + 1);
+      expectBalanced(report);
+    },
+  );
+});
+
 describe('a stream of READs', () => {
   it('RFC 6581, 6: has as many in flight as the ends agreed on, here 16', async () => {
     const args = { path: 'read', sizeBytes: 64, totalBytes: 64 * 64, latencyRounds: 2, file: null } as const;
@@ -252,7 +275,15 @@ describe('a machine', () => {
       /hca.capability.transport is "iwarp", expected ibta where ports are of InfiniBand/,
     ],
     [{ 'hca.capability.roce': 'v2' }, /hca.capability.roce is "v2", expected none/],
+    [{ 'hca.iwarp.earlySegments': 4 }, /hca.iwarp.earlySegments is 4, expected 0, or driver.mpaMarkers=true/],
   ])('with iWARP refuses %j', async (set, message) => {
     await expect(smallMachine(iwarp({ set }))).rejects.toThrow(message);
+  });
+
+  it('with iWARP refuses a fault that names a header of InfiniBand’s transport', async () => {
+    const faults = [{ packet: 'lost', only: 'responses' }] as const;
+    await expect(smallMachine(iwarp({ faults }))).rejects.toThrow(
+      'fault 1 (packet), field only, is "responses", expected left out, or pauses, with hca.capability.transport=iwarp',
+    );
   });
 });

@@ -20,6 +20,19 @@ it('fails for a story file that the machine rejects, and does not report an empt
   expect(out).not.toContain('Nothing found');
 });
 
+it('fails for a story over iWARP with a fault that names a header of InfiniBand’s transport', async () => {
+  const file = join(folder, 'story.json');
+  const story = keptStory('reset-with-writes-under-way');
+  const iwarp = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' };
+  const faults = [{ packet: 'lost', psn: '+2', node: 0 }];
+  writeFileSync(file, JSON.stringify({ ...story, set: { ...story.set, ...iwarp }, faults }));
+  const { code, out } = await hca('torture', '--story', file);
+  expect([code, out]).toEqual([
+    1,
+    expect.stringMatching(/refuses the configuration of this story: fault 1 .packet., field psn, is "\+2"/),
+  ]);
+});
+
 it.each([
   ['no JSON', '{', /^hca: story is .*story\.json.*, expected a file that --save wrote/],
   ['a value', '7', /^hca: story is 7, expected an object/],

@@ -223,16 +223,24 @@ const unknownPath: Path = {
   packetLifeTime: 0,
 };
 
+/** Sets of {@link ReadyMessage} by driver.mpaReadyMessage. */
+const readyKinds = {
+  any: ReadyMessage.WRITE | ReadyMessage.SEND | ReadyMessage.READ,
+  write: ReadyMessage.WRITE,
+  read: ReadyMessage.READ,
+  send: ReadyMessage.SEND,
+} as const;
+
 /** MPA as this host wants it. The IRD and ORD are those of each connection. */
 function policyOf({ config, profile }: Device): MpaParameters {
-  const { mpaRevision, mpaMarkers, mpaCrc, mpaPeerToPeer } = config;
+  const { mpaRevision, mpaMarkers, mpaCrc, mpaPeerToPeer, mpaReadyMessage } = config;
   return {
     revision: mpaRevision,
     wantsMarkers: mpaMarkers,
     canSendMarkers: true,
     wantsCrc: mpaCrc,
     isPeerToPeer: mpaPeerToPeer,
-    readyKinds: ReadyMessage.WRITE | ReadyMessage.SEND | ReadyMessage.READ,
+    readyKinds: readyKinds[mpaReadyMessage],
     inboundReads: 0,
     outboundReads: 0,
     inboundReadsMax: responderResourcesOf(profile),

@@ -45,14 +45,23 @@ export class IwarpQps {
     this.#byNumber.delete(qp.qpn);
   }
 
-  /** Takes a QP to RTS on a connection. @throws KernelError EINVAL for a number that no QP has, or a QP that is not in INIT */
+  /**
+   * Takes a QP to RTS on a connection.
+   * @throws KernelError EINVAL for a number that no QP has, or a QP that is not in INIT; ECONNRESET if the peer has ended the stream meanwhile
+   */
   async attach(cpu: Cpu, qpn: number, stream: StreamOfQp): Promise<void> {
     const qp = this.#byNumber.get(qpn);
     require(qp !== undefined, `qpNum is ${qpn}, expected that of a QP of this device`);
     require(qp.state === IBV_QPS_INIT, `the QP is in state ${qp.state}, expected INIT`);
     await this.#transition(cpu, qp, 'INIT2RTR_QP', QpState.RTR, stream);
     qp.state = QpStateVerb.IBV_QPS_RTR;
-    await this.#transition(cpu, qp, 'RTR2RTS_QP', QpState.RTS, stream);
+    try {
+      await this.#transition(cpu, qp, 'RTR2RTS_QP', QpState.RTS, stream);
+    } catch (error) {
+      // The stream is the QP's since RTR, and a Terminate of the peer has taken it to ERR.
+      if (!(error instanceof KernelError) || error.code !== 'EINVAL') throw error;
+      throw new KernelError('ECONNRESET', `the peer has ended the connection (${error.message})`);
+    }
     qp.state = IBV_QPS_RTS;
   }
 

@@ -59,6 +59,14 @@ async function resolve(channel: RdmaEventChannel, to: SocketAddress): Promise<Rd
   }
 }
 
+/** An ID with the address and the route to a guest's server. @throws RdmaEventError */
+export async function resolvedId(channel: RdmaEventChannel, to: SocketAddress): Promise<RdmaCmId> {
+  const id = await resolve(channel, to);
+  await rdmaResolveRoute(id, timeoutMs);
+  await expectEvent(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  return id;
+}
+
 /** Where a guest's server listens, and the READs in flight either way. */
 export interface GuestServer {
   readonly address: string;
@@ -79,9 +87,7 @@ export async function connectToGuest<End>(
 ): Promise<{ readonly id: RdmaCmId; readonly end: End }> {
   const reads = { responderResources: readsMax, initiatorDepth: readsMax };
   for (let tries = 1; ; tries++) {
-    const id = await resolve(channel, { sinAddr: address, sinPort });
-    await rdmaResolveRoute(id, timeoutMs);
-    await expectEvent(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    const id = await resolvedId(channel, { sinAddr: address, sinPort });
     const end = await prepare(id);
     await rdmaConnect(id, { ...reads, retryCount: 7, rnrRetryCount: 7 });
     const event = (await rdmaGetCmEvent(channel))!;

@@ -6,12 +6,16 @@ import { textOfThrown } from '../../base/index.ts';
 import type { JsonValue, ProgramContext } from '../../machine/index.ts';
 import { type GuestPerftestArgs, guestPerftest } from './guest-perftest.ts';
 import { type GuestPingpongArgs, guestPingpong } from './guest-pingpong.ts';
+import { type GuestRefusalArgs, guestRefusal } from './guest-refusal.ts';
 import { type GuestRpingArgs, guestRping } from './guest-rping.ts';
+import { type GuestUcmatoseArgs, guestUcmatose } from './guest-ucmatose.ts';
 
 /** The guest's command and its arguments. */
 export type CounterpartTask =
   | ({ readonly program: 'ibv_rc_pingpong' } & GuestPingpongArgs)
   | ({ readonly program: 'rping' } & GuestRpingArgs)
+  | ({ readonly program: 'ucmatose' } & GuestUcmatoseArgs)
+  | ({ readonly program: 'refusal' } & GuestRefusalArgs)
   | ({ readonly program: 'perftest' } & GuestPerftestArgs);
 
 /** Outcome of a task. */
@@ -23,6 +27,11 @@ export type CounterpartOutcome =
 /** Acts as the peer of `rping` once, according to its args. */
 export async function rping(program: ProgramContext<GuestRpingArgs>): Promise<JsonValue> {
   return { ...(await guestRping(program, program.args)) };
+}
+
+/** Acts as the peer of `ucmatose` once, according to its args. */
+export async function ucmatose(program: ProgramContext<GuestUcmatoseArgs>): Promise<JsonValue> {
+  return { ...(await guestUcmatose(program, program.args)) };
 }
 
 /** Acts as the peer of a program of perftest once, according to its args. */
@@ -38,6 +47,8 @@ export async function pingpong(program: ProgramContext<GuestPingpongArgs>): Prom
 function carryOut(program: ProgramContext, task: CounterpartTask): Promise<object> {
   if (task.program === 'rping') return guestRping(program, task);
   if (task.program === 'perftest') return guestPerftest(program, task);
+  if (task.program === 'ucmatose') return guestUcmatose(program, task);
+  if (task.program === 'refusal') return guestRefusal(program, task);
   return guestPingpong(program, task);
 }
 

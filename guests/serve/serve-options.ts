@@ -121,9 +121,10 @@ export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
   const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
   const set = { ...options.set, ...seed };
   const config = configurationOf({ profile: options.profile ?? servedProfile, set });
-  const faults = checkedFaults(options.faults ?? [], wire === undefined ? nodeCount : strangerNode + 1);
-  const cabling = cablingOf(options);
   const { linkLayer, roce, transport } = config.hca.capability;
+  const faultedCount = wire === undefined ? nodeCount : strangerNode + 1;
+  const faults = checkedFaults(options.faults ?? [], faultedCount, undefined, transport);
+  const cabling = cablingOf(options);
   if (transport === 'iwarp' && peer === undefined)
     throw new ConfigurationError(
       'hca.capability.transport',

@@ -318,6 +318,14 @@ describe('the options of a served machine', () => {
         faults: [{ packet: 'congested', nth: 1 }],
       },
     ],
+    [
+      'fault 1 (packet), field psn, is "+2"',
+      {
+        socket: 's',
+        set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' },
+        faults: [{ packet: 'lost', psn: '+2' }],
+      },
+    ],
     ['field node', { socket: 's', faults: [{ command: 'NOP', status: 'BAD_OP', node: 1 }] }],
   ];
   it.each(wrong)('are rejected if wrong: %s', (words, options) => {

@@ -139,4 +139,20 @@ describe('a file of faults', () => {
   it('that does not exist is named', () => {
     expect(() => readFaults('/nowhere/plan.json')).toThrow('faults file is "/nowhere/plan.json"');
   });
+
+  it.each([
+    ['qpn=0x40', 'field qpn, is "64", expected left out with hca.capability.transport=iwarp'],
+    ['psn=+7-9', 'field psn, is "+7-9", expected left out with hca.capability.transport=iwarp'],
+    ['opcode=RC_SEND_ONLY', 'field opcode, is "RC_SEND_ONLY", expected left out with'],
+    ['only=requests', 'field only, is "requests", expected left out, or pauses, with'],
+  ])('over iWARP, whose segments of TCP have no such header: %s', (text, message) => {
+    const plan = [{ port: 'down', at: '1us' }, parsedFault(`packet=lost,${text}`)];
+    expect(() => checkedFaults(plan, 2, undefined, 'iwarp')).toThrow(`fault 2 (packet), ${message}`);
+    expect(checkedFaults(plan, 2, undefined, 'ibta')).toHaveLength(2);
+  });
+
+  it('no fault over iWARP that names frames by number, chance or shots, or PAUSE frames', () => {
+    const texts = ['packet=lost,nth=5', 'packet=lost,chance=1%,shots=2', 'packet=lost,only=pauses'];
+    expect(checkedFaults(texts.map(parsedFault), 2, undefined, 'iwarp')).toHaveLength(texts.length);
+  });
 });

@@ -9,10 +9,10 @@
  * thread. Events are counted from 1, so that a fault means the same event in every run.
  */
 import { ConfigurationError, runtime, shortJson } from '../../base/index.ts';
-import { hintFor } from '../profile/index.ts';
+import { hintFor, type MachineConfig } from '../profile/index.ts';
 import { farEndOf, type Topology } from '../topology/index.ts';
 import type { Field } from './fields.ts';
-import { contradictionOf, type Fault, type FaultKind, faultKinds, plainest } from './kinds.ts';
+import { contradictionOf, type Fault, type FaultKind, type FaultOf, faultKinds, plainest } from './kinds.ts';
 
 /** A fault as a user writes it: words and numbers by field; see {@link faultKinds}. */
 export type FaultEntry = Readonly<Record<string, string | number>>;
@@ -20,19 +20,29 @@ export type FaultEntry = Readonly<Record<string, string | number>>;
 /** Faults as a user writes them. */
 export type FaultPlan = readonly FaultEntry[];
 
+type Transport = MachineConfig['hca']['capability']['transport'];
+
 const version = 1;
 const kindNames = Object.keys(faultKinds) as readonly FaultKind[];
 
 /**
  * Checks and parses entries from an untrusted source.
  * @param topology left out: adapters have a cable at port 1 only
+ * @param transport of the adapters
  * @throws ConfigurationError naming entry, field, value and range
  */
-export function checkedFaults(plan: unknown, nodeCount: number, topology?: Topology): readonly Fault[] {
+export function checkedFaults(
+  plan: unknown,
+  nodeCount: number,
+  topology?: Topology,
+  transport: Transport = 'ibta',
+): readonly Fault[] {
   if (!Array.isArray(plan)) throw new ConfigurationError('faults', shortJson(plan), 'a list of faults');
   return (plan as unknown[]).map((entry, at) => {
-    const fault = checkedFault(entry, `fault ${at + 1}`, nodeCount);
-    checkPortNumber(fault, `fault ${at + 1} (${fault.kind}), field portNumber,`, topology);
+    const place = `fault ${at + 1}`;
+    const fault = checkedFault(entry, place, nodeCount);
+    checkPortNumber(fault, `${place} (${fault.kind}), field portNumber,`, topology);
+    if (transport === 'iwarp' && fault.kind === 'packet') checkOfTcp(fault, place);
     return fault;
   });
 }
@@ -115,6 +125,22 @@ function checkPortNumber(fault: Fault, place: string, topology: Topology | undef
   const { node, portNumber: port } = fault;
   if (topology !== undefined && farEndOf(topology, { node, port }) !== undefined) return;
   throw new ConfigurationError(place, port, `1: host ${node} has no cable at port ${port}`);
+}
+
+/** Fields of a packet fault that name headers of InfiniBand's transport, which frames of RoCE have too. */
+const transportFields = ['qpn', 'psn', 'opcode', 'only'] as const;
+
+/** @throws ConfigurationError for a field that no segment of TCP matches, so that the fault could not happen */
+function checkOfTcp(fault: FaultOf<'packet'>, place: string): void {
+  for (const name of transportFields) {
+    const value = fault[name];
+    if (value === undefined || value === 'pauses') continue;
+    throw new ConfigurationError(
+      `${place} (packet), field ${name},`,
+      faultKinds.packet.fields[name].write(value),
+      `left out${name === 'only' ? ', or pauses,' : ''} with hca.capability.transport=iwarp: its frames have headers of TCP; nth, chance and shots select among them`,
+    );
+  }
 }
 
 function kindOf(names: readonly string[], place: string): FaultKind {

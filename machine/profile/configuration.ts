@@ -212,7 +212,7 @@ function checkConfiguration(config: MachineConfig, isPaired: boolean): void {
   if (config.machine.adapter === 'hca') {
     checkWireConfig(config.wire);
     checkCapabilities(config.hca.capability, config.pcie.function);
-    if (config.hca.capability.transport === 'iwarp') checkIwarp(config.hca.iwarp);
+    if (config.hca.capability.transport === 'iwarp') checkIwarp(config.hca.iwarp, config.driver.mpaMarkers);
     checkEventQueues(config);
   }
   checkMemory(config);

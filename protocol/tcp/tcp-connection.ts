@@ -9,7 +9,7 @@
  * transmission and accounting by the abstract members. An `Actor` executes a call and is charged for it. Names are those of RFC 9293,
  * 3.3.1.
  */
-import { NEVER, psPerMs, usToPs, type Wide } from '../../base/index.ts';
+import { NEVER, psPerMs, psPerUs, usToPs, type Wide } from '../../base/index.ts';
 import { Congestion, NewReno } from './congestion.ts';
 import { Cubic } from './cubic.ts';
 import type { EstablishedState } from './established-state.ts';
@@ -140,7 +140,11 @@ export interface TcpSetup {
   readonly segmentBytes: number;
   /** Maximum segment size of a peer whose SYN has no such option (RFC 9293, 3.7.1). */
   readonly defaultSegmentBytes: number;
+  /** Beginning of the present epoch, from which instants count; left out: 0. */
+  readonly epochUs?: number;
 }
+
+const usPerMs = psPerMs / psPerUs;
 
 /** Ranges after a gap that a receiver reports, and that a sender keeps. */
 const rangesMax = 64;
@@ -249,6 +253,9 @@ export abstract class TcpConnection<Actor, Buffer extends StreamBuffer> {
     this.queueEnd = sequenceAdd(initialSequence, 1);
     this.segmentBytes = segmentBytes;
     this.#defaultSegmentBytes = defaultSegmentBytes;
+    const { epochUs = 0 } = setup;
+    this.#timestampMs = Math.floor(epochUs / usPerMs);
+    this.#timestampRestPs = (epochUs % usPerMs) * psPerUs;
     this.receiveScale = limits.windowScale;
     this.isDelayed = limits.isDelayed;
     this.congestion = this.#newCongestion();

@@ -16,7 +16,9 @@ type Counts = Readonly<Record<string, number>>;
 const requests = 'MPA request';
 const replies = 'MPA reply';
 
-/** Counts as `hca wire` reports them. TCP may retransmit when a busy computer is late; nothing else may be unusual. */
+/**
+ * Counts as `hca wire` reports them. TCP may retransmit when a busy computer is late, and siw may reject a request; nothing else may be unusual.
+ */
 function countsToldOf(file: string): Counts {
   const reading = new CaptureReading({ lines: Number.POSITIVE_INFINITY, isTroubleOnly: false });
   reading.push(readFileSync(file));
@@ -25,14 +27,14 @@ function countsToldOf(file: string): Counts {
   expect(reading.feed.malformedCount).toBe(0);
   const conversations = reading.conversations();
   const lines = conversations.flatMap(({ utterances }) => utterances);
-  const troubles = lines.filter(({ isTrouble, words }) => isTrouble && !words.includes('sent again'));
+  const troubles = lines.filter(({ isTrouble, words }) => isTrouble && !/sent again|^MPA reject/.test(words));
   expect(troubles.map(({ number, words }) => `${number} ${words}`)).toEqual([]);
   const sumOf = (name: string): number =>
     conversations.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0);
-  const linesWith = (begin: string): number => lines.filter(({ words }) => words.startsWith(begin)).length;
+  const linesWith = (begin: RegExp): number => lines.filter(({ words }) => begin.test(words)).length;
   return {
-    [requests]: linesWith(requests),
-    [replies]: linesWith(replies),
+    [requests]: linesWith(/^MPA request/),
+    [replies]: linesWith(/^MPA (reply|reject)/),
     ...Object.fromEntries(names.map((name) => [name, sumOf(name)])),
   };
 }
@@ -78,4 +80,38 @@ export async function checkIwarp(file: string): Promise<string> {
   expect(good).toBeGreaterThan(0);
   const counts = Object.entries(told).map(([name, count]) => `${count} ${name}`);
   return `${counts.join(', ')}; ${good} CRCs are right`;
+}
+
+/** What both readers say of the start of the connections in a capture. */
+export interface Handshakes {
+  /** Requests, replies and Terminates in our words, each kind once. */
+  readonly words: readonly string[];
+  /** MPA requests without a reply. */
+  readonly unansweredCount: number;
+}
+
+/**
+ * Fails if requests and replies of MPA, and Terminates, are others than these: connections that come to nothing, or agree on something rare.
+ * @returns a check of a capture, which returns the findings
+ */
+export function handshakesAre(expected: Handshakes): (file: string) => Promise<string> {
+  return async (file) => {
+    const reading = new CaptureReading({ lines: Number.POSITIVE_INFINITY, isTroubleOnly: false });
+    reading.push(readFileSync(file));
+    reading.end();
+    expect(reading.feed.malformedCount).toBe(0);
+    const lines = reading.conversations().flatMap(({ utterances }) => utterances);
+    const told = lines.map(({ words }) => words).filter((words) => /^(MPA|TERMINATE)/.test(words));
+    expect([...new Set(told)].sort()).toEqual([...expected.words].sort());
+    const tree = await tsharkTree();
+    const fields = ['iwarp_mpa.key.req', 'iwarp_mpa.key.rep', '_ws.malformed', 'tcp.analysis.retransmission'];
+    const rows = (await fieldsOf(tree, file, fields)).filter(([, , , isAgain]) => isAgain === '');
+    const filled = (column: number): number => rows.filter((row) => row[column] !== '').length;
+    const { unansweredCount } = expected;
+    expect({ unanswered: filled(0) - filled(1), malformed: filled(2) }).toEqual({
+      ...{ unanswered: unansweredCount, malformed: 0 },
+    });
+    expect(filled(0)).toBe(told.filter((words) => words.startsWith(requests)).length);
+    return told.join('; ');
+  };
 }

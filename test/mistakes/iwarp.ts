@@ -215,4 +215,13 @@ export const iwarpMistakes: readonly Mistake[] = [
     replace:
       "    this.state = 'Closing';\n    this.#core.work.run((cpu) => this.#close(cpu, CloseTcp.ABORT));",
   },
+  {
+    name: 'events-of-the-epoch-before',
+    what: "A new epoch does not move the edge from which the block of TCP's events is free.",
+    kind: 'wrong time',
+    scene: streams,
+    file: 'hw/hca/iwarp/tcp/tcp-blocks.ts',
+    find: '[b.tcpEngine, b.tcpTransmitter, b.tcpEvents]',
+    replace: '[b.tcpEngine, b.tcpTransmitter]',
+  },
 ];

@@ -3,7 +3,7 @@ import { toInit } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
 import { cmPort, nameOf } from './cm-connection.ts';
 import type { Device, Draws, ParameterValues, Stage } from './language/index.ts';
-import { codeOf, patternOf, psPerMs, topic } from './language/index.ts';
+import { codeOf, patternOf, psPerMs, psPerUs, topic } from './language/index.ts';
 
 /** Draws parameters of cards, TCP, MPA and the cable. Time-outs are short, so that stories end. */
 export function drawIwarp(random: Draws): ParameterValues {
@@ -49,6 +49,7 @@ export function drawIwarp(random: Draws): ParameterValues {
       ? { 'driver.mpaMarkers': true, 'hca.iwarp.earlySegments': random.oneOf([0, 1, 4, 32, 32]) }
       : { 'driver.mpaMarkers': false }),
     'driver.mpaPeerToPeer': random.chance(0.75),
+    'driver.mpaReadyMessage': random.oneOf(['any', 'write', 'read', 'send']),
     'driver.tcpSack': random.chance(0.7),
     'driver.tcpTimestamps': random.chance(0.4),
     'driver.tcpCongestion': random.oneOf(['newreno', 'cubic']),
@@ -56,6 +57,16 @@ export function drawIwarp(random: Draws): ParameterValues {
     ...random.maybe(0.3, () => ({ 'driver.tcpWindowBytes': 2048 + random.below(30_000) })),
   };
 }
+
+/** For some stories, a second play whose clocks are set back in mid-traffic: epochs of the first one begin between connections at most. */
+export const drawEpochs = (random: Draws) =>
+  random.maybe(0.15, () => ({
+    again: {
+      partition: 'single' as const,
+      shuffleSeed: undefined,
+      epochPs: Math.round((3 + random.unit() * 2 ** random.below(12)) * psPerUs),
+    },
+  }));
 
 /** Whether a responder may send before its initiator does (RFC 6581, 4): the initiator sends a message of its own accord. */
 export const isPeerToPeer = (set: ParameterValues): boolean =>

@@ -7,7 +7,7 @@
  */
 import { toInit } from '../../experiments/workloads/index.ts';
 import * as ibv from '../../userlib/index.ts';
-import { drawIwarp, drawLink, IwarpLinks, isPeerToPeer } from './iwarp-links.ts';
+import { drawEpochs, drawIwarp, drawLink, IwarpLinks, isPeerToPeer } from './iwarp-links.ts';
 import type { ArgsOf, Draft, Draws, Played, Stage, Taken } from './language/index.ts';
 import { isWell, patternOf, psPerMs, READ, SEND, scene, times, topic, WRITE } from './language/index.ts';
 import { drawFault } from './lost-frames.ts';
@@ -61,6 +61,7 @@ function draw(random: Draws) {
   });
   const plans = rounds.map((round) => ({
     ...round,
+    placesEarly: Number(set['hca.iwarp.earlySegments'] ?? 0) > 0,
     ...(isPeerToPeer(set) ? {} : { plan: { ...round.plan, asker: round.asker } }),
     // RST overtakes what TCP has, but nothing that a READ has waited for.
     ...(round.flaw === 'sendKey' ? { good: [...round.good, READ] } : {}),
@@ -72,6 +73,7 @@ function draw(random: Draws) {
     faults,
     climate: 'lossy',
     sleepsSeconds: 1000,
+    ...drawEpochs(random),
   } satisfies Draft<unknown>;
 }
 
@@ -372,11 +374,11 @@ function judgeOwner({ stage, round, number, address }: RoundSide, sends: readonl
   if (flaw === 'sendLong') image.set(seen.subarray(flawedFrom, flawedFrom + lengthBytes - 1), flawedFrom);
   if (flaw === 'writeBounds')
     image.set(seen.subarray(areaBytes - lengthBytes + 1), areaBytes - lengthBytes + 1);
-  // A WRITE may be placed before the READ ahead of it is served (RFC 5040, 5.5).
+  // A WRITE may be placed before the READ ahead of it is served (RFC 5040, 5.5), and before a gap in front of it is closed (RFC 5041, 5.3).
   const nextFrom = flawedFrom + slotBytes;
   const next = seen.subarray(nextFrom, nextFrom + lengthBytes);
   const isThere = next.every((byte, at) => byte === asker[nextFrom + at] || byte === image[nextFrom + at]);
-  if (flaws[flaw].opcode === READ && isThere) image.set(next, nextFrom);
+  if ((flaws[flaw].opcode === READ || round.placesEarly) && isThere) image.set(next, nextFrom);
   stage.expectBytes(`memory of the owner of round ${number}`, seen, image);
 }
 

@@ -8,7 +8,7 @@
  *     shared region: sinks of own READs │ targets of WRITEs and sources of READs of the peer
  */
 import * as ibv from '../../userlib/index.ts';
-import { drawIwarp, drawLink, IwarpLinks, isPeerToPeer } from './iwarp-links.ts';
+import { drawEpochs, drawIwarp, drawLink, IwarpLinks, isPeerToPeer } from './iwarp-links.ts';
 import type {
   ArgsOf,
   Device,
@@ -92,6 +92,7 @@ function draw(random: Draws) {
     faults,
     climate: 'lossy',
     sleepsSeconds: 1000,
+    ...drawEpochs(random),
   } satisfies Draft<unknown>;
 }
 

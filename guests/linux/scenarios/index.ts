@@ -8,6 +8,7 @@ import { faultsAtProbe } from './faults-at-probe.ts';
 import { faultsAtWork } from './faults-at-work.ts';
 import { faultsOfSilence } from './faults-of-silence.ts';
 import { iwarpPeer, iwarpPeerFaults } from './iwarp-peer.ts';
+import { iwarpPeerMpa } from './iwarp-peer-mpa.ts';
 import { nfs, nfsRoce } from './nfs.ts';
 import { peer } from './peer.ts';
 import { probe } from './probe.ts';
@@ -56,6 +57,7 @@ export const scenarios: readonly Scenario[] = [
   softIwarp,
   iwarpPeer,
   iwarpPeerFaults,
+  ...iwarpPeerMpa,
   srpUnbind,
 ];
 

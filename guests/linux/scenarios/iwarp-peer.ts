@@ -7,89 +7,24 @@ import type { FaultPlan } from '../../../machine/faults/index.ts';
 import { meetingPort } from '../image/init-scripts.ts';
 import { peerAddresses } from '../peer-network.ts';
 import { lastFigures } from './ethernet-ends.ts';
-import { endStep, play, SideFailure, workload } from './peer.ts';
+import { endStep } from './peer.ts';
 import type { Scenario, Step } from './scenario.ts';
-import { attachSiw, crcWords, type MpaMode, setMpaMode, siwInterface } from './siw-interface.ts';
+import { setMpaMode } from './siw-interface.ts';
+import {
+  attachStep,
+  backStep,
+  endedAtOnce,
+  ends,
+  modeStep,
+  pingSizes,
+  pingStep,
+  playUnlessStuck,
+  type Role,
+  refusedStep,
+  ucmatoseStep,
+  wholeStep,
+} from './siw-peer-steps.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
-
-/** Addresses of both ends; those of IPv6 are derived from their MACs. */
-const families = {
-  IPv4: { ...peerAddresses, option: '-4' },
-  IPv6: { guest: 'fe80::202:c9ff:fe00:1', peer: 'fe80::202:c9ff:fe00:11', option: '-6' },
-} as const;
-type Family = keyof typeof families;
-type Role = 'client' | 'server';
-const roles = ['client', 'server'] as const;
-/** The interface that a link-local address belongs to. */
-const zone = { IPv4: '', IPv6: `%${siwInterface}` } as const;
-
-/**
- * The guest's server may never read the first FPDU of its client (soft-iwarp.ts): both are then stuck, and are started again.
- */
-const attempts = 4;
-const stuckSeconds = 45;
-
-/** Runs a task of the simulated host and a command of the guest, at most so long. @returns what the guest printed */
-async function playUnlessStuck(
-  stage: Stage,
-  task: Parameters<typeof play>[1],
-  command: string,
-  role: Role,
-  seconds = stuckSeconds,
-): Promise<string> {
-  for (let attempt = 1; ; attempt++)
-    try {
-      return await play(stage, task, command, role === 'client', seconds);
-    } catch (error) {
-      const mayRepeat = error instanceof SideFailure && error.isStuck && role === 'server';
-      if (!mayRepeat || attempt === attempts) throw error;
-      stage.figures['restarts'] = (stage.figures['restarts'] ?? 0) + 1;
-    }
-}
-
-const pingCount = 3;
-/** rping's least and greatest; and the payload of one FPDU at an MTU of 1500 bytes, tagged, and one byte more (RFC 5044, 3). */
-const pingSizes = [23, 1428, 1429, 65_535] as const;
-
-/** Both sides check every byte. */
-async function ping(stage: Stage, family: Family, role: Role, sizeBytes: number): Promise<void> {
-  const { guest, peer } = families[family];
-  const task = { program: 'rping', guest: role, address: guest, count: pingCount, sizeBytes } as const;
-  const options = `-C ${pingCount} -S ${sizeBytes} -V -v`;
-  // Its server exits with 1 when its client has ended.
-  const output = await (role === 'client'
-    ? playUnlessStuck(stage, task, `rping -c -a ${peer}${zone[family]} ${options}`, role)
-    : playUnlessStuck(
-        stage,
-        task,
-        `sh -c 'rping -s -a ${guest}${zone[family]} ${options}; [ $? -le 1 ]'`,
-        role,
-      ));
-  const seen = output.match(role === 'client' ? /^ping data/gm : /^server ping data/gm);
-  if (seen?.length !== pingCount) throw new ScenarioFailure(output);
-}
-
-/** In either direction; the client is found by ARP or Neighbor Discovery. */
-const pingStep = (family: Family, hasCrc: boolean, sizes: readonly number[]): Step => ({
-  title: `rping over ${family}, MPA of siw ${crcWords(hasCrc)}: ${sizes.join(', ')} bytes there and back, both directions`,
-  async run(stage) {
-    await setMpaMode(stage, { hasCrc });
-    for (const role of roles) {
-      await stage.check(`/bin/ip ${families[family].option} neigh flush dev ${siwInterface}`);
-      for (const sizeBytes of sizes) await ping(stage, family, role, sizeBytes);
-    }
-    return `${roles.length * sizes.length * pingCount} pings`;
-  },
-});
-
-const modeStep = (title: string, mode: MpaMode): Step => ({
-  title: `${title}: rping, both directions`,
-  async run(stage) {
-    await setMpaMode(stage, mode);
-    for (const role of roles) await ping(stage, 'IPv4', role, 4096);
-    return undefined;
-  },
-});
 
 interface Perftest {
   readonly test: `ib_${'write' | 'read' | 'send'}_${'bw' | 'lat'}`;
@@ -124,25 +59,6 @@ const perftestStep = (role: Role): Step => ({
   },
 });
 
-/** Of 16 MiB there and back, over a cable that loses frames, on a busy computer. */
-const backSeconds = 140;
-/** The fewest iterations that perftest takes (option -n); this side makes one, of which the guest's server only waits for the end. */
-const iterationsMin = 5;
-
-const backStep = (sizes: readonly number[]): Step => ({
-  title: `WRITEs to a guest's ib_read_bw are READ back as they were: ${sizes.join(', ')} bytes`,
-  async run(stage) {
-    await setMpaMode(stage, { hasCrc: true });
-    const { guest: address } = peerAddresses;
-    const common = { program: 'perftest', guest: 'server', test: 'ib_read_bw', address } as const;
-    for (const sizeBytes of sizes) {
-      const command = `ib_read_bw -R -F -d siw0 -s ${sizeBytes} -n ${iterationsMin}`;
-      await playUnlessStuck(stage, { ...common, sizeBytes, iterations: 1 }, command, 'server', backSeconds);
-    }
-    return undefined;
-  },
-});
-
 /** No listener of the simulated host has this port. */
 const nobodysPort = meetingPort + 1;
 
@@ -156,26 +72,22 @@ const refusalStep: Step = {
   },
 };
 
-/** The card's ledger of all connections. */
-const wholeStep: Step = {
-  title:
-    'the card has seen no damaged segment and no Terminate, and every frame was one that a station may send',
+/** UDP's port space needs a QP of UD, which iWARP does not have: EOPNOTSUPP, before anything is sent. */
+const udaddyStep: Step = {
+  title: 'udaddy of the guest is refused: siw has no QP of UD',
   async run(stage) {
-    const { neighbours = {}, hca } = (await stage.session.machine.report()).peer!.node;
-    const { tcp, terminatesSent, terminatesReceived } = hca!.iwarp!;
-    const said = JSON.stringify({ neighbours, tcp, terminatesSent, terminatesReceived });
-    for (const counter of ['malformed', 'unresolved', 'conflicting', 'failed'] as const)
-      if (neighbours[counter] !== undefined) throw new ScenarioFailure(said);
-    const terminates = [terminatesSent, terminatesReceived].flatMap(Object.keys);
-    if (tcp['damaged'] !== undefined || terminates.length > 0) throw new ScenarioFailure(said);
-    return said;
+    const output = await stage.checkFails(`udaddy -s ${peerAddresses.peer}`);
+    if (!output.includes('unable to create QP: Operation not supported')) throw new ScenarioFailure(output);
+    return undefined;
   },
 };
 
-const attachStep: Step = {
-  title: "Soft-iWARP is on the adapter's interface, and the transport of its device is iWARP",
-  run: (stage) => attachSiw(stage),
-};
+const strictStep = refusedStep(
+  'siw that forbids CRCs (mpa_crc_strict) refuses connections of the card, which wants them, both directions',
+  { isStrict: true },
+  { events: [endedAtOnce], words: 'REJECTED' },
+  { events: ['RDMA_CM_EVENT_REJECTED -111'] },
+);
 
 const steps: readonly Step[] = [
   attachStep,
@@ -188,20 +100,13 @@ const steps: readonly Step[] = [
   }),
   modeStep('by revision 1 of MPA of siw', { hasCrc: true, revision: 1 }),
   perftestStep('client'),
+  ucmatoseStep,
+  udaddyStep,
   refusalStep,
+  strictStep,
   wholeStep,
   endStep,
 ];
-
-const ends = {
-  hcas: 1,
-  isCabled: true,
-  guests: 1,
-  peer: workload('guest-counterpart', 'guestCounterpart'),
-  hasSoftIwarp: true,
-  set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' },
-  isLoaded: true,
-} as const satisfies Partial<Scenario>;
 
 export const iwarpPeer: Scenario = {
   ...ends,

@@ -117,3 +117,34 @@ describe('a stream of a card', () => {
     });
   }, 60_000);
 });
+
+describe('the answer to a READ of no bytes that begins a connection', () => {
+  it('RFC 6581, 4.3: completes no READ of a program that was requested before it arrived', async () => {
+    // The answer takes longer than the scene waits.
+    const far = { ethernet: { cableMetres: 2000, pauseCableMetres: 2000 } };
+    const { bench, a, aCq, local, remote } = await cardScene({ rtr: RtrKind.READ }, far);
+    const lengthBytes = 4000;
+    for (const at of [0, lengthBytes])
+      a.post({
+        opcode: RDMA_READ,
+        segments: [local.part(at, lengthBytes)],
+        remote: { address: remote.address + at, key: remote.key },
+      });
+    a.ring();
+    for (const at of [0, lengthBytes]) {
+      await bench.until(() => aCq.drain().length > 0, 500);
+      expect(local.read(at, lengthBytes)).toEqual(remote.read(at, lengthBytes));
+    }
+  });
+});
+
+describe('the cycle accounts of a card', () => {
+  it('are those of all its blocks: a new epoch moves each of them', async () => {
+    const { bench } = await cardScene();
+    const { accounts, blocks } = bench.a.dataPath;
+    const missing = Object.entries<object>(blocks).flatMap(([name, block]) =>
+      'account' in block && !accounts.some((account) => account === block.account) ? [name] : [],
+    );
+    expect(missing).toEqual([]);
+  });
+});

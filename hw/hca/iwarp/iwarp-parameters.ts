@@ -159,10 +159,17 @@ export type IwarpConfig = ConfigOf<typeof iwarpParameters>;
 
 /**
  * Conditions on several parameters together.
- * @throws ConfigurationError for a time-out above the longest one
+ * @param hasMarkers FPDUs that arrive have markers
+ * @throws ConfigurationError for a time-out above the longest one, and for early placement without the markers that it needs
  */
-export function checkIwarp(iwarp: IwarpConfig): void {
-  const { retransmitMaxUs } = iwarp;
+export function checkIwarp(iwarp: IwarpConfig, hasMarkers: boolean): void {
+  const { retransmitMaxUs, earlySegments } = iwarp;
+  if (earlySegments > 0 && !hasMarkers)
+    throw new ConfigurationError(
+      'hca.iwarp.earlySegments',
+      earlySegments,
+      '0, or driver.mpaMarkers=true: markers alone locate the FPDUs of a segment after a gap',
+    );
   for (const name of ['retransmitMinUs', 'retransmitInitialUs'] as const)
     if (iwarp[name] > retransmitMaxUs)
       throw new ConfigurationError(

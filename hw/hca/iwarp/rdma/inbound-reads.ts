@@ -50,6 +50,11 @@ export class InboundReads {
     return read;
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const read of this.#rows) read.dueCycle -= cycles;
+  }
+
   /** All packets of {@link current} are made. */
   gathered(): void {
     this.#gatheredCount++;

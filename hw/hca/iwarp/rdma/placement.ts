@@ -379,8 +379,9 @@ export class Placement implements PacketReceiver {
   /** The oldest READ or atomic is complete: it completes after all that was posted before it (RFC 5040, 5.5). */
   #readIsPlaced(connection: RdmaConnection, { handedCycle }: PlacementJob, cycle: Cycles): void {
     const { pair } = connection;
+    if (connection.takeReadyAnswer()) return this.#ports.connections.readyAnswered(connection, cycle);
     const read = oldestRead(pair);
-    if (read === noRecord) return this.#ports.connections.readyAnswered(connection, cycle);
+    if (read === noRecord) return;
     read.isDone = 1;
     read.stream.handedCycle = handedCycle;
     pair.fenceWriteCount = this.#ports.writer.requestedCount;

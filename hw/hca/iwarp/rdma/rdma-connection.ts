@@ -133,6 +133,8 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
   #writeBytes = 0;
   #writtenBytes = 0;
   readonly #result = new DataView(new ArrayBuffer(RESULT_BYTES));
+  /** The ready-to-receive message was a READ, and its response is not placed. */
+  #awaitsReadyAnswer = false;
   /** The ready-to-receive message that has just arrived may be a READ. */
   #isReadyRead = false;
   /** Header of a READ response without payload. */
@@ -322,6 +324,13 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     this.#setup.events.endDue(this);
   }
 
+  /** Whether the READ whose response is whole is the ready-to-receive message: it has no record, and its response is the first. */
+  takeReadyAnswer(): boolean {
+    const isOfReady = this.#awaitsReadyAnswer;
+    this.#awaitsReadyAnswer = false;
+    return isOfReady;
+  }
+
   // ---- as the transmitter calls it ----
 
   /** Bytes of the longest DDP segment less its header. */
@@ -437,6 +446,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     const segment = this.#setup.streams.open(this.number, OWN_MESSAGE_BYTES);
     const { ready } = this.traits;
     if ((ready & ReadyMessage.READ) !== 0) {
+      this.#awaitsReadyAnswer = true;
       Object.assign(this.#readRequest, new ReadRequest());
       this.#writeRead(segment, cycle);
       return;

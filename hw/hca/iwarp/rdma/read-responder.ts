@@ -246,6 +246,11 @@ export class ReadResponder implements ResponseSide {
     };
   }
 
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    for (const connection of this.#ports.connections.rows) connection?.reads.rebase(cycles);
+  }
+
   #enter(connection: RdmaConnection, cycle: Cycles): void {
     if (this.#active !== connection && !this.#ring.includes(connection)) this.#ring.push(connection);
     this.wake(cycle);

@@ -54,6 +54,8 @@ export interface ConnectionSetup {
   readonly opening: TcpOpening;
   readonly addresses: SegmentAddresses;
   readonly initialSequence: number;
+  /** See TcpSetup. */
+  readonly epochUs: number;
   /** Payload of the longest frame. */
   readonly segmentBytes: number;
   /** Both of its ends are at this port. */
@@ -124,7 +126,18 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
   readonly #host: ConnectionHost;
 
   constructor(setup: ConnectionSetup) {
-    const { host, config, slot, number, opening, addresses, initialSequence, segmentBytes, listener } = setup;
+    const {
+      host,
+      config,
+      slot,
+      number,
+      opening,
+      addresses,
+      initialSequence,
+      epochUs,
+      segmentBytes,
+      listener,
+    } = setup;
     super({
       limits: {
         windowScale: opening.receiveScale,
@@ -144,6 +157,7 @@ export class CardConnection extends TcpConnection<ConnectionHost, CardSegment> i
       extensions: extensionsOf(opening, config),
       counts: noTcpCounts(),
       initialSequence,
+      epochUs,
       isPassive: listener !== undefined,
       segmentBytes,
       defaultSegmentBytes: addresses.isIpv6 ? unsaidSegmentBytes.ipv6 : unsaidSegmentBytes.ipv4,

@@ -1,5 +1,5 @@
 /** Makes the parts and the blocks of the TCP engine, and their wires: a transport that runs over TCP adds its own. */
-import type { ClockDomain, LogicalProcess, Wires } from '../../../../sim/index.ts';
+import type { BlockAccount, ClockDomain, LogicalProcess, Wires } from '../../../../sim/index.ts';
 import {
   type ContextMemory,
   type ContextMisses,
@@ -90,6 +90,10 @@ export function makeTcpBlocks(site: TcpSite) {
     tcpControl: new TcpControl({ table, index, mtuBytes }),
   };
 }
+
+/** The cycle accounts of these blocks: reports have them, and a new epoch moves them. */
+export const tcpAccountsOf = (b: TcpBlocks): readonly BlockAccount[] =>
+  [b.tcpEngine, b.tcpTransmitter, b.tcpEvents].map(({ account }) => account);
 
 /** Neighbours of the TCP engine outside of it. */
 export interface TcpSurroundings {

@@ -291,6 +291,7 @@ export class TcpEngine implements ConnectionHost {
       opening,
       addresses,
       initialSequence: this.#nextInitialSequence(),
+      epochUs: this.#setup.lp.epochUs,
       segmentBytes: Math.min(opening.maxSegmentBytes, ethernet.side.mtuBytes - headers),
       isLooped: this.#isOwnMac(addresses.remoteMac, 0),
       listener,

@@ -6,7 +6,7 @@ import type { ContextMemory, ContextMisses, SramAllocator } from '../../memory/i
 import type { EngineBlocks, EngineParts } from '../../transport/index.ts';
 import type { IwarpConfig } from '../iwarp-parameters.ts';
 import type { TcpStreams } from '../streams.ts';
-import { makeTcpBlocks, type TcpBlocks, tcpWires } from './tcp-blocks.ts';
+import { makeTcpBlocks, type TcpBlocks, tcpAccountsOf, tcpWires } from './tcp-blocks.ts';
 import type { TcpEventSink } from './tcp-events.ts';
 
 /** The device around the engine, in addition to what all parts of a transport get. */
@@ -29,7 +29,7 @@ export const tcpSide = (site: TcpSideSite) => ({
     if (ethernet === undefined) throw new RangeError('TCP on a port of InfiniBand');
     return makeTcpBlocks({ ...site, lp, domain, config, dmaRead, dmaWrite, ethernet });
   },
-  accountsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => [tcpEngine.account, tcpTransmitter.account],
+  accountsOf: tcpAccountsOf,
   streamsOf: ({ tcpStreams }: TcpBlocks): TcpStreams => tcpStreams,
   /** The block that receives frames from the port, and the block that waits for room in it. */
   portEndsOf: ({ tcpEngine, tcpTransmitter }: TcpBlocks) => ({ frameSink: tcpEngine, link: tcpTransmitter }),

@@ -12,7 +12,7 @@ import {
 import { pattern, Region } from '../../testing/data-path-verbs.ts';
 import { type IwarpConfig, iwarpParameters } from '../iwarp-parameters.ts';
 import { type IwarpParts, iwarpTransport, type RdmaBlocks } from '../iwarp-transport.ts';
-import { makeTcpBlocks, type TcpBlocks, tcpWires } from '../tcp/tcp-blocks.ts';
+import { makeTcpBlocks, type TcpBlocks, tcpAccountsOf, tcpWires } from '../tcp/tcp-blocks.ts';
 import type { TcpReport } from '../tcp/tcp-events.ts';
 import { type Agreement, pairOn } from './iwarp-bench.ts';
 
@@ -72,7 +72,7 @@ function cardCarrier(iwarp: IwarpConfig): Carrier<IwarpParts, Blocks> {
           tcpLog: eventQueues,
         }),
         streamsOf: ({ tcpStreams }) => tcpStreams,
-        accountsOf: ({ tcpEngine, tcpTransmitter }) => [tcpEngine.account, tcpTransmitter.account],
+        accountsOf: tcpAccountsOf,
         portEndsOf: ({ tcpEngine, tcpTransmitter }) => ({ frameSink: tcpEngine, link: tcpTransmitter }),
         wires: (blocks, { frameTransmitter, frameReceiver }, rdma) => ({
           ...rdma,
