@@ -145,9 +145,11 @@ type GuestOutput = GuestReport;
 /** `hca guest --write-budget`; read by `--budget`. */
 type GuestBudgetOutput = GuestBudget;
 
-/** `hca guest --scenario --json` and `--report`. */
+/** `hca guest --scenario --json` and `--report`, and those of `hca linux`. */
 export interface ScenarioOutput extends ScenarioOutcome {
   readonly schema: 'hca-guest-scenario/1';
+  /** Of the programs that ran. */
+  readonly versions: Readonly<Record<string, string>>;
 }
 
 /** `hca linux --json` and `--report`. */

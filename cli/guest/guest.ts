@@ -29,6 +29,7 @@ import {
   type SessionResult,
   scenarioNamed,
   scenarios,
+  startScenario,
   terminalProgress,
 } from '../../guests/linux/index.ts';
 import type { ServeReport } from '../../guests/serve/index.ts';
@@ -405,12 +406,22 @@ async function scenario(
     screen.print(line);
   };
   const analysis = analysisOptionsOf(withoutTimelineFile(options));
-  const outcome = await runScenario(scenarioNamed(name), commonOptions(options), print, (machine) =>
-    reportFullCapture(machine, analysis),
+  const chosen = scenarioNamed(name);
+  let versions: GuestReport['versions'] | undefined;
+  const outcome = await runScenario(
+    chosen,
+    () => startScenario(chosen, commonOptions(options)),
+    print,
+    async ({ qemuSession: qemu }, holds) => {
+      versions = qemu.versions;
+      // The devices tell what they recorded once they are no longer served.
+      if (!holds) await qemu.abandon();
+      await reportFullCapture(qemu.machine, analysis);
+    },
   );
   const { analyses = [] } = outcome;
   if (analysis !== undefined && analyses.length > 0) print(analysisText(analyses, analysis));
-  const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', ...outcome };
+  const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', versions: { ...versions }, ...outcome };
   if (options.report !== undefined) writeJson(options.report, output);
   if (options.json !== undefined) writeJson(options.json, output);
   const head = headOf(command, { title: `Scenario ${name}` });

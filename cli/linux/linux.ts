@@ -3,7 +3,7 @@
  * writes the same report.
  */
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { ConfigurationError, codeOf } from '../../base/index.ts';
 import { reportFullCapture } from '../../experiments/runs/capture-output.ts';
 import { diagnosedGuests } from '../../explain/why/index.ts';
@@ -12,12 +12,20 @@ import {
   insideFiles,
   insideKernelNames,
   LinuxMachine,
+  type LinuxMachineOptions,
   type LinuxReport,
+  type LinuxVersions,
   linuxFaultsOf,
   linuxReportOf,
+  linuxVersionsOf,
   parsedPcParameters,
+  profileText,
   readBudget,
   renderLinuxReport,
+  runScenario,
+  scenarioNamed,
+  scenarios,
+  startInside,
   terminalProgress,
 } from '../../guests/linux/index.ts';
 import { addAnalysisOptions, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
@@ -35,6 +43,7 @@ import {
   refuseOutputsWithoutGuest,
 } from '../guest/common-options.ts';
 import { headOf, writePage } from '../html-output.ts';
+import type { ScenarioOutput } from '../json-outputs.ts';
 import { addFaultOptions, addMachineOptions, integer, refuseTopologyOption } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import {
@@ -50,8 +59,12 @@ import { type OrderedRun, orderedRuns, RunsOfHosts } from './runs-of-hosts.ts';
 interface LinuxCommandOptions extends CommonGuestChoice {
   readonly hosts: 1 | 2;
   readonly script?: string;
+  readonly scenario?: string;
   readonly fresh?: boolean;
   readonly pc: readonly string[];
+  readonly jitter?: number;
+  readonly cpuProfile?: number | true;
+  readonly kernelParameter: readonly string[];
 }
 
 const hourSeconds = 3600;
@@ -69,10 +82,31 @@ export function addLinuxCommand(program: Command): void {
       collected,
       [],
     )
+    .addOption(
+      new Option('--scenario <name>', 'run a scenario instead of commands').choices(
+        scenarios.map(({ name }) => name),
+      ),
+    )
     .option('--script <file>', 'run a shell script in host 0, before the commands')
     .option('--hosts <n>', 'PCs: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
     .option('--timeout <s>', 'longest simulated time of a command', integer(1, hourSeconds), 60)
     .option('--pc <parameter=value>', 'change a parameter of the PCs; may be repeated', collected, [])
+    .option(
+      '--jitter <seed>',
+      'vary interrupts, quanta and costs by chance: the same seed, the same run',
+      integer(0, 2 ** 31 - 1),
+    )
+    .option(
+      '--kernel-parameter <text>',
+      "add to the kernel's command line, such as pci=nomsi for an HCA that interrupts by its pin; may be repeated",
+      collected,
+      [],
+    )
+    .option(
+      '--cpu-profile [instructions]',
+      'show where the processors spent their instructions; samples at most so many apart change the run itself',
+      integer(50, 50_000),
+    )
     .option('--fresh', 'boot although a booted Linux is in the cache')
     .action(linux);
   addGuestFileOptions(command, insideKernelNames, 'each host');
@@ -87,6 +121,7 @@ async function linux(options: LinuxCommandOptions, command: Command): Promise<vo
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly === true) await fetchFiles(options, screen);
+    else if (options.scenario !== undefined) await scenario(options.scenario, options, screen);
     else await session(options, command, screen);
   } catch (error) {
     if (!(error instanceof GuestError)) throw error;
@@ -105,27 +140,56 @@ const cacheOf = ({ cache: folder, mirror }: LinuxCommandOptions) => ({
   progress: terminalProgress(),
 });
 
+const hostOptionsOf = (options: LinuxCommandOptions): Omit<LinuxMachineOptions, 'hosts'> => ({
+  ...deviceOptionsOf(options),
+  kernel: options.kernel,
+  cache: cacheOf(options),
+  pc: parsedPcParameters(options.pc),
+  jitter: options.jitter,
+  ...(options.cpuProfile === undefined
+    ? {}
+    : { cpuProfile: options.cpuProfile === true ? {} : { quantumInstructions: options.cpuProfile } }),
+  kernelParameters: options.kernelParameter,
+  ownFiles: { copies: options.copy, modules: options.module },
+  isFresh: options.fresh ?? false,
+  onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
+  ...(options.console === true ? { onConsole: consoleLines() } : {}),
+});
+
+/** Runs a scenario, which has its own commands and number of hosts. @throws ConfigurationError; GuestError */
+async function scenario(name: string, options: LinuxCommandOptions, screen: Screen): Promise<void> {
+  if (options.run.length > 0 || options.script !== undefined)
+    throw new ConfigurationError('--scenario', name, 'no --run or --script beside it');
+  const chosen = scenarioNamed(name);
+  let versions: LinuxVersions | undefined;
+  const outcome = await runScenario(
+    chosen,
+    async () => {
+      const stage = await startInside(chosen, hostOptionsOf(options));
+      versions = linuxVersionsOf(stage.session.linux);
+      return stage;
+    },
+    (line) => screen.print(line),
+  );
+  const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', versions: { ...versions }, ...outcome };
+  if (options.report !== undefined) writeJson(options.report, output);
+  if (options.json !== undefined) writeJson(options.json, output);
+  if (!outcome.holds) process.exitCode = exitFailed;
+}
+
 async function session(options: LinuxCommandOptions, command: Command, screen: Screen): Promise<void> {
   const runs = runsOf(options);
   const budget =
     options.budget === undefined ? undefined : readBudget(options.budget, options.run, options.hosts);
-  const machine = await LinuxMachine.start({
-    ...deviceOptionsOf(options),
-    kernel: options.kernel,
-    cache: cacheOf(options),
-    hosts: options.hosts,
-    pc: parsedPcParameters(options.pc),
-    ownFiles: { copies: options.copy, modules: options.module },
-    isFresh: options.fresh ?? false,
-    onNotice: (text) => process.stderr.write(`hca: ${text}\n`),
-    ...(options.console === true ? { onConsole: consoleLines() } : {}),
-  });
+  const machine = await LinuxMachine.start({ ...hostOptionsOf(options), hosts: options.hosts });
   const ran = new RunsOfHosts(machine, options.timeout, screen);
   const isWhole = await untilEnded(machine, async () => {
     if (options.load) await machine.load();
+    machine.beginCpuProfile();
     for (const run of runs) await ran.run(run);
     await ran.finish();
   });
+  const profiles = options.cpuProfile === undefined ? [] : await machine.cpuProfile();
   const interrupts = isWhole ? await machine.compareInterrupts() : [];
   const evidence = machine.evidence();
   machine.close();
@@ -137,6 +201,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     ...(causes === undefined ? {} : { causes }),
   };
   show(linuxReportOf(machine, ran.commands, interrupts, more), options, command, screen);
+  for (const profile of profiles) screen.print(profileText(profile));
   if (causes !== undefined) for (const line of guestCauseLines(causes)) screen.print(line);
   await writeRecords(machine, options, screen);
 }

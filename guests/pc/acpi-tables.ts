@@ -29,6 +29,7 @@ import {
   generalEventPort,
   ioApicAddress,
   localApicAddress,
+  offSleepType,
   powerControlPort,
   powerEventPort,
   powerTimerPort,
@@ -47,8 +48,6 @@ const headerBytes = 36;
 const rsdpBytes = 20;
 const alignmentBytes = 16;
 const fadtBytes = 116;
-/** Type of sleep for power-off, in the DSDT and as a kernel writes it. */
-export const offSleepType = 5;
 
 const text = (value: string, byteCount: number): number[] =>
   [...value.padEnd(byteCount)].map((character) => character.charCodeAt(0));
@@ -86,7 +85,13 @@ export function acpiTables(wired: readonly WiredDevice[]): Uint8Array<ArrayBuffe
   const fadt = place(table('FACP', 1, fixedHardware(facs, dsdt)));
   const madt = place(table('APIC', 1, interruptControllers()));
   const mcfg = place(table('MCFG', 1, configurationSpace()));
-  const rsdt = place(table('RSDT', 1, [fadt, madt, mcfg].flatMap((address) => little(address, 4))));
+  const rsdt = place(
+    table(
+      'RSDT',
+      1,
+      [fadt, madt, mcfg].flatMap((address) => little(address, 4)),
+    ),
+  );
   const rsdp = [...text('RSD PTR ', 8), 0, ...text('HCAEMU', 6), 0, ...little(rsdt, 4)];
   rsdp[8] = complementOf(rsdp);
   bytes.splice(0, rsdpBytes, ...rsdp);
@@ -154,7 +159,11 @@ function devices(wired: readonly WiredDevice[]): number[] {
     ),
     named('_PRT', packageOf(...wired.map(routeOf))),
   );
-  const board = device('MCFG', named('_HID', eisaId('PNP0C02')), named('_CRS', resources(ownMemory(ecamAddress, ecamBytes))));
+  const board = device(
+    'MCFG',
+    named('_HID', eisaId('PNP0C02')),
+    named('_CRS', resources(ownMemory(ecamAddress, ecamBytes))),
+  );
   const off = packageOf(integer(offSleepType), integer(offSleepType), integer(0), integer(0));
   return [...scope('\\_SB', bridge, board), ...named('\\_S5', off)];
 }

@@ -79,7 +79,11 @@ function loadKernel(
   vmlinux: Uint8Array,
 ): { readonly address: number; readonly end: number } {
   const view = new DataView(vmlinux.buffer, vmlinux.byteOffset, vmlinux.byteLength);
-  if (view.getUint32(0) !== 0x7f454c46 || vmlinux[4] !== elfClass32 || view.getUint16(18, true) !== machine386)
+  if (
+    view.getUint32(0) !== 0x7f454c46 ||
+    vmlinux[4] !== elfClass32 ||
+    view.getUint16(18, true) !== machine386
+  )
     throw new BootError('the kernel is not a 32-bit ELF file for i386');
   const [table, size, count] = [view.getUint32(28, true), view.getUint16(42, true), view.getUint16(44, true)];
   let end = 0;
@@ -88,7 +92,9 @@ function loadKernel(
     const word = (offset: number): number => view.getUint32(at + offset, true);
     const [fileOffset, physical, fileBytes, memoryBytes] = [word(4), word(12), word(16), word(20)];
     if (physical + memoryBytes > memory.length)
-      throw new BootError(`the kernel needs memory up to ${physical + memoryBytes} bytes; there are ${memory.length}`);
+      throw new BootError(
+        `the kernel needs memory up to ${physical + memoryBytes} bytes; there are ${memory.length}`,
+      );
     memory.set(vmlinux.subarray(fileOffset, fileOffset + fileBytes), physical);
     end = Math.max(end, physical + memoryBytes);
   }

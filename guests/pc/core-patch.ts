@@ -2,10 +2,11 @@
  * Two changes to v86's machine code when it is loaded, which make the length of a quantum a variable:
  *
  *     main loop, each compiled block   i32.const 100003          ──► i32.const 0, i32.load QUANTUM_WORD
+ *     interpreter                      i32.const 100001          ──► the same
  *     main loop                        f64.const 1 (ms), f64.gt  ──► f64.const -1: leaves after one quantum
  *
- * Without them the processor returns after up to 100,003 instructions (`LOOP_COUNTER`) and 1 ms (`TIME_PER_FRAME`; both in v86's
- * src/rust/cpu/cpu.rs): a polling program would see a completion 40 us late. Upstream, both would be settings like
+ * Without them the processor returns after up to 100,003 instructions (`LOOP_COUNTER`, `INTERPRETER_ITERATION_LIMIT`) and 1 ms
+ * (`TIME_PER_FRAME`; all in v86's src/rust/cpu/cpu.rs): a polling program would see a completion 40 us late. Upstream, both would be settings like
  * `set_jit_config`. The instructions are those of the WebAssembly core specification 2.0, 5.4; sections and bodies carry
  * their sizes (5.5), which are written anew.
  */
@@ -14,10 +15,11 @@
 export const QUANTUM_WORD = 628;
 
 const quantumConstant = [0x41, 0xa3, 0x8d, 0x06];
+const interpreterConstant = [0x41, 0xa1, 0x8d, 0x06];
 /** i32.const 0; i32.load with alignment 4 and QUANTUM_WORD as offset. */
 const quantumLoad = [0x41, 0x00, 0x28, 0x02, 0xf4, 0x04];
-/** Follows the constant in the main loop: i32.lt_u, br_if. */
-const inMainLoop = [0x49, 0x0d];
+/** Follows the constants in v86.wasm: i32.lt_u, br_if. */
+const inCore = [0x49, 0x0d];
 /** Surround it in a compiled block: local.get of the counter; i32.ge_u, br_if. */
 const localGet = 0x20;
 const inBlock = [0x4f, 0x0d];
@@ -35,7 +37,7 @@ export class CorePatchError extends Error {
 
 /**
  * v86.wasm with a variable quantum.
- * @throws CorePatchError unless each of the two places is found exactly once
+ * @throws CorePatchError unless each of the three places is found exactly once
  */
 export function patchCore(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
   const frames = placesOf(wasm, frameTest);
@@ -43,9 +45,15 @@ export function patchCore(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
     throw new CorePatchError(`v86.wasm tests for the end of a frame at ${frames.length} places; wanted: 1`);
   const core = wasm.slice();
   core[frames[0]! + signByte]! |= negative;
-  const { bytes, count } = withVariableQuantum(core, (code, at) => startsAt(code, at + quantumConstant.length, inMainLoop));
-  if (count !== 1) throw new CorePatchError(`v86.wasm tests for the end of a quantum at ${count} places; wanted: 1`);
-  return bytes;
+  const isTest = (code: Uint8Array, at: number): boolean =>
+    startsAt(code, at + quantumConstant.length, inCore);
+  const main = withVariableQuantum(core, quantumConstant, isTest);
+  const both = withVariableQuantum(main.bytes, interpreterConstant, isTest);
+  if (main.count !== 1 || both.count !== 1)
+    throw new CorePatchError(
+      `v86.wasm tests for the end of a quantum at ${main.count} and ${both.count} places; wanted: 1 and 1`,
+    );
+  return both.bytes;
 }
 
 /** A compiled block, as v86 hands it over, with the variable quantum. */
@@ -53,12 +61,13 @@ export function patchBlock(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
   // A comparison of the guest's own with 100003 would follow another instruction than a local.get of one byte.
   const isTest = (code: Uint8Array, at: number): boolean =>
     code[at - 2] === localGet && startsAt(code, at + quantumConstant.length, inBlock);
-  return withVariableQuantum(wasm, isTest).bytes;
+  return withVariableQuantum(wasm, quantumConstant, isTest).bytes;
 }
 
 /** @param isTest whether the constant at an offset of a function's body is the quantum's */
 function withVariableQuantum(
   wasm: Uint8Array,
+  constant: readonly number[],
   isTest: (code: Uint8Array, at: number) => boolean,
 ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly count: number } {
   const parts: Uint8Array[] = [wasm.subarray(0, headerBytes)];
@@ -74,7 +83,7 @@ function withVariableQuantum(
       for (let from = bodies.end; from < end; ) {
         const body = unsignedAt(wasm, from);
         const code = wasm.subarray(body.end, body.end + body.value);
-        const places = placesOf(code, quantumConstant).filter((place) => isTest(code, place));
+        const places = placesOf(code, constant).filter((place) => isTest(code, place));
         count += places.length;
         const patched = places.length === 0 ? code : replaced(code, places);
         section.push(unsigned(patched.length), patched);

@@ -13,8 +13,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { V86 } from 'v86';
-import { networkLine } from './memory-map.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
+import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 
 /** The version of v86 that core-patch.ts and the names below were read from. */
 export { CorePatchError };
@@ -28,6 +28,8 @@ export interface CoreHost {
   random32(): number;
   /** Each byte that the guest writes to a serial port. */
   serialOutput(port: number, byte: number): void;
+  /** The guest switches the PC off by ACPI, or resets it. */
+  ended(how: 'off' | 'reset'): void;
   /** A frame that the guest's Ethernet card sends. */
   frameOutput(frame: Uint8Array): void;
 }
@@ -63,6 +65,7 @@ export interface CoreCpu {
   readonly in_hlt: Uint8Array;
   readonly instruction_counter: Uint32Array;
   readonly instruction_pointer: Int32Array;
+  readonly previous_ip: Int32Array;
   readonly reg32: Int32Array;
   readonly sreg: Uint16Array;
   readonly cr: Int32Array;
@@ -77,7 +80,14 @@ export interface CoreCpu {
   readonly apic_enabled: Uint8Array;
   readonly jit_imports: WebAssembly.ModuleImports;
   readonly io: {
-    mmap_register(from: number, sizeBytes: number, read8: Access8, write8: Store, read32: Access8, write32: Store): void;
+    mmap_register(
+      from: number,
+      sizeBytes: number,
+      read8: Access8,
+      write8: Store,
+      read32: Access8,
+      write32: Store,
+    ): void;
     register_write(port: number, device: object, write8: undefined, write16: (value: number) => void): void;
   };
   readonly devices: {
@@ -95,6 +105,9 @@ export interface CoreCpu {
   jit_clear_cache(): void;
   codegen_finalize_finished(index: number, start: number, flags: number): void;
   main_loop(): number;
+  reboot_internal: () => void;
+  /** Called by v86's machine code; returns milliseconds until the next timer. */
+  run_hardware_timers: (isAcpiEnabled: number, nowMs: number) => number;
 }
 
 /** A block of the guest's code that v86 has translated, until it is compiled. */
@@ -114,6 +127,10 @@ const screenBytes = 2 ** 20;
 const bootTimeMs = Date.UTC(2026, 0, 1);
 /** Register of the ISA bridge (82371SB, PIRQRCA) that leads the pin of the Ethernet card to its line. */
 const networkRoute = 0x60;
+/** Fields of the power management control register (ACPI 6.5, 4.8.4.2.1). */
+const sleepEnable = 1 << 13;
+const sleepTypeShift = 10;
+const sleepTypeMask = 7 << sleepTypeShift;
 /** No timer of the real-time clock is due: Linux takes its ticks from the APIC. */
 const timerFarMs = 100;
 
@@ -214,7 +231,11 @@ export class Core {
 
 /** Bytes of v86's machine code. */
 export const coreCode = (): Uint8Array =>
-  readFileSync(createRequire(import.meta.url).resolve('v86').replace('libv86.mjs', 'v86.wasm'));
+  readFileSync(
+    createRequire(import.meta.url)
+      .resolve('v86')
+      .replace('libv86.mjs', 'v86.wasm'),
+  );
 
 /**
  * A core with that much memory, switched on but without code to run.
@@ -232,7 +253,12 @@ export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Cor
       microtick: () => host.nowMs(),
       get_rand_int: () => host.random32(),
       codegen_finalize: (index: number, start: number, flags: number, at: number, lengthBytes: number) => {
-        waiting.push({ index, start, flags, wasm: new Uint8Array(memory!.buffer, at >>> 0, lengthBytes).slice() });
+        waiting.push({
+          index,
+          start,
+          flags,
+          wasm: new Uint8Array(memory!.buffer, at >>> 0, lengthBytes).slice(),
+        });
       },
     });
     table = env['__indirect_function_table'] as WebAssembly.Table;
@@ -255,6 +281,12 @@ export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Cor
   internals.shared.microtick = () => running!.nowMs();
   const { rtc, pci } = internals.cpu.devices;
   pci.isa_bridge_space8[networkRoute] = networkLine;
+  const { cpu } = internals;
+  cpu.reboot_internal = () => host.ended('reset');
+  cpu.io.register_write(powerControlPort, cpu, undefined, (value) => {
+    if ((value & sleepEnable) !== 0 && (value & sleepTypeMask) >> sleepTypeShift === offSleepType)
+      host.ended('off');
+  });
   rtc.timer = (nowMs) => {
     rtc.rtc_time = bootTimeMs + Math.floor(nowMs);
     return timerFarMs;
@@ -275,11 +307,38 @@ interface CoreInternals {
 }
 
 const usedMembers = [
-  ...['mem8', 'wasm_memory', 'in_hlt', 'instruction_counter', 'instruction_pointer', 'reg32', 'sreg', 'cr', 'flags'],
-  ...['protected_mode', 'is_32', 'stack_size_32', 'segment_is_null', 'segment_offsets', 'segment_limits', 'cpl'],
-  ...['apic_enabled', 'jit_imports', 'io', 'devices', 'update_state_flags', 'handle_irqs', 'device_raise_irq'],
+  ...[
+    'mem8',
+    'wasm_memory',
+    'in_hlt',
+    'instruction_counter',
+    'instruction_pointer',
+    'previous_ip',
+    'reg32',
+    'sreg',
+    'cr',
+    'flags',
+  ],
+  ...[
+    'protected_mode',
+    'is_32',
+    'stack_size_32',
+    'segment_is_null',
+    'segment_offsets',
+    'segment_limits',
+    'cpl',
+  ],
+  ...[
+    'apic_enabled',
+    'jit_imports',
+    'io',
+    'devices',
+    'update_state_flags',
+    'handle_irqs',
+    'device_raise_irq',
+  ],
   ...['device_lower_irq', 'get_apic_addr', 'jit_dirty_cache', 'jit_clear_cache', 'codegen_finalize_finished'],
-  'main_loop',
+  ...['main_loop', 'reboot_internal', 'run_hardware_timers'],
 ] as const satisfies readonly (keyof CoreCpu)[];
 
 /** v86's internals by the names of its published build. @throws CorePatchError if one is missing */
@@ -287,7 +346,9 @@ function internalsOf(v86: object): CoreInternals {
   const inner: unknown = 'v86' in v86 ? v86.v86 : undefined;
   const bus: unknown = 'bus' in v86 ? v86.bus : undefined;
   if (!hasCpu(inner) || !isBus(bus) || !('microtick' in inner.constructor))
-    throw new CorePatchError(`v86 lacks an internal of version ${coreVersion}; wanted: ${usedMembers.join(', ')}`);
+    throw new CorePatchError(
+      `v86 lacks an internal of version ${coreVersion}; wanted: ${usedMembers.join(', ')}`,
+    );
   return { cpu: inner.cpu, bus, shared: inner.constructor as { microtick: () => number } };
 }
 

@@ -32,3 +32,5 @@ export const powerEventPort = 0xb000;
 export const powerControlPort = 0xb004;
 export const powerTimerPort = 0xb008;
 export const generalEventPort = 0xafe0;
+/** Type of sleep for power-off, in the DSDT and as a kernel writes it. */
+export const offSleepType = 5;

@@ -13,11 +13,14 @@ export interface InterruptMessage {
   readonly data: number;
 }
 
+/** The slot, as far as its interrupts go. */
+type InterruptSlot = Pick<VfioUserDevice, 'setInterrupt' | 'maskInterrupt'>;
+
 const { control } = msixCapability.registers;
 const NONE = -1;
 
 export class MsixTable {
-  readonly #slot: VfioUserDevice;
+  readonly #slot: InterruptSlot;
   readonly #controlOffset: number;
   readonly #begin: number;
   readonly #firstDescriptor: number;
@@ -30,7 +33,7 @@ export class MsixTable {
   #isFunctionMasked = false;
 
   /** @param firstDescriptor of vector 0; the others follow */
-  constructor(slot: VfioUserDevice, config: FunctionConfig, firstDescriptor: number) {
+  constructor(slot: InterruptSlot, config: FunctionConfig, firstDescriptor: number) {
     this.#slot = slot;
     this.#controlOffset = config.msixOffset + control.offset;
     this.#begin = config.msixTableOffset;
@@ -92,7 +95,8 @@ export class MsixTable {
   }
 
   #arrange(vector: number): void {
-    const isMasked = msixTableEntry.fields.isMasked.get(this.#entries, vector * msixTableEntry.sizeBytes) === 1;
+    const isMasked =
+      msixTableEntry.fields.isMasked.get(this.#entries, vector * msixTableEntry.sizeBytes) === 1;
     const isOpen = !isMasked && !this.#isFunctionMasked;
     if (!this.#isEnabled) {
       if (this.#isSet[vector] === 1) this.#slot.setInterrupt(INTERRUPT_MSIX, vector, NONE);

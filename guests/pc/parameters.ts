@@ -54,12 +54,19 @@ export const pcParameters = {
     'choice: a polling program sees a completion at most 1000 instructions late',
     'Instructions after which devices catch up while they are busy; one quantum may take twice as many.',
   ),
+  peerQuantumInstructions: number(
+    1250,
+    'instructions',
+    [50, 50_000],
+    "choice: 0.5 us at 2500 MHz, below the shortest way from one PC's store to another's memory",
+    'The same while no device has anything due, but another PC runs.',
+  ),
   idleQuantumInstructions: number(
     25_000,
     'instructions',
     [500, 50_000],
     'choice: 10 us at 2500 MHz, below what a timer of the guest can resolve',
-    'The same while no device has anything due.',
+    'The same while no device has anything due and no other PC runs.',
   ),
   networkLatencyUs: number(
     20,

@@ -2,7 +2,7 @@
  * The clock of a PC: instructions times their cost, and everything else that takes its processor's time. The parts always add up
  * to the present instant.
  *
- *     now = executing + loads + stores + interrupts + waking + idle
+ *     now = executing + loads + stores + interrupts + waking + chance + idle
  */
 import { psPerUs } from '../../base/index.ts';
 import type { PcConfig } from './parameters.ts';
@@ -16,6 +16,8 @@ export interface PcTimeAccount {
   readonly storesPs: number;
   readonly interruptsPs: number;
   readonly wakingPs: number;
+  /** Added by chance (jitter.ts): 0 unless a seed asks for it. */
+  readonly chancePs: number;
   /** Halted. */
   readonly idlePs: number;
 }
@@ -28,7 +30,7 @@ export class PcClock {
   readonly cyclePs: number;
   readonly #instructionPs: number;
   readonly #config: PcConfig;
-  readonly #spent = { loadsPs: 0, storesPs: 0, interruptsPs: 0, wakingPs: 0, idlePs: 0 };
+  readonly #spent = { loadsPs: 0, storesPs: 0, interruptsPs: 0, wakingPs: 0, chancePs: 0, idlePs: 0 };
   /** Sum of what was spent other than on instructions. */
   #otherPs = 0;
   #lastCount = 0;
@@ -46,6 +48,11 @@ export class PcClock {
 
   get nowMs(): number {
     return this.nowPs / psPerMs;
+  }
+
+  /** Time of all loads and stores. */
+  get accessesPs(): number {
+    return this.#spent.loadsPs + this.#spent.storesPs;
   }
 
   /** Instructions that fit into a duration, at least one. */
@@ -79,6 +86,11 @@ export class PcClock {
 
   woke(): void {
     this.#spend('wakingPs', this.#config.wakeCycles * this.cyclePs);
+  }
+
+  /** Chance has taken this long. */
+  delayed(ps: number): void {
+    this.#spend('chancePs', ps);
   }
 
   get account(): PcTimeAccount {

@@ -4,16 +4,18 @@
  *     the PC that is behind runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
  *     all halted: time passes to the next timer of a PC, or to what a device has due
  */
-import { defaultsOf, psPerUs } from '../../base/index.ts';
+import { ConfigurationError, defaultsOf, psPerUs } from '../../base/index.ts';
 import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import { type Cabling, Emulation, servingParameters } from '../serve/index.ts';
 import type { BootFiles } from './boot.ts';
+import { chanceOf, noChance } from './jitter.ts';
 import { LockstepTime } from './lockstep-time.ts';
 import type { PcConfig } from './parameters.ts';
 import { Pc, type PcSnapshot } from './pc.ts';
 import { PcNetwork } from './pc-network.ts';
+import type { PcProfileOptions } from './pc-profile.ts';
 import { SeededNumbers } from './seeded-numbers.ts';
 
 export interface PcMachineOptions {
@@ -26,6 +28,10 @@ export interface PcMachineOptions {
   readonly shortcuts?: boolean;
   readonly analysis: AnalysisOptions | undefined;
   readonly seed: number;
+  /** Seed of the PCs' chance (jitter.ts); left out: nothing happens by chance. */
+  readonly jitter?: number | undefined;
+  /** Left out: no profile is taken. */
+  readonly profile?: PcProfileOptions | undefined;
 }
 
 const descriptorsOfPc = 4096;
@@ -39,7 +45,12 @@ export class PcMachine {
   readonly #options: PcMachineOptions;
   readonly #network: PcNetwork;
 
-  private constructor(options: PcMachineOptions, emulation: Emulation, time: LockstepTime, pcs: readonly Pc[]) {
+  private constructor(
+    options: PcMachineOptions,
+    emulation: Emulation,
+    time: LockstepTime,
+    pcs: readonly Pc[],
+  ) {
     this.#options = options;
     this.emulation = emulation;
     this.#time = time;
@@ -49,6 +60,7 @@ export class PcMachine {
 
   /** PCs without software. @throws ConfigurationError; CorePatchError */
   static async make(options: PcMachineOptions): Promise<PcMachine> {
+    checkProfile(options.profile);
     const pcs: Pc[] = [];
     let time: LockstepTime | undefined;
     const emulation = new Emulation({
@@ -76,6 +88,8 @@ export class PcMachine {
           time: time!,
           firstDescriptor: node * descriptorsOfPc,
           seed: options.seed + node,
+          chance: options.jitter === undefined ? noChance : chanceOf(options.jitter + node),
+          profile: options.profile,
         }),
       );
     return new PcMachine(options, emulation, time!, pcs);
@@ -91,7 +105,9 @@ export class PcMachine {
    */
   async restore(snapshot: PcSnapshot, seed?: number): Promise<void> {
     for (const [node, pc] of this.pcs.entries())
-      await pc.restore(seed === undefined ? snapshot : { ...snapshot, random: new SeededNumbers(seed + node).state });
+      await pc.restore(
+        seed === undefined ? snapshot : { ...snapshot, random: new SeededNumbers(seed + node).state },
+      );
     this.#network.addressCards();
   }
 
@@ -109,20 +125,51 @@ export class PcMachine {
   step(): void {
     const pc = this.#behind();
     this.#network.deliver(pc);
-    if (pc.isHalted && this.#sleep(pc)) return;
+    if (pc.end !== undefined || (pc.isHalted && this.#sleep(pc))) return;
     pc.runQuantum(this.#quantumOf(pc));
     this.emulation.work(0);
   }
 
-  #behind(): Pc {
-    return this.pcs.reduce((first, pc) => (pc.clock.nowPs < first.clock.nowPs ? pc : first));
+  /** PCs that their guests have not ended; all, if they have ended all. */
+  get #running(): readonly Pc[] {
+    const running = this.pcs.filter(({ end }) => end === undefined);
+    return running.length > 0 ? running : this.pcs;
   }
 
-  /** Instructions until devices must come along: few while they are busy, and never past what they have due. */
+  /** Instant of the PC that is behind, in picoseconds since power-on. */
+  get nowPs(): number {
+    return this.#behind().clock.nowPs;
+  }
+
+  #behind(): Pc {
+    return this.#running.reduce((first, pc) => (pc.clock.nowPs < first.clock.nowPs ? pc : first));
+  }
+
+  /**
+   * Instructions until devices must come along: few while they are busy or another PC runs, and never past what they, or a timer
+   * of another PC, have due.
+   */
   #quantumOf(pc: Pc): number {
-    const { busyQuantumInstructions, idleQuantumInstructions } = this.#options.pc;
-    const dueInstructions = pc.clock.instructionsIn(Math.max(0, this.#time.nextPs - pc.clock.nowPs));
-    return Math.min(idleQuantumInstructions, Math.max(busyQuantumInstructions, dueInstructions));
+    const { busyQuantumInstructions, peerQuantumInstructions, idleQuantumInstructions } = this.#options.pc;
+    const until = (duePs: number): number => pc.clock.instructionsIn(Math.max(0, duePs - pc.clock.nowPs));
+    return Math.min(
+      this.#options.profile?.quantumInstructions ?? idleQuantumInstructions,
+      idleQuantumInstructions,
+      Math.max(busyQuantumInstructions, until(this.#time.nextPs)),
+      Math.max(peerQuantumInstructions, until(this.#othersActPs(pc))),
+    );
+  }
+
+  /** Instant at which another PC may act by itself: it runs, or a timer of its wakes it. */
+  #othersActPs(pc: Pc): number {
+    let earliestPs = Number.POSITIVE_INFINITY;
+    for (const each of this.pcs)
+      if (each !== pc && each.end === undefined)
+        earliestPs = Math.min(
+          earliestPs,
+          each.isHalted ? Math.min(each.wakesAtPs, each.nextInterruptPs) : each.clock.nowPs,
+        );
+    return earliestPs;
   }
 
   /**
@@ -133,11 +180,24 @@ export class PcMachine {
     const { nowPs } = pc.clock;
     const timerPs = pc.wakesAtPs;
     if (timerPs <= nowPs) return false;
-    const others = this.pcs.filter((each) => each !== pc && !each.isHalted).map(({ clock }) => clock.nowPs);
-    const dues = [this.#time.nextPs + 1, this.#network.nextPs(pc), ...others];
-    const untilPs = Math.min(timerPs, Math.max(nowPs + 1, Math.min(...dues)));
+    const ownPs = Math.min(this.#network.nextPs(pc), pc.nextInterruptPs);
+    const duePs = Math.min(this.#time.nextPs + 1, ownPs, this.#othersActPs(pc));
+    const untilPs = Math.min(timerPs, Math.max(nowPs + 1, duePs));
     pc.sleepUntil(untilPs);
     this.emulation.work(0);
     return true;
   }
+}
+
+const profileQuantumMin = 50;
+const profileQuantumMax = 50_000;
+
+function checkProfile({ quantumInstructions: quantum }: PcProfileOptions = {}): void {
+  if (quantum === undefined) return;
+  if (!Number.isInteger(quantum) || quantum < profileQuantumMin || quantum > profileQuantumMax)
+    throw new ConfigurationError(
+      'quantumInstructions',
+      quantum,
+      `a whole number from ${profileQuantumMin} to ${profileQuantumMax}`,
+    );
 }

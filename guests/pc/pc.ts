@@ -9,12 +9,22 @@ import { ConfigurationError } from '../../base/index.ts';
 import type { FunctionConfig } from '../../hw/pcie/index.ts';
 import type { Slot } from '../serve/index.ts';
 import { type BootFiles, loadForBoot } from './boot.ts';
-import { Core, type CoreHost, makeCore } from './core.ts';
+import { type Core, type CoreHost, makeCore } from './core.ts';
 import { CoreMemory } from './core-memory.ts';
+import { CorePosition } from './core-position.ts';
+import type { PcChance } from './jitter.ts';
 import type { LockstepTime } from './lockstep-time.ts';
 import { hcaDevice, hcaLine, localApicAddress, networkDevice, networkLine } from './memory-map.ts';
+import { PageTables } from './page-tables.ts';
 import type { PcConfig } from './parameters.ts';
 import { PcClock, type PcTimeAccount } from './pc-clock.ts';
+import {
+  type AccessKind,
+  type PcInterruptCounts,
+  PcProfile,
+  type PcProfileCounts,
+  type PcProfileOptions,
+} from './pc-profile.ts';
 import { type ConfigWrite, PciFunction } from './pci-function.ts';
 import { PciHost } from './pci-host.ts';
 import { SeededNumbers } from './seeded-numbers.ts';
@@ -28,6 +38,15 @@ export interface PcOptions {
   /** The descriptors of its function's interrupts begin here. */
   readonly firstDescriptor: number;
   readonly seed: number;
+  readonly chance: PcChance;
+  /** Left out: nothing is profiled, which costs nothing. */
+  readonly profile?: PcProfileOptions | undefined;
+}
+
+/** An interrupt on its way to the processor. */
+interface RaisedInterrupt {
+  readonly descriptor: number;
+  readonly arrivesPs: number;
 }
 
 /** A PC at an instant between two quanta. */
@@ -42,10 +61,19 @@ export interface PcSnapshot {
   readonly configWrites: readonly ConfigWrite[];
 }
 
-/** Interrupts of the function so far. */
-export interface PcInterruptCounts {
-  messages: number;
-  pins: number;
+/** Registers of a PC's processor; `privilege` is 0 in the kernel, 3 in programs. */
+export interface PcRegisters {
+  readonly eax: number;
+  readonly ebx: number;
+  readonly ecx: number;
+  readonly edx: number;
+  readonly esi: number;
+  readonly edi: number;
+  readonly ebp: number;
+  readonly esp: number;
+  readonly eip: number;
+  readonly cr3: number;
+  readonly privilege: number;
 }
 
 const vectorMask = 0xff;
@@ -69,14 +97,21 @@ export class Pc implements CoreHost {
   onFrame: (frame: Uint8Array) => void = () => {};
   readonly #time: LockstepTime;
   readonly #numbers: SeededNumbers;
-  readonly #raised: number[] = [];
+  readonly #raised: RaisedInterrupt[] = [];
+  readonly #chance: PcChance;
   #core!: Core;
+  #profile: PcProfile | undefined;
+  /** Time of all accesses when the last of them ended. */
+  #accessesPs = 0;
   #isPinRaised = false;
+  #end: 'off' | 'reset' | undefined;
   /** Quanta so far, and those that a store has ended. */
   quantumCount = 0;
   cutQuantumCount = 0;
 
-  private constructor({ name, config, slot, functionConfig, time, firstDescriptor, seed }: PcOptions) {
+  private constructor(options: PcOptions) {
+    const { name, config, slot, functionConfig, time, firstDescriptor, seed, chance } = options;
+    this.#chance = chance;
     this.name = name;
     this.clock = new PcClock(config);
     this.#time = time;
@@ -85,6 +120,7 @@ export class Pc implements CoreHost {
       beforeLoad: () => this.#beforeAccess(),
       afterLoad: () => this.clock.loadedAt(time.instantPs),
       storeWaits: () => this.#storeWaits(),
+      accessed: (kind) => this.#accessed(kind),
     });
   }
 
@@ -94,6 +130,7 @@ export class Pc implements CoreHost {
     pc.#core = await makeCore(options.config.memoryMib * MIB, pc);
     const { cpu } = pc.#core;
     new PciHost(cpu, [pc.function]).placeBars();
+    if (options.profile !== undefined) pc.#makeProfile(options.profile);
     options.slot.clientConnected(new CoreMemory(cpu));
     return pc;
   }
@@ -106,12 +143,50 @@ export class Pc implements CoreHost {
     ]);
   }
 
-  get isHalted(): boolean {
-    return this.#core.cpu.in_hlt[0] === 1 && this.#raised.length === 0;
+  /** Its general registers, instruction pointer and page directory, between two quanta. */
+  get registers(): PcRegisters {
+    const { reg32, instruction_pointer: pointer, cr, cpl } = this.#core.cpu;
+    const [eax, ecx, edx, ebx, esp, ebp, esi, edi] = Uint32Array.from(reg32);
+    return {
+      ...{ eax: eax!, ebx: ebx!, ecx: ecx!, edx: edx!, esi: esi!, edi: edi!, ebp: ebp!, esp: esp! },
+      ...{ eip: pointer[0]! >>> 0, cr3: cr[3]! >>> 0, privilege: cpl[0]! },
+    };
   }
 
-  /** Whether it is halted with interrupts off: switched off, or dead. */
+  /** What its processor has done since it was made or restored, or since {@link beginProfile}; undefined without a profile. */
+  get profile(): PcProfileCounts | undefined {
+    return this.#profile?.counts(this.clock.account, this.interrupts);
+  }
+
+  /** Forgets what was profiled so far. */
+  beginProfile(): void {
+    this.#profile?.begin(this.clock.account, this.interrupts);
+  }
+
+  /** How the guest has ended the PC, if it has: nothing of it runs after that. */
+  get end(): 'off' | 'reset' | undefined {
+    return this.#end;
+  }
+
+  ended(how: 'off' | 'reset'): void {
+    this.#end = how;
+    this.#core.endQuantum();
+  }
+
+  get isHalted(): boolean {
+    return (
+      this.#end !== undefined || (this.#core.cpu.in_hlt[0] === 1 && this.nextInterruptPs > this.clock.nowPs)
+    );
+  }
+
+  /** Instant at which the next interrupt of the function arrives, Infinity if none is on its way. */
+  get nextInterruptPs(): number {
+    return this.#raised[0]?.arrivesPs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether it never runs again: ended, or halted with interrupts off. */
   get isDead(): boolean {
+    if (this.#end !== undefined) return true;
     return this.isHalted && (this.#core.cpu.flags[0]! & interruptFlag) === 0;
   }
 
@@ -146,9 +221,12 @@ export class Pc implements CoreHost {
     this.#core.serialInput(port, bytes);
   }
 
-  /** The device has raised the interrupt of a descriptor: the processor gets it before its next quantum. */
+  /** The device has raised the interrupt of a descriptor: the processor gets it before a quantum, after all earlier ones. */
   raise(descriptor: number): void {
-    this.#raised.push(descriptor);
+    const delayPs = this.#chance.interruptDelayPs();
+    const before = this.#raised.at(-1)?.arrivesPs ?? 0;
+    const arrivesPs = delayPs === 0 ? before : Math.max(before, this.#time.instantPs + delayPs);
+    this.#raised.push({ descriptor, arrivesPs });
   }
 
   /** Everything that its software can see, but for the function, of which only the writes of configuration space are kept. */
@@ -165,22 +243,38 @@ export class Pc implements CoreHost {
   }
 
   /** Continues from a snapshot of a PC whose function no driver had used yet. */
-  async restore({ state, instructionCount, account, wakesAtPs, random, configWrites }: PcSnapshot): Promise<void> {
-    for (const [offset, value, lengthBytes] of configWrites) this.function.configWrite(offset, value, lengthBytes);
+  async restore({
+    state,
+    instructionCount,
+    account,
+    wakesAtPs,
+    random,
+    configWrites,
+  }: PcSnapshot): Promise<void> {
+    for (const [offset, value, lengthBytes] of configWrites)
+      this.function.configWrite(offset, value, lengthBytes);
     this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
     this.wakesAtPs = wakesAtPs;
     this.#numbers.state = random;
     await this.#core.restoreState(state.buffer);
     this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
     this.#time.follow(this.clock.nowPs);
+    this.#accessesPs = this.clock.accessesPs;
+    this.beginProfile();
   }
 
   /** Runs about so many instructions, and the stores among them; fewer if one ends the quantum. */
   runQuantum(instructions: number): void {
     this.quantumCount++;
     this.#takeInterrupts();
-    const timerMs = this.#core.run(instructions);
+    const beganPs = this.clock.nowPs;
+    const before = this.clock.instructionCount;
+    this.#profile?.position.begin();
+    const timerMs = this.#core.run(this.#chance.quantum(instructions));
     this.#count();
+    this.#profile?.quantumEnded(this.clock.instructionCount - before);
+    const extraPs = this.#chance.extraPs(this.clock.nowPs - beganPs);
+    if (extraPs > 0) this.clock.delayed(extraPs);
     this.wakesAtPs = this.clock.nowPs + (timerMs > 0 ? Math.ceil(timerMs * psPerMs) : soonPs);
     this.#time.follow(this.clock.nowPs);
     if (this.function.settle()) this.#storesSettled();
@@ -200,10 +294,29 @@ export class Pc implements CoreHost {
     return mem8.slice(address, address + lengthBytes);
   }
 
+  #makeProfile({ programOf }: PcProfileOptions): void {
+    const { cpu } = this.#core;
+    const tablesOf = (cr3: number): PageTables =>
+      new PageTables(cpu.mem8, cr3, (cpu.cr[4]! & physicalAddressExtension) !== 0);
+    this.#profile = new PcProfile(new CorePosition(cpu), (cr3) => programOf?.(tablesOf(cr3)));
+    this.#accessesPs = this.clock.accessesPs;
+    this.beginProfile();
+  }
+
+  #accessed(kind: AccessKind): void {
+    if (this.#profile === undefined) return;
+    const { accessesPs } = this.clock;
+    const { cpl, cr } = this.#core.cpu;
+    this.#profile.accessed(kind, cpl[0]!, cr[3]! >>> 0, accessesPs - this.#accessesPs);
+    this.#accessesPs = accessesPs;
+  }
+
   #takeInterrupts(): void {
-    if (this.#raised.length === 0) return;
+    const { nowPs } = this.clock;
+    if (this.nextInterruptPs > nowPs) return;
     if (this.#core.cpu.in_hlt[0] === 1) this.clock.woke();
-    for (const descriptor of this.#raised.splice(0)) {
+    while (this.nextInterruptPs <= nowPs) {
+      const { descriptor } = this.#raised.shift()!;
       this.clock.interrupted();
       const message = this.function.messageOf(descriptor);
       if (message === undefined) this.#raisePin();
@@ -254,3 +367,5 @@ export class Pc implements CoreHost {
 }
 
 const interruptFlag = 1 << 9;
+/** CR4.PAE. */
+const physicalAddressExtension = 1 << 5;

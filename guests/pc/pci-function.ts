@@ -10,6 +10,7 @@ import type { FunctionConfig } from '../../hw/pcie/index.ts';
 import type { Slot } from '../serve/index.ts';
 import { INTERRUPT_INTX, REGION_BAR0, REGION_CONFIG } from '../slot/index.ts';
 import { type InterruptMessage, MsixTable } from './msix-table.ts';
+import type { AccessKind } from './pc-profile.ts';
 
 /** What a function asks of the PC around it. */
 export interface FunctionHost {
@@ -19,6 +20,8 @@ export interface FunctionHost {
   afterLoad(): void;
   /** A store waits. */
   storeWaits(): void;
+  /** Called at the end of each access, of whichever part. */
+  accessed(kind: AccessKind): void;
 }
 
 /** A store that waits for the end of its quantum. */
@@ -60,7 +63,13 @@ export class PciFunction {
   #areBarsKnown = false;
 
   /** @param firstDescriptor its interrupts have this descriptor (the pin) and those after it (vectors) */
-  constructor(device: number, slot: Slot, config: FunctionConfig, firstDescriptor: number, host: FunctionHost) {
+  constructor(
+    device: number,
+    slot: Slot,
+    config: FunctionConfig,
+    firstDescriptor: number,
+    host: FunctionHost,
+  ) {
     this.device = device;
     this.slot = slot;
     this.#host = host;
@@ -74,6 +83,7 @@ export class PciFunction {
     this.#host.beforeLoad();
     this.slot.regionRead(REGION_CONFIG, offset, this.#bytes.subarray(0, lengthBytes));
     this.#host.afterLoad();
+    this.#host.accessed('configuration');
     return this.#taken(lengthBytes);
   }
 
@@ -85,7 +95,9 @@ export class PciFunction {
     this.slot.regionWrite(REGION_CONFIG, offset, bytes);
     this.msix.configWritten(offset, bytes);
     this.#host.afterLoad();
-    if (offset < barsEnd && (offset >= BAR_REGISTER_OFFSET || offset <= commandOffset + 1)) this.#areBarsKnown = false;
+    this.#host.accessed('configuration');
+    if (offset < barsEnd && (offset >= BAR_REGISTER_OFFSET || offset <= commandOffset + 1))
+      this.#areBarsKnown = false;
   }
 
   /** Whether an address of memory is one of the function's. */
@@ -98,11 +110,15 @@ export class PciFunction {
     if (place === undefined) return -1;
     const { region, offset } = place;
     this.loadCount++;
-    if (region === REGION_BAR0 && this.msix.contains(offset)) return this.msix.read(offset, lengthBytes);
+    if (region === REGION_BAR0 && this.msix.contains(offset)) {
+      this.#host.accessed('load');
+      return this.msix.read(offset, lengthBytes);
+    }
     this.#settle();
     this.#host.beforeLoad();
     this.slot.regionRead(region, offset, this.#bytes.subarray(0, lengthBytes));
     this.#host.afterLoad();
+    this.#host.accessed('load');
     return this.#taken(lengthBytes);
   }
 
@@ -114,10 +130,12 @@ export class PciFunction {
     if (region === REGION_BAR0 && this.msix.contains(offset)) {
       this.#settle();
       this.msix.write(offset, value, lengthBytes);
+      this.#host.accessed('store');
       return;
     }
     this.#waiting.push({ region, offset, bytes: bytesOf(value, lengthBytes) });
     this.#host.storeWaits();
+    this.#host.accessed('store');
   }
 
   /** The stores that wait reach the device, in order. @returns whether there were any */
@@ -140,7 +158,8 @@ export class PciFunction {
 
   #settle(): void {
     if (this.#waiting.length === 0) return;
-    for (const { region, offset, bytes } of this.#waiting.splice(0)) this.slot.regionWrite(region, offset, bytes);
+    for (const { region, offset, bytes } of this.#waiting.splice(0))
+      this.slot.regionWrite(region, offset, bytes);
   }
 
   #placeOf(address: number): { readonly region: number; readonly offset: number } | undefined {

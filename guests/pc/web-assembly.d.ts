@@ -8,6 +8,7 @@ declare namespace WebAssembly {
   type Imports = Record<string, ModuleImports>;
   type Exports = Record<string, ExportValue>;
   class Memory {
+    constructor(limits: { readonly initial: number });
     readonly buffer: ArrayBuffer;
   }
   class Table {

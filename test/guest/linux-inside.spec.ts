@@ -122,7 +122,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('a run of 
   /** The random numbers that programs get, and all that a command and the report say. */
   async function seenWith(
     seed: number,
-    command: string,
+    command = 'modprobe -a mlx4_core mlx4_ib ib_uverbs; ibv_devinfo',
   ): Promise<{ readonly random: string; readonly all: string }> {
     let consoleText = '';
     const machine = await LinuxMachine.start({

@@ -16,7 +16,9 @@ export { ConfigurationError } from '../../../base/index.ts';
 export type { PcConfig, PcTimeAccount } from '../../pc/index.ts';
 export { GuestError } from '../guest-error.ts';
 export type { CacheOptions } from '../packages/cache.ts';
+export type { GuestProfile, ProfiledFunction } from './guest-profile.ts';
 export { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
+export { type InsideStage, startInside } from './inside-session.ts';
 export { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
 export { LinuxMachine, type LinuxMachineOptions } from './linux-machine.ts';
 export {
@@ -26,8 +28,10 @@ export {
   type LinuxVersions,
   linuxFaultsOf,
   linuxReportOf,
+  linuxVersionsOf,
 } from './linux-report.ts';
 export { fractionalPcParameters, parsedPcParameters, pcConfigOf } from './pc-choice.ts';
+export { foldedProfile, profileText } from './profile-text.ts';
 export { renderHosts, renderLinuxReport } from './render-linux-report.ts';
 
 /** The cache of the command line, which fetches what is missing without a word. */

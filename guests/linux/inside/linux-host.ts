@@ -105,6 +105,11 @@ export class LinuxHost {
     return this.#console;
   }
 
+  /** Whether a command runs. */
+  get isBusy(): boolean {
+    return this.#command !== undefined;
+  }
+
   /**
    * Types a shell command in. One at a time.
    * @param typed instead of the command, which is the name of both

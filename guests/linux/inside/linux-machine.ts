@@ -28,11 +28,23 @@ import { comparedWithDevice, type VectorComparison } from '../interrupts.ts';
 import { ethernetLoadCommand, listModules } from '../load-commands.ts';
 import { withArchive } from '../own-image.ts';
 import type { CacheOptions } from '../packages/cache.ts';
+import { type GuestProfile, guestProfileOf } from './guest-profile.ts';
+import { kernelSymbolsOf, modulesCommand } from './guest-symbols.ts';
 import { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
 import { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
 import { pcConfigOf } from './pc-choice.ts';
+import { programOf } from './program-name.ts';
 import { serverCommand } from './server-command.ts';
 import { type BootedPc, readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
+
+/** A profile of the guests' processors: see guest-profile.ts. */
+interface GuestProfileOptions {
+  /**
+   * Limit of every quantum: samples are finer, and devices catch up as often, which may change the order of events. Left out:
+   * quanta, and so all that happens, are as without a profile.
+   */
+  readonly quantumInstructions?: number;
+}
 
 export interface LinuxMachineOptions extends InsideChoice {
   readonly cache: CacheOptions;
@@ -60,8 +72,14 @@ export interface LinuxMachineOptions extends InsideChoice {
   readonly faults?: FaultPlan;
   readonly analysis?: AnalysisOptions;
   readonly shortcuts?: boolean;
+  /** Seed of what may happen by chance: interrupts later, other quanta, other costs; left out: nothing does. */
+  readonly jitter?: number | undefined;
+  /** Further parameters of the kernel, such as `pci=nomsi` for an adapter that interrupts by its pin. */
+  readonly kernelParameters?: readonly string[];
   /** Called in words with what takes long. */
   readonly onNotice?: (text: string) => void;
+  /** Left out: no profile is taken, which costs nothing. */
+  readonly cpuProfile?: GuestProfileOptions;
   /** Whether to boot although there is a snapshot. */
   readonly isFresh?: boolean;
 }
@@ -70,11 +88,11 @@ export interface LinuxMachineOptions extends InsideChoice {
  * A kernel whose timers need no calibration, and which trusts the processor's random numbers: they are the seed's. It omits the
  * tests of its ciphers and the keys that sign modules, whose arithmetic is nine tenths of a boot's instructions.
  */
-const commandLine = [
+const ownParameters = [
   ...['console=ttyS0', 'quiet', 'hca.name=host', 'random.trust_cpu=on', 'mitigations=off'],
   ...['tsc=reliable', 'lpj=400000', 'no_timer_check'],
   ...['cryptomgr.notests', 'initcall_blacklist=load_system_certificate_list'],
-].join(' ');
+];
 /** Steps between two looks at the wall clock, and between two turns of the event loop. */
 const stepsPerLook = 4096;
 const bootSeconds = 120;
@@ -131,7 +149,7 @@ export class LinuxMachine {
       coreVersion,
       basename(files.bzImage),
       files.initramfs,
-      commandLine,
+      commandLineOf(options),
       pcConfig,
       order.config.pcie,
     ];
@@ -147,6 +165,8 @@ export class LinuxMachine {
     const { seed } = config.machine;
     const pcs = await PcMachine.make({
       ...{ config, pc: pcConfig, pcCount: hosts, cabling, faults, shortcuts, analysis, seed },
+      jitter: options.jitter,
+      profile: options.cpuProfile && { ...options.cpuProfile, programOf },
     });
     const machine = new LinuxMachine(options, files, order, pcConfig, pcs);
     await pcs.restore(booted.pc, seed);
@@ -292,9 +312,34 @@ export class LinuxMachine {
     this.#stopReason = reason;
   }
 
+  /** Forgets what was profiled so far; without a profile it does nothing. */
+  beginCpuProfile(): void {
+    for (const pc of this.machine.pcs) pc.beginProfile();
+  }
+
+  /**
+   * What each host's processor has done since the start or {@link beginCpuProfile}. Then asks each for its modules' addresses, which
+   * takes simulated time; one that runs a command, or has ended, is not asked.
+   * @throws ConfigurationError if the machine was started without a profile
+   */
+  async cpuProfile(): Promise<GuestProfile[]> {
+    const counts = this.hosts.map(({ pc }) => pc.profile);
+    const symbols = kernelSymbolsOf(this.files);
+    const profiles: GuestProfile[] = [];
+    for (const [node, host] of this.hosts.entries()) {
+      const count = counts[node];
+      if (count === undefined)
+        throw new ConfigurationError('cpuProfile', undefined, 'options, when the machine is started');
+      const isAsked = host.isReady && !host.isBusy;
+      const modules = isAsked ? await this.check(node, modulesCommand, 'listing the modules') : undefined;
+      profiles.push(guestProfileOf(host.name, count, symbols(modules), isAsked));
+    }
+    return profiles;
+  }
+
   /** The earliest instant of a PC, in picoseconds since power-on. */
   get nowPs(): number {
-    return Math.min(...this.machine.pcs.map(({ clock }) => clock.nowPs));
+    return this.machine.nowPs;
   }
 
   /**
@@ -315,7 +360,8 @@ export class LinuxMachine {
         );
       if (steps % stepsPerLook !== 0) continue;
       if (this.#stopReason !== undefined) this.#end(this.#stopReason);
-      if (machine.isOver) this.#end('the guest is off, or halted without interrupts');
+      this.#failEnded();
+      if (machine.isOver) this.#end('no guest runs any more');
       if (this.nowPs > seenPs) {
         seenPs = this.nowPs;
         seenMs = performance.now();
@@ -324,6 +370,13 @@ export class LinuxMachine {
       }
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
+  }
+
+  /** Commands of guests that have ended their PC fail. */
+  #failEnded(): void {
+    for (const host of this.hosts)
+      if (host.isReady && host.pc.isDead)
+        host.fail(host.pc.end === 'reset' ? 'the guest restarted by itself' : 'the guest is off');
   }
 
   #end(reason: string): never {
@@ -349,7 +402,7 @@ function checkedOrder(options: LinuxMachineOptions): DevicesOrder {
 
 /** Boots one PC to the point at which its agent waits, the same for every seed and without faults. @throws GuestError */
 async function boot(
-  { onConsole }: LinuxMachineOptions,
+  { onConsole, kernelParameters }: LinuxMachineOptions,
   files: InsideFiles,
   own: Uint8Array,
   { config }: DevicesOrder,
@@ -366,7 +419,7 @@ async function boot(
   });
   const host = new LinuxHost('host', machine.pcs[0]!);
   if (onConsole !== undefined) host.onConsole = (text) => onConsole(host.name, text);
-  machine.load([bootFilesOf(files, own)]);
+  machine.load([bootFilesOf(files, own, commandLineOf({ kernelParameters }))]);
   const limitPs = bootSeconds * psPerSecond;
   const until = async (isDone: () => boolean): Promise<void> => {
     for (let steps = 1; !isDone(); steps++) {
@@ -392,6 +445,12 @@ async function boot(
 
 const consoleShown = 1000;
 
+const commandLineOf = ({
+  kernelParameters = [],
+}: {
+  readonly kernelParameters?: readonly string[] | undefined;
+}): string => [...ownParameters, ...kernelParameters].join(' ');
+
 /**
  * Uptime of a guest when its snapshot is taken. Linux seeds its random numbers again, from the processor's, when it needs one and
  * the last seed is older than a second and half the uptime (its drivers/char/random.c): so a guest that continues has random
@@ -399,7 +458,11 @@ const consoleShown = 1000;
  */
 const settledInstant = (readyPs: number): number => 2 * readyPs + psPerSecond;
 
-const bootFilesOf = ({ bzImage, vmlinux, initramfs }: InsideFiles, own: Uint8Array): BootFiles => ({
+const bootFilesOf = (
+  { bzImage, vmlinux, initramfs }: InsideFiles,
+  own: Uint8Array,
+  commandLine: string,
+): BootFiles => ({
   bzImage: readFileSync(bzImage),
   vmlinux: readFileSync(vmlinux!),
   initramfs: withArchive(readFileSync(initramfs), own),

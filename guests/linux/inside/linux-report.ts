@@ -89,7 +89,7 @@ export function linuxReportOf(
   return {
     schema: linuxReportSchema,
     meaning,
-    versions: versionsOf(machine),
+    versions: linuxVersionsOf(machine),
     seed: machine.config.machine.seed,
     pc: machine.pcConfig,
     commands,
@@ -100,7 +100,7 @@ export function linuxReportOf(
   };
 }
 
-function versionsOf({ files: { kernelVersion, toolsRoot } }: LinuxMachine): LinuxVersions {
+export function linuxVersionsOf({ files: { kernelVersion, toolsRoot } }: LinuxMachine): LinuxVersions {
   const packages = packagesOfKit(toolsRoot);
   const versionOf = (name: string): string =>
     packages.find((each) => each.name === name)?.version ?? 'unknown';

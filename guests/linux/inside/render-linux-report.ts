@@ -14,6 +14,7 @@ const kinds = {
   storesPs: 'stores to the HCA',
   interruptsPs: 'interrupts',
   wakingPs: 'waking up',
+  chancePs: 'chance (--jitter)',
   idlePs: 'halted',
 } as const satisfies Record<keyof PcTimeAccount, string>;
 

@@ -11,7 +11,15 @@ const booted: BootedPc = {
   pc: {
     state: Uint8Array.from({ length: 5000 }, (_, at) => at % 251),
     instructionCount: 7,
-    account: { executingPs: 1, loadsPs: 2, storesPs: 3, interruptsPs: 4, wakingPs: 5, idlePs: 6 },
+    account: {
+      executingPs: 1,
+      loadsPs: 2,
+      storesPs: 3,
+      interruptsPs: 4,
+      wakingPs: 5,
+      chancePs: 0,
+      idlePs: 6,
+    },
     wakesAtPs: 8,
     random: 9,
     configWrites: [[4, 6, 2]],

@@ -25,7 +25,8 @@ import { subnetManager } from './subnet-manager.ts';
 
 export { runScenario, type ScenarioOutcome } from './run-scenario.ts';
 export { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
-export type { Stage } from './stage.ts';
+export { Stage } from './stage.ts';
+export type { StageResult, StageSession } from './stage-session.ts';
 
 export const scenarios: readonly Scenario[] = [
   probe,

@@ -39,7 +39,7 @@ export async function play(
   isListening: boolean,
   seconds = stepSeconds,
 ): Promise<string> {
-  const { machine } = stage.session;
+  const { machine } = stage.qemuSession;
   const ended = machine.peerEnded.then(
     ({ error = 'it has ended' }): CounterpartOutcome => ({ error: `its program is gone: ${error}` }),
   );
@@ -137,7 +137,7 @@ const rpingStep = (guest: 'client' | 'server'): Step => ({
 
 export const endStep: Step = {
   title: 'the program of the simulated host ends when it is told to',
-  async run({ session: { machine } }) {
+  async run({ qemuSession: { machine } }) {
     machine.put('task', null);
     const { outcome, result, error = '' } = await machine.peerEnded;
     if (outcome !== 'ended') throw new ScenarioFailure(`${outcome}: ${error}`);

@@ -130,7 +130,7 @@ const steps: readonly Step[] = [
   {
     title: 'the guest restarts with the drivers loaded, and finds the adapter as it was at power-on',
     async run(stage) {
-      await stage.session.guest(0).restart();
+      await stage.qemuSession.guest(0).restart();
       await loadWithoutWarning(stage);
       await portState(stage);
       await pingPong(stage);

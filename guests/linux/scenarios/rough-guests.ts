@@ -14,14 +14,14 @@ const hcrOffset = bar0.registers.hcr.offset;
 
 /** Bytes of payload that the device has read so far. */
 async function payloadBytes(stage: Stage): Promise<number> {
-  const { nodes } = await stage.session.machine.report();
+  const { nodes } = await stage.qemuSession.machine.report();
   return nodes[0]!.pcie.toDevice.classes['payloadRead']?.bytes ?? 0;
 }
 
 /** The server answers in time, and its model has not thrown. */
 async function expectUp(stage: Stage): Promise<void> {
   const startMs = performance.now();
-  const { defects } = await stage.session.machine.report();
+  const { defects } = await stage.qemuSession.machine.report();
   const takenMs = Math.round(performance.now() - startMs);
   if (takenMs > answerMs) throw new ScenarioFailure(`the server took ${takenMs} ms to answer`);
   if (defects.length > 0) throw new ScenarioFailure(`${defects[0]!.access}: ${defects[0]!.message}`);
@@ -29,16 +29,16 @@ async function expectUp(stage: Stage): Promise<void> {
 
 /** The next guest finds a working device. */
 async function expectNextGuest(stage: Stage): Promise<string> {
-  await stage.session.replaceGuest(0);
+  await stage.qemuSession.replaceGuest(0);
   await loadWithoutWarning(stage);
   await pingPong(stage);
   await expectUp(stage);
-  return `guest number ${(await stage.session.machine.report()).nodes[0]!.sessions}`;
+  return `guest number ${(await stage.qemuSession.machine.report()).nodes[0]!.sessions}`;
 }
 
 /** Number of the guest's writes to BARs and configuration space. */
 async function writes(stage: Stage): Promise<number> {
-  const { nodes } = await stage.session.machine.report();
+  const { nodes } = await stage.qemuSession.machine.report();
   const { configuration, registers, doorbells } = nodes[0]!.accesses;
   const counts = [configuration, ...Object.values(registers), ...Object.values(doorbells)];
   return counts.reduce((sum, count) => sum + count.writes, 0);
@@ -71,7 +71,7 @@ const steps: readonly Step[] = [
       await stage.check("test-server 'ib_write_bw -D 60'; (ib_write_bw -D 60 localhost) >/dev/null 2>&1 &");
       const before = await payloadBytes(stage);
       while ((await payloadBytes(stage)) < before + 1_000_000) await stage.check('sleep 0.1');
-      await stage.session.guest(0).dispose();
+      await stage.qemuSession.guest(0).dispose();
       await expectUp(stage);
       return undefined;
     },

@@ -1,9 +1,9 @@
 /** Runs a scenario from beginning to end, and reports each step; a failed step ends it. */
-import type { ServedMachine, ServeReport } from '../../serve/index.ts';
+import type { ServeReport } from '../../serve/index.ts';
 import { GuestError } from '../guest-error.ts';
-import type { SessionVersions } from '../guest-session.ts';
 import type { VectorComparison } from '../interrupts.ts';
-import { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
+import { finishScenario, type Scenario } from './scenario.ts';
+import type { Stage } from './stage.ts';
 
 interface StepOutcome {
   readonly title: string;
@@ -15,7 +15,6 @@ interface StepOutcome {
 
 export interface ScenarioOutcome {
   readonly scenario: string;
-  readonly versions: SessionVersions;
   readonly holds: boolean;
   readonly steps: readonly StepOutcome[];
   readonly figures: Readonly<Record<string, number>>;
@@ -25,17 +24,18 @@ export interface ScenarioOutcome {
 }
 
 /**
+ * @param start boots the guests
  * @param whenOver inspects the devices at the end, in any case
  * @throws ConfigurationError for options; GuestError if the guests do not start
  */
 export async function runScenario(
   scenario: Scenario,
-  options: ScenarioOptions,
+  start: () => Promise<Stage>,
   print: (line: string) => void,
-  whenOver: (machine: ServedMachine) => Promise<void> = async () => {},
+  whenOver: (stage: Stage, holds: boolean) => Promise<void> = async () => {},
 ): Promise<ScenarioOutcome> {
   print(`${scenario.name}: ${scenario.title}`);
-  const stage = await startScenario(scenario, options);
+  const stage = await start();
   await using _session = stage.session;
   const steps: StepOutcome[] = [];
   const take = async (title: string, act: () => Promise<string | undefined>): Promise<boolean> => {
@@ -56,12 +56,9 @@ export async function runScenario(
     ({ analyses } = result.report);
     return interrupts.map(({ name, guestCount }) => `${name} ${guestCount}`).join(', ');
   });
-  const { versions, machine } = stage.session;
-  // The devices tell what they recorded once they are no longer served.
-  if (!holds) await stage.session.abandon();
-  await whenOver(machine);
+  await whenOver(stage, holds);
   return {
-    ...{ scenario: scenario.name, versions, holds, steps, figures: stage.figures, interrupts },
+    ...{ scenario: scenario.name, holds, steps, figures: stage.figures, interrupts },
     ...(analyses.length > 0 ? { analyses } : {}),
   };
 }

@@ -8,8 +8,9 @@ import type { ProgramModule } from '../../../machine/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
 
 import { differencesOf, peerFaultsOf } from '../guest-report.ts';
-import { GuestSession, type SessionOptions, type SessionResult } from '../guest-session.ts';
+import { GuestSession, type SessionOptions } from '../guest-session.ts';
 import { ScenarioFailure, Stage } from './stage.ts';
+import type { StageResult } from './stage-session.ts';
 
 export interface Step {
   /** A sentence that holds afterwards. */
@@ -71,7 +72,7 @@ export async function startScenario(scenario: Scenario, options: ScenarioOptions
 }
 
 /** Ends a scenario: its ledgers must balance, and interrupts agree. @throws ScenarioFailure naming a violation */
-export async function finishScenario(stage: Stage): Promise<SessionResult> {
+export async function finishScenario(stage: Stage): Promise<StageResult> {
   const result = await stage.session.finish();
   const { checks, defects } = result.report;
   const failures = [

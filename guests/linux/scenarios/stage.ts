@@ -1,7 +1,8 @@
 /** Actions of a scenario's steps: commands in the guests, the two sides of a test, and kernel messages. */
 import type { CommandResult } from '../agent-line.ts';
 import { GuestError } from '../guest-error.ts';
-import type { GuestSession } from '../guest-session.ts';
+import { GuestSession } from '../guest-session.ts';
+import type { StageSession } from './stage-session.ts';
 
 /** A failed step. */
 export class ScenarioFailure extends GuestError {
@@ -25,12 +26,18 @@ const slownessWarnings =
   /hrtimer: interrupt took|clocksource|perf: interrupt took|rcu_.*(stall|kthread)|sched: RT throttling|hpet: Lost \d+ RTC/;
 
 export class Stage {
-  readonly session: GuestSession;
+  readonly session: StageSession;
   /** Figures that steps leave for the report. */
   readonly figures: Record<string, number> = {};
 
-  constructor(session: GuestSession) {
+  constructor(session: StageSession) {
     this.session = session;
+  }
+
+  /** The guests of QEMU, for steps that restart one or cut its power. @throws ScenarioFailure if there are none */
+  get qemuSession(): GuestSession {
+    if (this.session instanceof GuestSession) return this.session;
+    throw new ScenarioFailure('this step needs guests of QEMU');
   }
 
   /** Runs a command, with any result. @throws GuestError if the guest has disconnected */
