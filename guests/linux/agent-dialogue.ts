@@ -1,5 +1,5 @@
 /**
- * What is said on the line to the agent in the guest (image/init-scripts.ts), whatever carries it: one command at a time, each
+ * The dialogue with the agent in the guest (image/init-scripts.ts), over any line: one command at a time, each
  * with a token of its own, its output between the two marks with that token:
  *
  *     host   7f3a1c.4 30 ls /\n LF                   token, seconds it may take, command as `printf %b` takes it
