@@ -18,7 +18,7 @@ import {
   tablesAddress,
 } from './memory-map.ts';
 
-/** What a PC boots. */
+/** The software that a PC boots. */
 export interface BootFiles {
   /** The kernel as its package has it, whose setup header is passed on. */
   readonly bzImage: Uint8Array;

@@ -116,7 +116,7 @@ function placesOf(bytes: Uint8Array, pattern: readonly number[]): number[] {
 const startsAt = (bytes: Uint8Array, at: number, pattern: readonly number[]): boolean =>
   pattern.every((byte, index) => bytes[at + index] === byte);
 
-/** A number in LEB128, and the offset behind it. */
+/** A number in LEB128, and the offset after it. */
 function unsignedAt(bytes: Uint8Array, at: number): { readonly value: number; readonly end: number } {
   let value = 0;
   for (let scale = 1, end = at; ; scale *= 128) {

@@ -19,7 +19,7 @@ import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 /** The version of v86 that core-patch.ts and the names below were read from. */
 export const coreVersion = '0.5.462';
 
-/** What a PC gives its core. */
+/** The parts of a PC that its core uses. */
 export interface CoreHost {
   /** Milliseconds since power-on. */
   nowMs(): number;

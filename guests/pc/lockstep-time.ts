@@ -5,7 +5,7 @@
  *     a load                 the devices run until its completion, and the PC's clock with them
  *
  * No wall clock is read. With several PCs the devices are at the instant of the last of them, or at the end of the last load,
- * whichever is later: a PC that is behind sees what they do at most one quantum late.
+ * whichever is later: a PC whose instant is earlier sees what they do at most one quantum late.
  */
 import { NEVER, psPerUs } from '../../base/index.ts';
 import { type ExactPs, epochLengthPs, epochStepPs, exactPs, type SteppedRunner } from '../../sim/index.ts';
@@ -46,7 +46,7 @@ export class LockstepTime implements EmulationTime {
     return this.instantPs / PS_PER_MS;
   }
 
-  /** Instant since power-on of the next thing that is due, Infinity if there is none. */
+  /** Instant since power-on of the next thing that is due, Infinity if nothing is due. */
   get nextPs(): number {
     const { nextPs } = this.runner;
     return nextPs === NEVER ? Number.POSITIVE_INFINITY : this.runner.epochUs * psPerUs + nextPs;

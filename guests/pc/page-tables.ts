@@ -24,7 +24,7 @@ export class PageTables {
     this.#format = isExtended ? extendedTable : smallTable;
   }
 
-  /** The highest present page that ends at or below `limit`, within `searchBytes` of it; undefined if there is none. */
+  /** The highest present page that ends at or below `limit`, within `searchBytes` of it; undefined if no page is present there. */
   highestPageBelow(limit: number, searchBytes: number): Uint8Array | undefined {
     for (let address = limit - pageBytes; address >= limit - searchBytes; ) {
       const { frame, absentBytes } = this.#walk(address);

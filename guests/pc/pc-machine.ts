@@ -1,7 +1,7 @@
 /**
  * One or two PCs, the HCAs in them, and what is between the HCAs: one clock, one thread, nothing of the wall clock's.
  *
- *     the PC that is behind runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
+ *     the PC of the earliest instant runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
  *     all halted: time passes to the next timer of a PC, or to what a device has due
  */
 import { ConfigurationError, defaultsOf, psPerUs } from '../../base/index.ts';
@@ -121,9 +121,9 @@ export class PcMachine {
     return this.pcs.every((pc) => pc.isDead);
   }
 
-  /** Runs one quantum of the PC that is behind, or lets time pass while all are halted. */
+  /** Runs one quantum of the PC of the earliest instant, or lets time pass while all are halted. */
   step(): void {
-    const pc = this.#behind();
+    const pc = this.#earliest();
     this.#network.deliver(pc);
     if (pc.end !== undefined || (pc.isHalted && this.#sleep(pc))) return;
     pc.runQuantum(this.#quantumOf(pc));
@@ -136,12 +136,12 @@ export class PcMachine {
     return running.length > 0 ? running : this.pcs;
   }
 
-  /** Instant of the PC that is behind, in picoseconds since power-on. */
+  /** The earliest instant of a PC, in picoseconds since power-on. */
   get nowPs(): number {
-    return this.#behind().clock.nowPs;
+    return this.#earliest().clock.nowPs;
   }
 
-  #behind(): Pc {
+  #earliest(): Pc {
     return this.#running.reduce((first, pc) => (pc.clock.nowPs < first.clock.nowPs ? pc : first));
   }
 

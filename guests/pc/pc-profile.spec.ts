@@ -73,7 +73,15 @@ describe('the instructions of a profile', () => {
     expect(pc.profile).toEqual({
       ...{ instructions: [], accesses: [], instructionCount: 0, halts: 0 },
       interrupts: { messages: 0, pins: 0 },
-      account: { executingPs: 0, loadsPs: 0, storesPs: 0, interruptsPs: 0, wakingPs: 0, chancePs: 0, idlePs: 0 },
+      account: {
+        executingPs: 0,
+        loadsPs: 0,
+        storesPs: 0,
+        interruptsPs: 0,
+        wakingPs: 0,
+        chancePs: 0,
+        idlePs: 0,
+      },
     });
   });
 });

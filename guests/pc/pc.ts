@@ -153,7 +153,7 @@ export class Pc implements CoreHost {
     };
   }
 
-  /** What its processor has done since it was made or restored, or since {@link beginProfile}; undefined without a profile. */
+  /** Account of its processor since it was made or restored, or since {@link beginProfile}; undefined without a profile. */
   get profile(): PcProfileCounts | undefined {
     return this.#profile?.counts(this.clock.account, this.interrupts);
   }

@@ -12,7 +12,7 @@ import { INTERRUPT_INTX, REGION_BAR0, REGION_CONFIG } from '../slot/index.ts';
 import { type InterruptMessage, MsixTable } from './msix-table.ts';
 import type { AccessKind } from './pc-profile.ts';
 
-/** What a function asks of the PC around it. */
+/** The PC around a function. */
 export interface FunctionHost {
   /** Called before a load: the devices must come to the processor's instant. */
   beforeLoad(): void;

@@ -1,4 +1,4 @@
-/** The seams by which a slot and an emulation let simulated time pass, whoever decides when it does. */
+/** The seams by which a slot and an emulation let simulated time pass; the classes that decide when it does are on the other side. */
 import type { ExactPs, SteppedRunner } from '../../sim/index.ts';
 
 /** An event that an access awaits. */

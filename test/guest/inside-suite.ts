@@ -1,4 +1,4 @@
-/** What tests of a Linux in this process share. */
+/** Shared parts of the tests of a Linux in this process. */
 import { SimulatorError } from '../../base/assert.ts';
 import { defaultCacheFolder, insideFiles, silentProgress } from '../../guests/linux/index.ts';
 

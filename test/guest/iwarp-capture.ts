@@ -82,7 +82,7 @@ export async function checkIwarp(file: string): Promise<string> {
   return `${counts.join(', ')}; ${good} CRCs are right`;
 }
 
-/** What both readers say of the start of the connections in a capture. */
+/** Statements of both readers on the start of the connections in a capture. */
 export interface Handshakes {
   /** Requests, replies and Terminates in our words, each kind once. */
   readonly words: readonly string[];

@@ -93,8 +93,8 @@ const ownParameters = [
   ...['tsc=reliable', 'lpj=400000', 'no_timer_check'],
   ...['cryptomgr.notests', 'initcall_blacklist=load_system_certificate_list'],
 ];
-/** Steps between two looks at the wall clock, and between two turns of the event loop. */
-const stepsPerLook = 4096;
+/** Steps between two readings of the wall clock, and between two turns of the event loop. */
+const stepsPerPoll = 4096;
 const bootSeconds = 120;
 const psPerSecond = 1e12;
 const psPerMs = 1e9;
@@ -307,7 +307,7 @@ export class LinuxMachine {
     if (file !== undefined && bytes !== undefined) replaceFile(file, bytes);
   }
 
-  /** Ends whatever runs, at the next look at the wall clock; the caller of {@link until} gets a GuestError with the reason. */
+  /** Ends whatever runs, at the next reading of the wall clock; the caller of {@link until} gets a GuestError with the reason. */
   stop(reason: string): void {
     this.#stopReason = reason;
   }
@@ -318,7 +318,7 @@ export class LinuxMachine {
   }
 
   /**
-   * What each host's processor has done since the start or {@link beginCpuProfile}. Then asks each for its modules' addresses, which
+   * Account of each host's processor since the start or {@link beginCpuProfile}. Then asks each for its modules' addresses, which
    * takes simulated time; one that runs a command, or has ended, is not asked.
    * @throws ConfigurationError if the machine was started without a profile
    */
@@ -358,7 +358,7 @@ export class LinuxMachine {
         this.#end(
           `a defect of the emulator at ${defect.atPs} ps, at this access: ${defect.access}: ${defect.message}`,
         );
-      if (steps % stepsPerLook !== 0) continue;
+      if (steps % stepsPerPoll !== 0) continue;
       if (this.#stopReason !== undefined) this.#end(this.#stopReason);
       this.#failEnded();
       if (machine.isOver) this.#end('no guest runs any more');
@@ -428,7 +428,7 @@ async function boot(
         throw new GuestError(
           `Linux does not start; its console ends:\n${host.consoleText.slice(-consoleShown)}`,
         );
-      if (steps % stepsPerLook === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      if (steps % stepsPerPoll === 0) await new Promise<void>((resolve) => setImmediate(resolve));
     }
   };
   await until(() => host.isReady);

@@ -17,7 +17,7 @@ const pageBytes = 4096;
 const endBytes = 5;
 const printable = /^[!-~]+$/;
 
-/** Path of the program, as it was started; undefined if there is none, as before the first process. */
+/** Path of the program, as it was started; undefined if no program runs, as before the first process. */
 export function programOf(tables: PageTables): string | undefined {
   const page = tables.highestPageBelow(userSpaceEnd, stackRandomBytes + pageBytes);
   if (page === undefined || page.subarray(-endBytes).some((byte) => byte !== 0)) return undefined;

@@ -158,7 +158,7 @@ async function refuseGuest(stage: Stage, { events, words = '' }: Refusal): Promi
  */
 async function refusePeer(stage: Stage, { events }: Refusal): Promise<void> {
   await stage.check(`test-server 'ucmatose -b ${peerAddresses.guest} -p ${meetingPort} -C 1'`);
-  const { machine } = stage.session;
+  const { machine } = stage.qemuSession;
   const task: CounterpartTask = { program: 'refusal', guest: 'server', address: peerAddresses.guest, events };
   machine.put('task', { ...task });
   const outcome = (await machine.take('done')) as CounterpartOutcome;

@@ -1,4 +1,4 @@
-/** What the steps of a scenario need of the guests in which they run: guests on QEMU, or on PCs of this process. */
+/** The guests in which the steps of a scenario run: guests on QEMU, or on PCs of this process. */
 import type { DevicesReport } from '../../serve/index.ts';
 import type { CommandLimits, CommandResult } from '../agent-line.ts';
 import type { VectorComparison } from '../interrupts.ts';
