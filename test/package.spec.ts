@@ -17,7 +17,15 @@ let files: readonly string[] = [];
 /** Types whose members belong to the driver, the network and the fault tables, not to programs. */
 const handles = new Set([
   ...['VerbsPlatform', 'VerbsCpu', 'KernelDevice', 'NicSoftware', 'SocketCalls'],
-  ...['FaultKind', 'MachineConfig', 'MessagingConfig', 'ServeStart', 'ServeOrder', 'ServeReportParts'],
+  ...[
+    'FaultKind',
+    'MachineConfig',
+    'MessagingConfig',
+    'ServeStart',
+    'ServeOrder',
+    'ServeReportParts',
+    'DevicesReportParts',
+  ],
 ]);
 
 const run = (command: string, args: readonly string[], environment = {}): string =>

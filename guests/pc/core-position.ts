@@ -45,7 +45,10 @@ export class CorePosition {
   #calls = 0;
   #wasHalted = false;
 
-  /** @throws CorePatchError for another version of v86 */
+  /**
+   * @throws CorePatchError for another version of v86
+   * @internal
+   */
   constructor(cpu: CoreCpu) {
     this.#cpu = cpu;
     for (const name of slowAccesses) {
