@@ -47,11 +47,13 @@ const longest = [
 
 /** The Linux guests and browsers: first tests that wait idle for a minute, then long ones; short ones last. */
 const guests = [
-  'test/guest/faults-silence.spec.ts',
+  'test/guest/faults-silence.long.spec.ts',
   'test/page/lab.spec.ts',
+  'test/guest/linux-inside.spec.ts',
+  'test/guest/linux-profile.spec.ts',
   'test/guest/roce.spec.ts',
   'test/guest/roce-v1.long.spec.ts',
-  'test/guest/soft-roce-peer.spec.ts',
+  'test/guest/soft-roce-peer.long.spec.ts',
   'test/guest/soft-iwarp.long.spec.ts',
   'test/guest/loopback.spec.ts',
   'test/guest/probe-debian.long.spec.ts',
@@ -72,7 +74,7 @@ const guests = [
   'test/guest/ethernet-peer.spec.ts',
   'test/guest/roce-peer.spec.ts',
   'test/guest/roce-v1-peer.long.spec.ts',
-  'test/guest/sweep-bullmq.spec.ts',
+  'test/guest/sweep-bullmq.long.spec.ts',
   'test/guest/pyverbs.long.spec.ts',
   'test/guest/sweep-slurm.long.spec.ts',
   'test/guest/counters.long.spec.ts',
