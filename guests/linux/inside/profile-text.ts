@@ -64,6 +64,7 @@ function head({
     ['stores', account.storesPs],
     ['interrupts', account.interruptsPs],
     ['waking', account.wakingPs],
+    ...(account.chancePs === 0 ? [] : [['chance', account.chancePs] as const]),
     ['idle', account.idlePs],
   ] as const;
   return [
