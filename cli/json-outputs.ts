@@ -148,7 +148,7 @@ type GuestBudgetOutput = GuestBudget;
 /** `hca guest --scenario --json` and `--report`, and those of `hca linux`. */
 export interface ScenarioOutput extends ScenarioOutcome {
   readonly schema: 'hca-guest-scenario/1';
-  /** Of the programs that ran. */
+  /** Versions of the programs that ran, by name. */
   readonly versions: Readonly<Record<string, string>>;
 }
 

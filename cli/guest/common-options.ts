@@ -161,6 +161,24 @@ export function refuseOutputsWithoutGuest(
     if (options[name] !== undefined) throw new ConfigurationError(`--${name}`, options[name], range);
 }
 
+/**
+ * @param refused options that have no effect on a scenario, by their keys
+ * @throws ConfigurationError for one that the command line gives
+ */
+export function refuseBesideScenario(
+  name: string,
+  refused: Readonly<Record<string, string>>,
+  command: Command,
+): void {
+  for (const [key, option] of Object.entries(refused))
+    if (command.getOptionValueSource(key) === 'cli')
+      throw new ConfigurationError(
+        option,
+        String(command.getOptionValue(key)),
+        `left out with --scenario ${name}, which decides that`,
+      );
+}
+
 /** Costs of the commands, as in the report; writes a budget if one was requested and every command succeeded. */
 export function costsOf(
   costs: readonly RunCost[],

@@ -57,6 +57,7 @@ import {
   deviceOptionsOf,
   endingSignals,
   guestCauseLines,
+  refuseBesideScenario,
   refuseOutputsWithoutGuest,
 } from './common-options.ts';
 import { guestPage } from './guest-page.ts';
@@ -155,7 +156,7 @@ function refuseFilesWithoutGuest(options: GuestCommandOptions): void {
 /** @throws ConfigurationError for options that would have no effect */
 function refuseIdle(options: GuestCommandOptions, command: Command): void {
   refuseFilesWithoutGuest(options);
-  if (options.scenario !== undefined) refuseBesideScenario(options.scenario, command);
+  if (options.scenario !== undefined) refuseBesideScenario(options.scenario, ofScenario, command);
   const { scenario: name, run, budget, writeBudget, shell } = options;
   if (name !== undefined && servedTimelineOrderOf(options) !== undefined)
     throw new ConfigurationError('--scenario', name, 'without a timeline: its guests come and go');
@@ -181,16 +182,6 @@ const ofScenario = {
   load: '--no-load',
   timeout: '--timeout',
 } as const;
-
-function refuseBesideScenario(name: string, command: Command): void {
-  for (const [key, option] of Object.entries(ofScenario))
-    if (command.getOptionValueSource(key) === 'cli')
-      throw new ConfigurationError(
-        option,
-        String(command.getOptionValue(key)),
-        `left out with --scenario ${name}, which decides that`,
-      );
-}
 
 /** Only a session can have a simulated host next to its guest. */
 function refusePeer(options: GuestCommandOptions): void {

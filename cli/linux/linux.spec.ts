@@ -64,6 +64,13 @@ describe('hca linux refuses, in one line and before anything is fetched,', () =>
       ['--write-budget', join(folder, 'b.json'), '--script', '/dev/null'],
       /^--run is "left out", expected a command for/,
     ],
+    ...[
+      ...[['--run', 'true'], ['--script', '/dev/null'], ['--hosts', '2'], ['--timeout', '5'], ['--why']],
+      ...[['--budget', 'b.json'], ['--html', 'p.html'], ['--timeline', 't.json'], ['--cpu-profile']],
+    ].map((given): [string[], RegExp] => [
+      ['--scenario', 'loopback', ...given],
+      new RegExp(`^${given[0]} is .*, expected left out with --scenario loopback, which decides that$`),
+    ]),
     [
       ['--fetch-only', '--run', 'true'],
       '--run is "true", expected left out with --fetch-only, which runs no guest',

@@ -40,6 +40,7 @@ import {
   deviceOptionsOf,
   endingSignals,
   guestCauseLines,
+  refuseBesideScenario,
   refuseOutputsWithoutGuest,
 } from '../guest/common-options.ts';
 import { headOf, writePage } from '../html-output.ts';
@@ -121,7 +122,7 @@ async function linux(options: LinuxCommandOptions, command: Command): Promise<vo
   const screen = new Screen(options.json);
   try {
     if (options.fetchOnly === true) await fetchFiles(options, screen);
-    else if (options.scenario !== undefined) await scenario(options.scenario, options, screen);
+    else if (options.scenario !== undefined) await scenario(options.scenario, options, command, screen);
     else await session(options, command, screen);
   } catch (error) {
     if (!(error instanceof GuestError)) throw error;
@@ -140,6 +141,13 @@ const cacheOf = ({ cache: folder, mirror }: LinuxCommandOptions) => ({
   progress: terminalProgress(),
 });
 
+/** Options that only a session of commands obeys. */
+const ofSession = {
+  ...{ run: '--run', script: '--script', hosts: '--hosts', load: '--no-load', timeout: '--timeout' },
+  ...{ budget: '--budget', writeBudget: '--write-budget', why: '--why', cpuProfile: '--cpu-profile' },
+  ...{ html: '--html', timeline: '--timeline', vcd: '--vcd' },
+} as const;
+
 const hostOptionsOf = (options: LinuxCommandOptions): Omit<LinuxMachineOptions, 'hosts'> => ({
   ...deviceOptionsOf(options),
   kernel: options.kernel,
@@ -157,9 +165,13 @@ const hostOptionsOf = (options: LinuxCommandOptions): Omit<LinuxMachineOptions, 
 });
 
 /** Runs a scenario, which has its own commands and number of hosts. @throws ConfigurationError; GuestError */
-async function scenario(name: string, options: LinuxCommandOptions, screen: Screen): Promise<void> {
-  if (options.run.length > 0 || options.script !== undefined)
-    throw new ConfigurationError('--scenario', name, 'no --run or --script beside it');
+async function scenario(
+  name: string,
+  options: LinuxCommandOptions,
+  command: Command,
+  screen: Screen,
+): Promise<void> {
+  refuseBesideScenario(name, ofSession, command);
   const chosen = scenarioNamed(name);
   let versions: LinuxVersions | undefined;
   const outcome = await runScenario(
@@ -174,7 +186,10 @@ async function scenario(name: string, options: LinuxCommandOptions, screen: Scre
   const output: ScenarioOutput = { schema: 'hca-guest-scenario/1', versions: { ...versions }, ...outcome };
   if (options.report !== undefined) writeJson(options.report, output);
   if (options.json !== undefined) writeJson(options.json, output);
-  if (!outcome.holds) process.exitCode = exitFailed;
+  const { analyses = [] } = outcome;
+  const analysis = analysisOptionsOf(withoutTimelineFile(options));
+  if (analysis !== undefined && analyses.length > 0) screen.print(analysisText(analyses, analysis));
+  if (!outcome.holds || analyses.some(({ findings }) => hasErrors(findings))) process.exitCode = exitFailed;
 }
 
 async function session(options: LinuxCommandOptions, command: Command, screen: Screen): Promise<void> {

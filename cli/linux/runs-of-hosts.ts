@@ -73,7 +73,7 @@ export class RunsOfHosts {
     this.#screen = screen;
   }
 
-  /** Those that have ended, in the order in which they began. */
+  /** Ended commands, in the order in which they began. */
   get commands(): LinuxCommandReport[] {
     return this.#inOrder().map(({ report }) => report);
   }

@@ -8,7 +8,7 @@
  * Without them the processor returns after up to 100,003 instructions (`LOOP_COUNTER`, `INTERPRETER_ITERATION_LIMIT`) and 1 ms
  * (`TIME_PER_FRAME`; all in v86's src/rust/cpu/cpu.rs): a polling program would see a completion 40 us late. Upstream, both would be settings like
  * `set_jit_config`. The instructions are those of the WebAssembly core specification 2.0, 5.4; sections and bodies carry
- * their sizes (5.5), which are written anew.
+ * their sizes (5.5), which the patch rewrites.
  */
 
 import { SimulatorError } from '../../base/index.ts';

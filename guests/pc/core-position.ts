@@ -29,7 +29,7 @@ const NONE = -1;
 type SlowAccess = (...values: (number | bigint)[]) => number;
 
 export class CorePosition {
-  /** Of the quantum's end: linear address of the next instruction, privilege level, page directory. */
+  /** State at the quantum's end: linear address of the next instruction, privilege level, page directory. */
   eip = 0;
   privilege = 0;
   cr3 = 0;

@@ -27,7 +27,7 @@ describe('the chance of a PC', () => {
     }
   });
 
-  it('changes nothing if there is none', () => {
+  it('changes nothing without a seed', () => {
     expect([noChance.interruptDelayPs(), noChance.quantum(123), noChance.extraPs(456)]).toEqual([0, 123, 0]);
   });
 });

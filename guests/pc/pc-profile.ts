@@ -39,7 +39,7 @@ export interface PcProfileOptions {
 export interface ProfiledInstructions {
   readonly mode: ProfileMode;
   readonly address: number;
-  /** Of the page tables in use. The kernel's threads and interrupts use those of the program that ran before them. */
+  /** Page directory in use. The kernel's threads and interrupts use those of the program that ran before them. */
   readonly cr3: number;
   /** Name of that program, if it is known. */
   readonly program: string | undefined;

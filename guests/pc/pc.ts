@@ -256,8 +256,8 @@ export class Pc implements CoreHost {
     this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
     this.wakesAtPs = wakesAtPs;
     this.#numbers.state = random;
+    // v86 sets its timestamp counter by the clock, which must have the snapshot's instant by then.
     await this.#core.restoreState(state.buffer);
-    this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
     this.#time.follow(this.clock.nowPs);
     this.#accessesPs = this.clock.accessesPs;
     this.beginProfile();

@@ -22,7 +22,7 @@ const options = {
   pc: { coreMhz: 200, memoryMib: 160 },
 } as const satisfies LinuxMachineOptions;
 
-/** Why there is no such guest; undefined if there is one. */
+/** Reason why the guest is unavailable; undefined if it is available. */
 const reason = await insideFiles(options, cache).then(
   () => undefined,
   (error: unknown) => {

@@ -36,7 +36,7 @@ describe('the names of a running kernel', () => {
       expect(nameAt(symbols, address)).toBe('undefined undefined');
   });
 
-  it('are those of the modules alone, if there is no file of theirs', () => {
+  it('contain only the sections of modules whose file is absent', () => {
     expect(nameAt(symbols, 0xcc8a_b000)).toBe('mlx4_core undefined');
     expect(nameAt(symbols, 0xcc8a_cfff)).toBe('mlx4_core undefined');
     expect(nameAt(symbols, 0xcc8a_d000)).toBe('undefined undefined');

@@ -56,8 +56,8 @@ export interface LinuxMachineOptions extends InsideChoice {
   /** Parameters of the PCs. */
   readonly pc?: Partial<PcConfig>;
   /**
-   * Of the guests' random numbers and of everything that the devices draw at random. A snapshot is the same for every seed, which
-   * the guests get when they continue from it. Default 0.
+   * Seed of the guests' random numbers and of everything that the devices draw at random. Default: the profile's `machine.seed`.
+   * A snapshot is the same for every seed: guests receive theirs when they continue from it.
    */
   readonly seed?: number;
   /**

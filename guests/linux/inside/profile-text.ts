@@ -82,7 +82,7 @@ function head({
 
 const share = (part: number, whole: number): string => shareText(part, whole).padStart(7);
 const count = (value: number, characters = 15): string => countText(value).padStart(characters);
-/** Of a name in a table of which the other columns take so many characters. */
+/** Shortens a name to the room in its line that other columns of `taken` characters leave. */
 const shortened = (text: string, taken: number): string => {
   const room = lineCharacters - taken;
   return text.length <= room ? text : `${text.slice(0, room - 1)}…`;

@@ -19,7 +19,7 @@ describe('the program of an address space', () => {
     expect(programOf(tablesOf('HOME=/\0/usr/bin/ib_write_lat\0\0\0\0\0'))).toBe('/usr/bin/ib_write_lat');
   });
 
-  it('is not known if the page does not end as a stack does, or if there is none', () => {
+  it('is unknown if the page does not end as a stack does, or is absent', () => {
     expect(programOf(tablesOf('HOME=/\0/usr/bin/ib_write_lat\0\0\0\0.'))).toBeUndefined();
     expect(programOf(tablesOf('\0\x01\x02\0\0\0\0\0'))).toBeUndefined();
     expect(programOf(tablesOf(''))).toBeUndefined();

@@ -1,6 +1,6 @@
 /**
  * Keeps the snapshot of a booted PC in the cache: the state of a Linux whose agent waits for its first command, before any driver
- * of ours is loaded. It is named by everything that decides its contents, so a change of any of them boots anew.
+ * of ours is loaded. It is named by everything that decides its contents, so the guest boots again after a change of any of them.
  *
  *     length of the header (4 bytes, little-endian) · header: JSON · v86's state, both compressed by zstd as one
  */

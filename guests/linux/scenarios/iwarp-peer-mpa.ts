@@ -87,7 +87,7 @@ const readyBySend = scenario(
   { 'driver.mpaReadyMessage': 'send', 'driver.mpaCrc': false },
   [
     refusedStep(
-      'there is no common ready-to-receive message: each initiator ends the connection by a Terminate',
+      'without a common ready-to-receive message each initiator ends the connection by a Terminate',
       { isPeerToPeer: true },
       // The Terminate may be there before the QP is.
       { events: [endedAtOnce, 'RDMA_CM_EVENT_CONNECT_ERROR -104'] },

@@ -89,7 +89,7 @@ export const modeStep = (title: string, mode: MpaMode, of: readonly Role[] = rol
   },
 });
 
-/** Of 16 MiB there and back, over a cable that loses frames, on a busy computer. */
+/** Time limit for 16 MiB in both directions, over a cable that loses frames, on a busy computer. */
 const backSeconds = 140;
 /** The fewest iterations that perftest takes (option -n); this side makes one, of which the guest's server only waits for the end. */
 const iterationsMin = 5;
