@@ -102,6 +102,7 @@ export function checkGuestFiles(options: CommonGuestChoice): void {
   checkWritable(options.report);
   checkWritable(options.json);
   checkWritable(options.html);
+  checkWritable(options.pcap);
   const timeline = servedTimelineOrderOf(options);
   checkWritable(timeline?.timeline);
   checkWritable(timeline?.vcd);

@@ -90,7 +90,8 @@ export interface LinuxMachineOptions extends InsideChoice {
  */
 const ownParameters = [
   ...['console=ttyS0', 'quiet', 'hca.name=host', 'random.trust_cpu=on', 'mitigations=off'],
-  ...['tsc=reliable', 'lpj=400000', 'no_timer_check'],
+  // A panic resets the PC at once, which ends the guest.
+  ...['tsc=reliable', 'lpj=400000', 'no_timer_check', 'panic=-1'],
   ...['cryptomgr.notests', 'initcall_blacklist=load_system_certificate_list'],
 ];
 /** Steps between two readings of the wall clock, and between two turns of the event loop. */
@@ -361,7 +362,7 @@ export class LinuxMachine {
       if (steps % stepsPerPoll !== 0) continue;
       if (this.#stopReason !== undefined) this.#end(this.#stopReason);
       this.#failEnded();
-      if (machine.isOver) this.#end('no guest runs any more');
+      if (machine.isOver) this.#end(this.hosts.map((host) => `${host.name}: ${endOf(host)}`).join('; '));
       if (this.nowPs > seenPs) {
         seenPs = this.nowPs;
         seenMs = performance.now();
@@ -374,15 +375,19 @@ export class LinuxMachine {
 
   /** Commands of guests that have ended their PC fail. */
   #failEnded(): void {
-    for (const host of this.hosts)
-      if (host.isReady && host.pc.isDead)
-        host.fail(host.pc.end === 'reset' ? 'the guest restarted by itself' : 'the guest is off');
+    for (const host of this.hosts) if (host.isReady && host.pc.isDead) host.fail(endOf(host));
   }
 
   #end(reason: string): never {
     for (const host of this.hosts) host.fail(reason);
     throw new GuestError(reason);
   }
+}
+
+/** Reason why a guest never runs again. */
+function endOf({ pc: { end } }: LinuxHost): string {
+  if (end === 'reset') return 'the guest restarted by itself';
+  return end === 'off' ? 'the guest is off' : 'the guest is halted without interrupts';
 }
 
 /** @throws ConfigurationError naming the option */
