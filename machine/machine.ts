@@ -63,6 +63,7 @@ import type { HcaLedger } from './report/hca-ledger.ts';
 import type { HostLedger } from './report/host-ledger.ts';
 import type { NicLedger } from './report/nic-ledger.ts';
 import type { Report } from './report/schema.ts';
+import type { SwitchLedger } from './report/switch-ledger.ts';
 import { type RunFacts, runFactsOf } from './run-facts.ts';
 import { type RunSignal, underSignal } from './run-signal.ts';
 import { type DroppedRecords, mergedTimeline, type Timeline } from './timeline/index.ts';
@@ -548,6 +549,7 @@ export class Machine implements AsyncDisposable {
     readonly hosts: HostLedger[];
     readonly hcas: HcaLedger[];
     readonly nics: NicLedger[];
+    readonly switches: SwitchLedger[];
   }> {
     this.#checkIdle('read the ledgers');
     const parts = await Promise.all(this.#ports.map((port) => port.ledgers()));
@@ -555,6 +557,7 @@ export class Machine implements AsyncDisposable {
       hosts: parts.flatMap(({ hosts }) => hosts),
       hcas: parts.flatMap(({ hcas }) => hcas),
       nics: parts.flatMap(({ nics }) => nics),
+      switches: parts.flatMap(({ switches }) => switches),
     };
   }
 
@@ -661,8 +664,8 @@ export class Machine implements AsyncDisposable {
 
   /** The report of everything so far. */
   async report(): Promise<Report> {
-    const { hosts, hcas, nics } = await this.ledgers();
-    return buildReport(this, this.instantPs, hosts, hcas, nics, this.#plan.faults);
+    const { hosts, hcas, nics, switches } = await this.ledgers();
+    return buildReport(this, this.instantPs, hosts, hcas, nics, this.#plan.faults, switches);
   }
 
   /** Facts of the computation: partition, threads, wall clock, events. Never part of the report. */

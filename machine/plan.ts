@@ -1,7 +1,7 @@
 /**
  * The plan of a machine: plain data (and shared memory) from which every thread builds its logical processes. In every
  * placement, the parts and their channels are the same. The topology has the hosts and the cables between their
- * adapters; the default is pairs:
+ * adapters, and perhaps switches between them; the default is pairs:
  *
  *     host0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1      (or nic0, nic1: `machine.adapter`)
  *       └────────────── exchange ──────────────────┘
@@ -9,13 +9,26 @@
 import { ConfigurationError } from '../base/index.ts';
 import { linkChannelBytes } from '../hw/pcie/index.ts';
 import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../sim/index.ts';
-import { type EthernetConfig, ethernetChannelBytes, wireChannelBytes, withTag } from '../wire/index.ts';
+import {
+  type EthernetConfig,
+  ethernetChannelBytes,
+  type WireConfig,
+  wireChannelBytes,
+  withTag,
+} from '../wire/index.ts';
 import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
 import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';
 import { type Partition, placementOf } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
-import { directionsOf, type NodePort, pairsOf, type Topology } from './topology/index.ts';
+import {
+  directionsOf,
+  isSwitch,
+  type NodePort,
+  pairsOf,
+  switchesOf,
+  type Topology,
+} from './topology/index.ts';
 
 /** `races`: programs that access buffers owned by the device; `accesses`: device accesses to memory that was not granted. */
 export const watches = ['races', 'accesses'] as const;
@@ -80,12 +93,15 @@ export interface HcaNeighbours {
 interface CableChannels {
   readonly outbound: string;
   readonly inbound: string;
+  /** True if the other end is a switch, which takes packets as soon as they begin to arrive. */
+  readonly leadsToSwitch?: boolean;
 }
 
 export const hostName = (node: number): string => `host${node}`;
 export const hcaName = (node: number): string => `hca${node}`;
 
 export const nicName = (node: number): string => `nic${node}`;
+export const switchName = (node: number): string => `switch${node}`;
 
 /** Name of the logical process of the adapter in a host's slot. */
 export const adapterName = ({ machine }: MachineConfig, node: number): string => `${machine.adapter}${node}`;
@@ -93,11 +109,14 @@ export const adapterName = ({ machine }: MachineConfig, node: number): string =>
 export const channelKey = (from: string, to: string): string => `${from}>${to}`;
 
 /** Channel of one direction of a cable. */
-export const cableKey = (config: MachineConfig, from: NodePort, to: NodePort): string =>
-  channelKey(cableEnd(config, from), cableEnd(config, to));
+export const cableKey = (cabled: Cabled, from: NodePort, to: NodePort): string =>
+  channelKey(cableEnd(cabled, from), cableEnd(cabled, to));
 
-const cableEnd = (config: MachineConfig, { node, port }: NodePort): string =>
-  `${adapterName(config, node)}${port === 1 ? '' : `.${port}`}`;
+const cableEnd = ({ config, topology }: Cabled, { node, port }: NodePort): string =>
+  `${isSwitch(topology, node) ? switchName(node) : adapterName(config, node)}${port === 1 ? '' : `.${port}`}`;
+
+/** A topology with the configuration of its nodes. */
+export type Cabled = Pick<MachinePlan, 'config' | 'topology'>;
 
 export interface PlanChoice {
   readonly config: MachineConfig;
@@ -120,6 +139,7 @@ const programPatienceMs = 30_000;
 /** @throws ConfigurationError for a device that no host of a machine has a driver for */
 export function planMachine(choice: PlanChoice): MachinePlan {
   checkLinkLayer(choice.config);
+  checkSwitches(choice);
   const { config, faults, partition, shuffleSeed, analysis, watch } = choice;
   const { nodeCount } = config.machine;
   const topology = choice.topology ?? pairsOf(nodeCount);
@@ -132,12 +152,13 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     const adapter = adapterName(config, node);
     add(hostName(node), adapter, bytesToDevice(config));
     add(adapter, hostName(node), bytesToHost(config));
-    for (const { from, to } of directionsOf(topology))
-      if (from.node === node)
-        channels[cableKey(config, from, to)] = new SharedArrayBuffer(cableBytes(config));
     for (let other = 0; other < nodeCount; other++)
       if (other !== node) add(hostName(node), hostName(other), exchangeBytes(config));
   }
+  for (const { from, to } of directionsOf(topology))
+    channels[cableKey({ config, topology }, from, to)] = new SharedArrayBuffer(
+      cableBytes(config, isSwitch(topology, from.node) || isSwitch(topology, to.node)),
+    );
   const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
   const progress = new SharedArrayBuffer(nodeCount * 16);
   const operationTimes = Array.from({ length: nodeCount }, operationTimesMemory);
@@ -158,6 +179,17 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     operationTimes,
     progress,
   };
+}
+
+/** @throws ConfigurationError for switches that forward another kind of packet */
+function checkSwitches({ config, topology }: Pick<PlanChoice, 'config' | 'topology'>): void {
+  if (topology === undefined || switchesOf(topology).length === 0) return;
+  const { adapter } = config.machine;
+  const { linkLayer } = config.hca.capability;
+  const where = 'where the topology has switches: they forward packets of InfiniBand';
+  if (adapter !== 'hca') throw new ConfigurationError('machine.adapter', adapter, `hca ${where}`);
+  if (linkLayer !== 'infiniband')
+    throw new ConfigurationError('hca.capability.linkLayer', linkLayer, `infiniband ${where}`);
 }
 
 /** Smallest MTU of a RoCE cable: a path MTU of 256 bytes, the smallest, with the longest headers of a RoCE packet. */
@@ -198,8 +230,17 @@ export function checkLinkLayer({ machine, hca, ethernet }: MachineConfig): void 
 }
 
 /** Returns the channel bytes of one direction of the cable: InfiniBand's or Ethernet's. */
-const cableBytes = (config: MachineConfig): number =>
-  config.machine.adapter === 'hca' ? hcaCableBytes(config) : ethernetChannelBytes(nicEthernetOf(config));
+const cableBytes = (config: MachineConfig, isAtSwitch: boolean): number => {
+  if (config.machine.adapter !== 'hca') return ethernetChannelBytes(nicEthernetOf(config));
+  const bytes = hcaCableBytes(config);
+  return isAtSwitch ? Math.max(bytes, hcaCableBytes({ ...config, wire: switchWireOf(config) })) : bytes;
+};
+
+/** The wire of a switch's ports: rate and length of the cable, and the buffers of the switch. */
+const switchWireOf = ({ wire, switch: { inputBufferBytes } }: MachineConfig): WireConfig => ({
+  ...wire,
+  receiveBufferBytes: inputBufferBytes,
+});
 
 /** The cable of two NICs: with room for a tag if they have a VLAN. */
 export const nicEthernetOf = ({ ethernet, net }: MachineConfig): EthernetConfig =>

@@ -18,7 +18,7 @@ import type { MachineConfig } from './profile/index.ts';
 export type { Exchange } from './node/exchange.ts';
 export type { JsonLike, JsonValue } from './node/json-value.ts';
 
-/** A cable as one of its hosts sees it. */
+/** A way to another host: a cable, or a cable to a switch with its further cables. Two ports may lead to one host. */
 export interface HostLink {
   /** Port of this host's adapter, from 1: `portNum` of verbs. */
   readonly portNum: number;

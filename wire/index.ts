@@ -15,7 +15,7 @@ export {
 export * from './ethernet-sizing.ts';
 export { frameProtocolIn, frameProtocols } from './frame-protocol.ts';
 export * from './headers.ts';
-export { byteTimeOf, wireLatencyPs } from './link-rate.ts';
+export { byteTimeOf, type PacketArrival, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 export { ethernetPlug, loopbackPlug } from './loopback-plug.ts';
 export * from './opcodes.ts';
 export * from './packet.ts';
@@ -25,6 +25,12 @@ export type { PacketSelection, PsnRange } from './packet-rules.ts';
 export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export { ICRC_WRONG, PACKET_RIGHT } from './record-bytes.ts';
+export {
+  destinationLidOf,
+  receivedPacketBytes,
+  receivedVirtualLane,
+  relayPacket,
+} from './relay.ts';
 export * from './rnr-timer.ts';
 export {
   ipv4Checksum,

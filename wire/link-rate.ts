@@ -44,6 +44,24 @@ export function wireLatencyPs(config: WireConfig): number {
   return (2 * portLatencyNs + switchLatencyNs) * 1000 + cableMetres * cablePsPerMetre;
 }
 
+/**
+ * When a packet's record arrives: with its last byte, as a channel adapter takes packets, or with its first, as a switch does that
+ * forwards a packet before it is complete.
+ */
+export type PacketArrival = 'head' | 'tail';
+
+/** Time from the record of a packet until its last byte, for its bytes from LRH to VCRC. */
+export function tailDelayOf(
+  config: WireConfig,
+  arrival: PacketArrival,
+): (packetBytes: number) => Picoseconds {
+  const { numeratorPs, denominator } = byteTimeOf(config);
+  const { framingBytes } = config;
+  return arrival === 'tail'
+    ? () => 0
+    : (packetBytes) => Math.floor(((packetBytes + framingBytes) * numeratorPs) / denominator);
+}
+
 /** Occupies a link. The returned instants are the floor of the exact ones, and never drift. */
 export class Serializer {
   /** Instant at which the link is free, with the fraction of a picosecond kept separately. */

@@ -66,6 +66,7 @@ export class PacketObserver {
   readonly #area: RecordArea;
   readonly #codec: RecordBytes;
   readonly #latencyPs: Picoseconds;
+  readonly #tailDelayPs: (packetBytes: number) => Picoseconds;
   /** The cable carries bytes. */
   readonly #isBytes: boolean;
   #tap: WireTap | undefined;
@@ -73,11 +74,20 @@ export class PacketObserver {
   isIdle: boolean;
   readonly #scratch = new Uint8Array(PACKET_BYTES_MAX);
 
-  /** @param latencyPs from this end until a record's time */
-  constructor(area: RecordArea, { packetForm }: WireConfig, latencyPs: Picoseconds) {
+  /**
+   * @param latencyPs from this end until a record's time
+   * @param tailDelayPs from a record's time until its packet's last byte
+   */
+  constructor(
+    area: RecordArea,
+    { packetForm }: WireConfig,
+    latencyPs: Picoseconds,
+    tailDelayPs: (packetBytes: number) => Picoseconds,
+  ) {
     this.#area = area;
     this.#codec = new RecordBytes(area);
     this.#latencyPs = latencyPs;
+    this.#tailDelayPs = tailDelayPs;
     this.#isBytes = packetForm === 'bytes';
     this.isIdle = !this.#isBytes;
   }
@@ -97,7 +107,7 @@ export class PacketObserver {
     if (fate === 'nowhere') return;
     if (this.#tap !== undefined) {
       const packetBytes = this.#codec.pack(offset, this.#scratch, 0);
-      const atPs = this.#area.floats[offset >> 3]! - this.#latencyPs;
+      const atPs = this.#area.floats[offset >> 3]! - this.#latencyPs + this.#tailDelayPs(packetBytes);
       this.#tap.packetPassed(
         'outbound',
         atPs,
@@ -130,7 +140,8 @@ export class PacketObserver {
         isDamaged ? 'damaged on its way by a fault' : '',
         (flags & FLAG_CONGESTION) === 0 ? '' : MARKED_NOTE,
       );
-      this.#tap.packetPassed('inbound', floats[offset >> 3]!, from, place, packetBytes, note);
+      const atPs = floats[offset >> 3]! + this.#tailDelayPs(packetBytes);
+      this.#tap.packetPassed('inbound', atPs, from, place, packetBytes, note);
     }
     if (this.#isBytes) return this.#codec.unpack(from, place, packetBytes, offset);
     return verdictOf(flags);

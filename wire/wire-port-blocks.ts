@@ -1,6 +1,7 @@
 /** The blocks of the two kinds of port, and their wires. */
 import type { ChannelWriter, LogicalProcess, Wires } from '../sim/index.ts';
 import type { FlowControl, FlowControlPorts } from './flow-control.ts';
+import type { PacketArrival } from './link-rate.ts';
 import { LinkTraining, type LinkTrainingPorts } from './link-training.ts';
 import type { WireConfig } from './parameters.ts';
 import { WireSender, type WireSenderPorts } from './wire-sender.ts';
@@ -11,8 +12,13 @@ interface WireSurroundings {
   readonly sender: WireSenderPorts['sender'];
 }
 
-export function makeWireBlocks(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter) {
-  return { wireSender: new WireSender(lp, config, writer), training: new LinkTraining(lp, config) };
+export function makeWireBlocks(
+  lp: LogicalProcess,
+  config: WireConfig,
+  writer: ChannelWriter,
+  arrival: PacketArrival,
+) {
+  return { wireSender: new WireSender(lp, config, writer, arrival), training: new LinkTraining(lp, config) };
 }
 
 export type WireBlocks = ReturnType<typeof makeWireBlocks>;

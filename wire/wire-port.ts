@@ -25,7 +25,7 @@ import {
   type LogicalProcess,
 } from '../sim/index.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
-import { wireLatencyPs } from './link-rate.ts';
+import { type PacketArrival, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 import type { LinkTraining } from './link-training.ts';
 import {
   FLOW_CONTROL,
@@ -59,6 +59,10 @@ export interface WirePortOptions {
   readonly reader: ChannelReader;
   /** Both are one channel, private to this port: see {@link loopbackPlug}. */
   readonly isLoopbackPlug?: boolean;
+  /** When packets sent from here arrive: `head` towards a switch; default `tail`. */
+  readonly sentArrival?: PacketArrival | undefined;
+  /** When received packets arrive here: `head` at a switch; default `tail`. */
+  readonly receivedArrival?: PacketArrival | undefined;
   /** References to payload of received packets: it stays in {@link WirePort.rxBytes} until they are released, even after its packet was consumed. */
   readonly references?: RecordReferences | undefined;
 }
@@ -143,7 +147,7 @@ export class WirePort implements LateSender {
     this.rxBytes = reader.bytes;
     this.rxWords = reader.words;
     this.rxFloats = reader.floats;
-    this.blocks = makeWireBlocks(lp, config, writer);
+    this.blocks = makeWireBlocks(lp, config, writer, options.sentArrival ?? 'tail');
     this.#sender = this.blocks.wireSender;
     this.#training = this.blocks.training;
     this.transmitted = this.#sender.counters;
@@ -154,7 +158,12 @@ export class WirePort implements LateSender {
         ? undefined
         : new ReferencedRecords(reader, references, takenBytesMax(config, reader.bytes.length));
     this.#buffers = new ReceiveBuffers(config, this.received);
-    this.#observer = new PacketObserver(reader, config, 0);
+    this.#observer = new PacketObserver(
+      reader,
+      config,
+      0,
+      tailDelayOf(config, options.receivedArrival ?? 'tail'),
+    );
     this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
     this.#isPlugged = options.isLoopbackPlug === true;
     lp.addTimeKeeper(this);

@@ -1,6 +1,6 @@
 /**
  * The sending half of a wire port: puts packets, flow control and training on the link, in the order of the calls, each as a
- * record that arrives when its last byte has left and crossed the cable.
+ * record that arrives when its last byte has left and crossed the cable; towards a switch, a packet when its first byte has.
  *
  *     canSend, send ──▶ credits of lane 0 ──▶ serializer ──▶ record in the channel
  *          ▲ spaceFreed
@@ -13,7 +13,7 @@ import { joinedNotes, lateNote, MARKED_NOTE, overtakenNote } from './fault-notes
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { type HeldPacket, HeldPackets } from './held-packets.ts';
 import { blocksOf, CreditSender } from './link-credits.ts';
-import { byteTimeOf, Serializer, wireLatencyPs } from './link-rate.ts';
+import { byteTimeOf, type PacketArrival, Serializer, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 import { Opcode, type PacketShape, packetBytesOf, packetShapes, padBytes } from './opcodes.ts';
 import {
   DAMAGE_PLACE_SHIFT,
@@ -106,6 +106,7 @@ export class WireSender {
   readonly #lp: LogicalProcess;
   readonly #writer: ChannelWriter;
   readonly #latencyPs: Picoseconds;
+  readonly #arrival: PacketArrival;
   readonly #framingBytes: number;
   readonly #aheadPs: Picoseconds;
   readonly #credits = new CreditSender();
@@ -128,16 +129,17 @@ export class WireSender {
   /** Effects of faults on the opened packet, for a capture; empty for others. */
   #remark = '';
 
-  constructor(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter) {
+  constructor(lp: LogicalProcess, config: WireConfig, writer: ChannelWriter, arrival: PacketArrival) {
     this.#lp = lp;
     this.#writer = writer;
+    this.#arrival = arrival;
     this.#latencyPs = wireLatencyPs(config);
     this.#framingBytes = config.framingBytes;
     this.serializer = new Serializer(byteTimeOf(config));
     this.#aheadPs = this.serializer.durationPs(config.transmitAheadBytes);
     this.#spaceEvent = lp.queue.addHandler(() => this.#spaceDue());
     this.#flowControlPs = this.serializer.durationPs(FLOW_CONTROL_SYMBOLS * Number(config.lanes));
-    this.#observer = new PacketObserver(writer, config, this.#latencyPs);
+    this.#observer = new PacketObserver(writer, config, this.#latencyPs, tailDelayOf(config, arrival));
   }
 
   /** Observes packets that leave this end from now on. */
@@ -307,8 +309,7 @@ export class WireSender {
     if (counters.packetCount >= this.faults.nextPacket) return this.#putWithFaults(atPs);
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
     this.#fate = 'sent';
-    const arrivalPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
-    return this.#open(arrivalPs, PACKET);
+    return this.#open(this.#reserve(packetBytes, atPs), PACKET);
   }
 
   /** Sends the packet just counted, with the effects of faults. */
@@ -370,7 +371,17 @@ export class WireSender {
   /** Reserves credits and the link for a packet. @returns its arrival */
   #occupy(packetBytes: number, atPs: Picoseconds, virtualLane: number): number {
     if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
-    return this.serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
+    return this.#reserve(packetBytes, atPs);
+  }
+
+  /** Reserves the link for a packet. @returns the instant of its record */
+  #reserve(packetBytes: number, atPs: Picoseconds): number {
+    const { serializer } = this;
+    if (this.#arrival === 'tail')
+      return serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
+    const startPs = Math.max(serializer.freePs, atPs);
+    serializer.occupy(atPs, packetBytes + this.#framingBytes);
+    return startPs + this.#latencyPs;
   }
 
   #isLost(packet: number, rules: ConcernedRules): boolean {

@@ -22,7 +22,7 @@ import { fractionalPcParameters } from '../../guests/linux/index.ts';
 import { pcParameters } from '../../guests/pc/index.ts';
 import { faultKinds } from '../../machine/faults/index.ts';
 import { isParameter, type ParameterGroup, parameterTree } from '../../machine/profile/index.ts';
-import { hostCountMax, hostCountMin, hostPortMax } from '../../machine/topology/index.ts';
+import { hostCountMin, nodeCountMax, switchPortMax } from '../../machine/topology/index.ts';
 import { workloadSchemaText } from './workload-schema.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -81,9 +81,9 @@ function topologySchemaText(generator: SchemaGenerator): string {
   const { $ref = '', definitions = {}, $schema, ...alias } = generator.createSchema('TopologyEntry');
   const { [nameOf($ref)]: entry = alias, ...parts } = definitions as Record<string, Schema>;
   const end = parts['NodePortEntry']!.properties!;
-  Object.assign(end['node']!, { type: 'integer', minimum: 0, maximum: hostCountMax - 1 });
-  Object.assign(end['port']!, { type: 'integer', minimum: 1, maximum: hostPortMax });
-  Object.assign(entry.properties!['nodes']!, { minItems: hostCountMin, maxItems: hostCountMax });
+  Object.assign(end['node']!, { type: 'integer', minimum: 0, maximum: nodeCountMax - 1 });
+  Object.assign(end['port']!, { type: 'integer', minimum: 1, maximum: switchPortMax });
+  Object.assign(entry.properties!['nodes']!, { minItems: hostCountMin, maxItems: nodeCountMax });
   const text = JSON.stringify({ $schema, title: 'hca-topology/1', ...entry, definitions: parts }, null, 1);
   return `${text}\n`;
 }

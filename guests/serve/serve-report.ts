@@ -460,7 +460,7 @@ function checksOf(
 
 /** Failed balances of the simulated host; an HCA's blocks are among those of all HCAs. */
 function peerFailures({ host, hca, nic }: PeerParts, peers: readonly HcaLedger[]) {
-  if (hca !== undefined) return { ...hostFailures(host, hca, peers), blocks: [] };
+  if (hca !== undefined) return { ...hostFailures(host, hca, { hcas: peers, areShared: false }), blocks: [] };
   return nicHostFailures(host, nic!);
 }
 

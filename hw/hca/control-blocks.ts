@@ -221,7 +221,7 @@ function makeManagement(setup: ControlSideSetup, { all: ports }: HcaPorts): Mana
 const lidsPerPort = 0x100;
 
 /** LID that the embedded subnet manager gives a port of a node. */
-const lidOf = ({ portLid }: ControlConfig, { node, port }: NodePort): number =>
+export const lidOf = ({ portLid }: Pick<ControlConfig, 'portLid'>, { node, port }: NodePort): number =>
   portLid === 0 ? (port - 1) * lidsPerPort + node + 1 : portLid;
 
 const descriptionOf = (nodeIndex: number): string => `hca-emulator node ${nodeIndex}`;

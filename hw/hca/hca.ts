@@ -24,6 +24,7 @@ import {
   ethernetParameters,
   ethernetPlug,
   loopbackPlug,
+  type PacketArrival,
   type PacketReceiver,
   type WireConfig,
   WirePort,
@@ -80,6 +81,8 @@ const SRAM_ALIGNMENT = 64;
 export interface HcaCable {
   readonly writer: ChannelWriter;
   readonly reader: ChannelReader;
+  /** When packets sent from here arrive: `head` at a switch; if left out: `tail`. */
+  readonly sentArrival?: PacketArrival;
 }
 
 export interface HcaSetup extends SlotSetup {

@@ -2,7 +2,7 @@
 export { capabilityParameters } from './capabilities.ts';
 export { type CommandFaults, controlParameters, GO_ON, NEVER_END } from './commands/index.ts';
 export { checkCapabilities, hasRoomForBlueFlame } from './connectx3/index.ts';
-export { macOf, portGuidOf } from './control-blocks.ts';
+export { lidOf, macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
 export { Hca, type HcaCable, type HcaSetup } from './hca.ts';
 export { checkIwarp, iwarpParameters } from './iwarp/iwarp-parameters.ts';

@@ -10,7 +10,7 @@ import { FaultLog, injectHcaFaults } from '../faults/index.ts';
 import { cableKey, channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { hcaStream, type Stream } from '../timeline/index.ts';
-import { farEndOf, portCountOf, subnetOf } from '../topology/index.ts';
+import { farEndOf, isSwitch, portCountOf, subnetOf } from '../topology/index.ts';
 import { OperationTimes } from './operation-times.ts';
 import { linkReader } from './packet-log.ts';
 import { attachWireLog, type WireLog } from './wire-log.ts';
@@ -54,6 +54,7 @@ export class HcaNode {
         keys && {
           writer: new ChannelWriter(channels[keys.outbound]!),
           reader: new ChannelReader(channels[keys.inbound]!),
+          sentArrival: keys.leadsToSwitch === true ? 'head' : 'tail',
         },
     );
     this.hca = new Hca({
@@ -112,7 +113,14 @@ function neighboursOf(
     host: hostName(node),
     cables: ports.map((port) => {
       const far = farEndOf(topology, port);
-      return far && { outbound: cableKey(config, port, far), inbound: cableKey(config, far, port) };
+      const cabled = { config, topology };
+      return (
+        far && {
+          outbound: cableKey(cabled, port, far),
+          inbound: cableKey(cabled, far, port),
+          leadsToSwitch: isSwitch(topology, far.node),
+        }
+      );
     }),
     subnets: ports.map((port) => subnetOf(topology, port)),
   };

@@ -53,7 +53,7 @@ import { adapterName, channelKey, hostName, type MachinePlan } from '../plan.ts'
 import type { MachineConfig } from '../profile/index.ts';
 import type { HostLink, LogLine } from '../program.ts';
 import { hostStream, type Stream } from '../timeline/index.ts';
-import { farEndOf, hostsOf, peersOf, portCountOf, type Topology } from '../topology/index.ts';
+import { farPortsOf, hostsOf, peersOf, portsOf, type Topology } from '../topology/index.ts';
 import { AccessWatch, type FrameOwnership } from './access-watch.ts';
 import { DmaController } from './dma-controller.ts';
 import { ExchangePort } from './exchange.ts';
@@ -380,11 +380,9 @@ function neighboursOf({ machine }: MachineConfig): Neighbour[] {
 }
 
 function linksOf(topology: Topology, node: number): HostLink[] {
-  const ports = Array.from({ length: portCountOf(topology) }, (_, index) => index + 1);
-  return ports.flatMap((portNum) => {
-    const far = farEndOf(topology, { node, port: portNum });
-    return far === undefined ? [] : [{ portNum, peer: far.node, peerPortNum: far.port }];
-  });
+  return portsOf(topology, node).flatMap((port) =>
+    farPortsOf(topology, port).map((far) => ({ portNum: port.port, peer: far.node, peerPortNum: far.port })),
+  );
 }
 
 /** The interrupt controller's interface for the gate before it. */

@@ -26,13 +26,15 @@ import { inspectHca, inspectHost, inspectNic } from '../node/inspect.ts';
 import { NicNode } from '../node/nic-node.ts';
 import { type LinkPackets, packetsOf } from '../node/packet-log.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
+import { SwitchNode } from '../node/switch-node.ts';
 import { type WireCapture, wireCapturesOf } from '../node/wire-log.ts';
-import { hcaName, hostName, type MachinePlan, nicName } from '../plan.ts';
+import { hcaName, hostName, type MachinePlan, nicName, switchName } from '../plan.ts';
 import type { JsonValue, LogLine, ProgramFunction, ProgramState } from '../program.ts';
 import { type HcaLedger, hcaLedgerOf } from '../report/hca-ledger.ts';
 import { type HostLedger, hostLedgerOf } from '../report/host-ledger.ts';
 import { type NicLedger, nicLedgerOf } from '../report/nic-ledger.ts';
-import { hostsOf } from '../topology/index.ts';
+import { type SwitchLedger, switchLedgerOf } from '../report/switch-ledger.ts';
+import { fabricRoutesOf, hostsOf, switchesOf } from '../topology/index.ts';
 import { LoopTurns } from './loop-turns.ts';
 import { type PartActivity, PartMonitor } from './part-activity.ts';
 import { loadProgram } from './program-module.ts';
@@ -42,6 +44,7 @@ export interface PartLedgers {
   readonly hosts: readonly HostLedger[];
   readonly hcas: readonly HcaLedger[];
   readonly nics: readonly NicLedger[];
+  readonly switches: readonly SwitchLedger[];
 }
 
 /** Costs of marked operations, with the node. */
@@ -74,6 +77,7 @@ export class MachinePart {
   readonly hosts: readonly HostNode[];
   readonly hcas: readonly HcaNode[];
   readonly nics: readonly NicNode[];
+  readonly switches: readonly SwitchNode[];
   readonly programs: readonly ProgramRunner[];
   readonly #analysis: AnalysisOptions | undefined;
   readonly #processes: readonly LogicalProcess[];
@@ -96,11 +100,15 @@ export class MachinePart {
       .filter((node) => names.includes(hostName(node)))
       .map((node) => new HostNode(plan, node, this.hcas.find((found) => found.node === node)?.hca.shared));
     this.nics = nodes.filter((node) => names.includes(nicName(node))).map((node) => new NicNode(plan, node));
+    const switches = switchesOf(plan.topology).filter((node) => names.includes(switchName(node)));
+    const routes =
+      switches.length === 0 ? undefined : fabricRoutesOf(plan.topology, plan.config.machine.routing);
+    this.switches = switches.map((node) => new SwitchNode(plan, node, routes!));
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
-    const all = [...this.hosts, ...this.hcas, ...this.nics].map(({ lp }) => lp);
+    const all = [...this.hosts, ...this.hcas, ...this.nics, ...this.switches].map(({ lp }) => lp);
     this.#monitor = new PartMonitor(
       this.hosts,
-      [...this.hcas, ...this.nics].map(({ lp }) => lp),
+      [...this.hcas, ...this.nics, ...this.switches].map(({ lp }) => lp),
     );
     this.#processes = names.map((name) => all.find((lp) => lp.name === name)!);
     if (plan.control === undefined) {
@@ -229,6 +237,7 @@ export class MachinePart {
       hosts: this.hosts.map(hostLedgerOf),
       hcas: this.hcas.map(hcaLedgerOf),
       nics: this.nics.map(nicLedgerOf),
+      switches: this.switches.map(switchLedgerOf),
     };
   }
 

@@ -5,9 +5,15 @@ export const machineParameters = {
   nodeCount: number(
     2,
     'nodes',
-    [2, 8],
+    [2, 128],
     'choice',
     'Hosts, each with one adapter; even: node 0 is cabled to node 1, 2 to 3, unless a topology says otherwise.',
+  ),
+  routing: choice(
+    'min-hop',
+    ['min-hop', 'up-down'],
+    'opensm 3.3.23: minhop is its default, updn its choice for circles of links',
+    'How routes through switches are chosen: the fewest links; or up, then down, which cannot end in a deadlock of credits.',
   ),
   adapter: choice(
     'hca',

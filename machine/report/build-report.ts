@@ -8,7 +8,7 @@ import { blocksOf, nonZero } from './block-rows.ts';
 import { checksOf } from './checks.ts';
 import { ExactFigures } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
-import { atPort, type HcaLedger, type HcaOperationLedger } from './hca-ledger.ts';
+import type { CableEndLedger, HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import type { NicLedger } from './nic-ledger.ts';
@@ -23,8 +23,10 @@ import {
   type OperationReport,
   type Report,
   reportSchema,
+  type SwitchReport,
   type WireReport,
 } from './schema.ts';
+import { cableEndsOf, type SwitchLedger } from './switch-ledger.ts';
 
 /** The machine that a report describes. */
 export interface ReportedMachine {
@@ -41,6 +43,7 @@ export function buildReport(
   hcas: readonly HcaLedger[],
   nics: readonly NicLedger[] = [],
   faults: readonly Fault[] = [],
+  switches: readonly SwitchLedger[] = [],
 ): Report {
   const byNode = <Ledger extends { readonly node: number }>(ledgers: readonly Ledger[]): Ledger[] =>
     ledgers.toSorted((left, right) => left.node - right.node);
@@ -48,6 +51,8 @@ export function buildReport(
   const declared = declaredOf(topology);
   const directions = directionsOf(topology);
   const [hostByNode, hcaByNode, nicByNode] = [byNode(hosts), byNode(hcas), byNode(nics)];
+  const switchByNode = byNode(switches);
+  const endAt = cableEndsOf(hcaByNode, switchByNode);
   return {
     schema: reportSchema,
     configHash,
@@ -56,12 +61,15 @@ export function buildReport(
     ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
     nodes: hostByNode.map((host, node) => nodeReportOf(host, hcaByNode[node], nicByNode[node])),
+    ...(switches.length === 0 ? {} : { switches: switchByNode.map(switchReportOf) }),
     wire: [
-      ...alongLinks(directions, hcaByNode, (near, far, ends) => wireOf(near, far, ends, config.ethernet)),
+      ...(hcaByNode.length === 0
+        ? []
+        : directions.map((ends) => wireOf(endAt(ends.from), endAt(ends.to), ends, config.ethernet))),
       ...alongLinks(directions, nicByNode, (near, far) => ethernetOf(near, far, config.ethernet)),
     ],
     operations: operationsOf(hostByNode, hcaByNode, exact),
-    checks: checksOf(topology, hostByNode, hcaByNode, nicByNode),
+    checks: checksOf(topology, hostByNode, hcaByNode, nicByNode, switchByNode),
     ...exact.field,
   };
 }
@@ -215,12 +223,11 @@ export function deviceInterruptsOf(
 
 /** One direction of a cable. */
 export function wireOf(
-  nearHca: HcaLedger,
-  farHca: HcaLedger,
+  sender: CableEndLedger,
+  receiver: CableEndLedger,
   { from, to }: LinkDirectionEnds,
   between: BetweenFrames,
 ): WireReport {
-  const [sender, receiver] = [atPort(nearHca, from), atPort(farHca, to)];
   const { wire, ethernet } = sender;
   if (ethernet !== undefined && receiver.ethernet !== undefined)
     return frameWireOf(
@@ -254,6 +261,22 @@ export function wireOf(
     busyPs: wire.busyPs,
     creditWaitPs: wire.creditWaitPs,
     serializerWaitPs: wire.serializerWaitPs,
+  };
+}
+
+/** A switch: for each port with a cable the packets that were kept back, and the buffer that was needed. */
+function switchReportOf({ node, ports, copies }: SwitchLedger): SwitchReport {
+  return {
+    node,
+    ports: ports.map(({ port, wire, notForwarded, waitingPackets, waitingPacketsMax, bufferedBytesMax }) => ({
+      port,
+      receivedPackets: Object.values(wire.received).reduce((sum, { packets }) => sum + packets, 0),
+      notForwarded: nonZero({ ...notForwarded }),
+      waitingPackets,
+      waitingPacketsMax,
+      bufferedBytesMax,
+    })),
+    copies,
   };
 }
 

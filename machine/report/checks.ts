@@ -9,7 +9,8 @@
  *     interrupts   requested … sent … delivered … handled, from the device to the handler
  *     wire         received + corrupted + dropped        = transmitted, each direction, by opcode where none dropped; less
  *                                                          packets that faults removed from the cable, plus those added; for
- *                                                          an Ethernet cable by frame-ledger.ts
+ *                                                          an Ethernet cable by frame-ledger.ts; what comes to a switch
+ *                                                          leaves it, waits, or is dropped for a reason
  *     operations   stages of each operation              = its whole time; the host's view = the device's
  *
  * During transfers (a run stopped in the middle) the receiving side may lag; it must never lead. For machines with
@@ -18,15 +19,24 @@
 import { exactSumOf } from '../../sim/index.ts';
 import {
   directionsOf,
+  farPortsOf,
+  isSwitched,
   joinedHostsOf,
   type LinkDirectionEnds,
   peersOf,
+  portsOf,
   portText,
   type Topology,
 } from '../topology/index.ts';
 import { behind, checkOf, sumOf, unequal, vectorFailures } from './failures.ts';
 import { frameCableFailures, framesGone } from './frame-ledger.ts';
-import { atPort, type HcaLedger, type HcaOperationLedger, wiresOf } from './hca-ledger.ts';
+import {
+  atPort,
+  type CableEndLedger,
+  type HcaLedger,
+  type HcaOperationLedger,
+  wiresOf,
+} from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import { iwarpCableFailures, iwarpLoopbackFailures, pushedBytesOf } from './iwarp-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
@@ -34,6 +44,7 @@ import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } f
 import type { NicLedger } from './nic-ledger.ts';
 import type { PacketLedger } from './packet-ledger.ts';
 import type { ChecksReport } from './schema.ts';
+import { cableEndsOf, type SwitchLedger, switchFailures } from './switch-ledger.ts';
 
 /** @param hosts and their adapters by node: HCAs or NICs */
 export function checksOf(
@@ -41,8 +52,10 @@ export function checksOf(
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
   nics: readonly NicLedger[] = [],
+  switches: readonly SwitchLedger[] = [],
 ): ChecksReport {
-  const checks = nics.length > 0 ? nicChecksOf(topology, hosts, nics) : hcaChecksOf(topology, hosts, hcas);
+  const checks =
+    nics.length > 0 ? nicChecksOf(topology, hosts, nics) : hcaChecksOf(topology, hosts, hcas, switches);
   return { balanced: Object.values(checks).every(({ holds }) => holds), ...checks };
 }
 
@@ -50,23 +63,30 @@ function hcaChecksOf(
   topology: Topology,
   hosts: readonly HostLedger[],
   hcas: readonly HcaLedger[],
+  switches: readonly SwitchLedger[],
 ): Omit<ChecksReport, 'balanced'> {
-  const each = hosts.map((host, node) =>
-    hostFailures(
-      host,
-      hcas[node]!,
-      directionsOf(topology).flatMap(({ from, to }) =>
-        to.node === node ? [atPort(hcas[from.node]!, from)] : [],
-      ),
-    ),
-  );
+  const endAt = cableEndsOf(hcas, switches);
+  const each = hosts.map((host, node) => hostFailures(host, hcas[node]!, answerersOf(topology, hcas, node)));
   return {
     cpu: checkOf(each.flatMap(({ cpu }) => cpu)),
     blocks: checkOf(hcas.flatMap(blockFailures)),
     pcie: checkOf(each.flatMap(({ pcie }) => pcie)),
     interrupts: checkOf(each.flatMap(({ interrupts }) => interrupts)),
-    wire: checkOf([...linkFailuresOf(topology, hcas, wireFailures), ...nakFailures(topology, hcas)]),
+    wire: checkOf([
+      ...directionsOf(topology).flatMap((ends) => wireFailures(endAt(ends.from), endAt(ends.to), ends)),
+      ...switches.flatMap(switchFailures),
+      ...nakFailures(topology, hcas),
+    ]),
     operations: checkOf(each.flatMap(({ operations }) => operations)),
+  };
+}
+
+/** HCAs that answer a host's requests: those at the other ends of its cables, or all that switches join to them. */
+function answerersOf(topology: Topology, hcas: readonly HcaLedger[], node: number): Answerers {
+  const ports = portsOf(topology, node);
+  return {
+    hcas: ports.flatMap((port) => farPortsOf(topology, port).map((far) => atPort(hcas[far.node]!, far))),
+    areShared: ports.some((port) => isSwitched(topology, port)),
   };
 }
 
@@ -80,14 +100,18 @@ const linkFailuresOf = <Ledger>(
     failuresOf(byNode[direction.from.node]!, byNode[direction.to.node]!, direction),
   );
 
-/**
- * Failed balances between a host and its HCA, in words, by the name of the balance.
- * @param peers the HCAs that answer its requests, once for each cable, by the end of that cable
- */
+/** HCAs that answer the requests of one, once for each of their ports. */
+export interface Answerers {
+  readonly hcas: readonly HcaLedger[];
+  /** Whether they answer requests of others, too: then their answers are an upper bound. */
+  readonly areShared: boolean;
+}
+
+/** Failed balances between a host and its HCA, in words, by the name of the balance. */
 export function hostFailures(
   host: HostLedger,
   hca: HcaLedger,
-  peers: readonly HcaLedger[],
+  peers: Answerers,
 ): Readonly<Record<'cpu' | 'pcie' | 'interrupts' | 'operations', string[]>> {
   return {
     cpu: cpuFailures(host),
@@ -269,11 +293,10 @@ function messageFailures(host: HostLedger, adapter: AdapterLedger): string[] {
 
 /** Failed balances of one direction of a cable. */
 export function wireFailures(
-  nearHca: HcaLedger,
-  farHca: HcaLedger,
+  sender: CableEndLedger,
+  receiver: CableEndLedger,
   { from, to }: LinkDirectionEnds,
 ): string[] {
-  const [sender, receiver] = [atPort(nearHca, from), atPort(farHca, to)];
   const isQuiet = sender.wire.isQuiet && receiver.wire.isQuiet;
   const what = `cable ${portText(from)} to ${portText(to)}`;
   const counted = totalOf(sender.wire.transmitted, sender.wire.retransmitted);
@@ -306,13 +329,13 @@ export function wireFailures(
 type LedgerByOpcode = Readonly<Record<string, PacketLedger>>;
 
 /** Packets that faults removed from the cable, and packets that they added. */
-const takenOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>
+const takenOf = ({ wire: { rearranged } }: CableEndLedger): readonly LedgerByOpcode[] =>
   rearranged === undefined ? [] : [rearranged.lost, rearranged.heldBack];
-const addedOf = ({ wire: { rearranged } }: HcaLedger): readonly LedgerByOpcode[] =>
+const addedOf = ({ wire: { rearranged } }: CableEndLedger): readonly LedgerByOpcode[] =>
   rearranged === undefined ? [] : [rearranged.copied, rearranged.letGo];
 
 /** The cable's busy time equals the time of its bytes, minus at most a picosecond for each time that it was idle. */
-function busyFailures(what: string, sender: HcaLedger): string[] {
+function busyFailures(what: string, sender: CableEndLedger): string[] {
   const { wire, nowPs } = sender;
   const added = addedOf(sender);
   const { busyPs, linkPs, transmittedPackets, flowControlPackets, isQuiet } = wire;
@@ -368,7 +391,12 @@ function nakFailuresAmong(ends: readonly HcaLedger[]): string[] {
   );
 }
 
-function opcodeFailures(what: string, sender: HcaLedger, receiver: HcaLedger, isQuiet: boolean): string[] {
+function opcodeFailures(
+  what: string,
+  sender: CableEndLedger,
+  receiver: CableEndLedger,
+  isQuiet: boolean,
+): string[] {
   const { transmitted, retransmitted } = sender.wire;
   const { received, corrupted } = receiver.wire;
   const taken = takenOf(sender);
@@ -430,7 +458,7 @@ const discardedOf = (hca: HcaLedger): number =>
  * packets. Each such packet may therefore explain one missing first transmission. The same applies to a READ response
  * whose payload could not be read.
  */
-function requestFailures(host: HostLedger, hca: HcaLedger, peers: readonly HcaLedger[]): string[] {
+function requestFailures(host: HostLedger, hca: HcaLedger, { hcas: peers, areShared }: Answerers): string[] {
   const what = `node ${hca.node}`;
   const rows = hca.operations;
   const completed = sumOf(rows.map(({ count, failed }) => count + failed));
@@ -504,6 +532,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, peers: readonly HcaLe
             answers.packets + unreadable,
             isComplete &&
               unreadable === 0 &&
+              !areShared &&
               peers.every(
                 (peer) =>
                   peer.wire.isQuiet &&

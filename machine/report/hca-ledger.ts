@@ -181,6 +181,9 @@ export interface HcaLedger {
 export const wiresOf = ({ wire, secondWire }: HcaLedger): WireEndLedger[] =>
   secondWire === undefined ? [wire] : [wire, secondWire];
 
+/** One end of a cable: a port of an HCA or of a switch. */
+export type CableEndLedger = Pick<HcaLedger, 'node' | 'nowPs' | 'wire' | 'ethernet' | 'iwarp'>;
+
 /** An HCA whose only cable is the one in this port. */
 export function atPort(hca: HcaLedger, { port }: NodePort): HcaLedger {
   const { secondWire, ...first } = hca;
@@ -385,7 +388,7 @@ function loopbackLedgerOf({ ibta }: Hca): LoopbackLedger {
   };
 }
 
-function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
+export function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
   const { transmitted, received } = port;
   return {
     transmitted: packetsOf(transmitted.first),

@@ -208,6 +208,27 @@ export interface FaultReport {
   readonly fired: number;
 }
 
+/** A switch and its ports; what its ports send is in {@link Report.wire}. */
+export interface SwitchReport {
+  readonly node: number;
+  readonly ports: readonly SwitchPortReport[];
+  /** Packets that left in addition to those that came: copies for multicast groups. */
+  readonly copies: number;
+}
+
+export interface SwitchPortReport {
+  /** Number from 1. */
+  readonly port: number;
+  readonly receivedPackets: number;
+  /** Packets that came by this port and were dropped, by reason. */
+  readonly notForwarded: Readonly<Record<string, number>>;
+  /** Packets that came by this port and wait, and the most that have waited at once. */
+  readonly waitingPackets: number;
+  readonly waitingPacketsMax: number;
+  /** Most bytes of data held at once in its receive buffer. */
+  readonly bufferedBytesMax: number;
+}
+
 export interface Report {
   readonly schema: typeof reportSchema;
   /** Hash of the configuration and, if any, the faults. */
@@ -219,6 +240,8 @@ export interface Report {
   readonly faults?: readonly FaultReport[];
   readonly elapsedPs: number;
   readonly nodes: readonly NodeReport[];
+  /** Switches, by number; left out without any. */
+  readonly switches?: readonly SwitchReport[];
   readonly wire: readonly WireReport[];
   readonly operations: Readonly<Record<string, OperationReport>>;
   readonly checks: ChecksReport;

@@ -40,12 +40,13 @@ describe('a topology of a user', () => {
   it.each([
     ['nothing', undefined, /^topology is .*expected an object with nodes and links/],
     ['another field', { ...crossed, switches: 1 }, /^field of topology is "switches", .*links/],
-    ['one node', { nodes: [host], links: [] }, /^topology, field nodes, is 1, .*2 to 8/],
-    ['nine nodes', { nodes: Array(9).fill(host), links: [] }, /is 9, .*2 to 8/],
+    ['one node', { nodes: [host], links: [] }, /^topology, field nodes, is 1, .*2 to 128/],
+    ['257 nodes', { nodes: Array(257).fill(host), links: [] }, /is 257, .*2 to 128 hosts/],
+    ['129 hosts', { nodes: Array(129).fill(host), links: [] }, /hosts of the topology is 129, .*2 to 128/],
     [
       'an unknown kind',
-      { ...crossed, nodes: [host, { kind: 'switch' }] },
-      /nodes\[1\], field kind, is "switch"/,
+      { ...crossed, nodes: [host, { kind: 'router' }] },
+      /nodes\[1\], field kind, is "router"/,
     ],
     ['links that are no list', { nodes: four, links: {} }, /^topology, field links, is \{\}/],
     ['one end', { nodes: four, links: [{ ends: [{ node: 0 }] }] }, /links\[0\], field ends, /],
@@ -113,7 +114,7 @@ describe('a topology as an option', () => {
       'topology, links[1], ends[0], is "node 0, port 1", expected a port without a link: links[0] is plugged into it (0.2 is port 2 of host 0)',
     ],
     ['0-2', 'topology, nodes[1] is "without a link", expected one link for each host'],
-    ['0-99', 'topology, links[0], ends[1], field node, is 99, expected an integer from 0 to 7'],
+    ['0-199', 'topology, links[0], ends[1], field node, is 199, expected an integer from 0 to 127'],
     ['/nowhere/at.json', 'topology file is "/nowhere/at.json", expected a readable file (ENOENT)'],
   ])('is rejected as %s', (text, message) => {
     expect(messageOf(() => parsedTopology(text))).toBe(message);

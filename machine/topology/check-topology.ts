@@ -6,6 +6,14 @@
 import { ConfigurationError, codeOf, runtime } from '../../base/index.ts';
 import { hintFor } from '../profile/index.ts';
 import {
+  hostCountMax,
+  hostCountMin,
+  isReadyMade,
+  nodeCountMax,
+  readyMadeTopology,
+  switchCountMax,
+} from './ready-made.ts';
+import {
   firstPort,
   hostPortMax,
   hostsWith,
@@ -13,13 +21,14 @@ import {
   type NodePort,
   nodeKinds,
   ordered,
+  switchPortMax,
   type Topology,
   type TopologyNode,
 } from './topology.ts';
 
 /** A topology as a user writes it; a port that is left out is port 1. */
 export interface TopologyEntry {
-  /** The hosts, numbered from 0: at least 2, at most 8. */
+  /** The hosts, numbered from 0, 2 to 128 of them; then the switches, at most 128. */
   readonly nodes: readonly TopologyNode[];
   readonly links: readonly LinkEntry[];
 }
@@ -33,40 +42,61 @@ export interface NodePortEntry {
   readonly port?: number;
 }
 
-/** Hosts of a machine: the range of `machine.nodeCount`. */
-export const hostCountMin = 2;
-export const hostCountMax = 8;
-
 /**
  * Checks a topology from an untrusted source.
  * @throws ConfigurationError naming field, value and range
  */
 export function checkedTopology(entry: unknown): Topology {
   const { nodes, links } = fieldsOf(entry, 'topology', ['nodes', 'links']);
-  if (!Array.isArray(nodes) || nodes.length < hostCountMin || nodes.length > hostCountMax)
-    throw new ConfigurationError(
-      'topology, field nodes,',
-      Array.isArray(nodes) ? nodes.length : nodes,
-      `a list of ${hostCountMin} to ${hostCountMax} nodes`,
-    );
+  const checkedNodes = nodesIn(nodes);
   if (!Array.isArray(links)) throw new ConfigurationError('topology, field links,', links, 'a list of links');
   const topology: Topology = {
-    nodes: Array.from(nodes as unknown[], checkedNode),
+    nodes: checkedNodes,
     links: Array.from(links as unknown[], (link, at) =>
-      checkedLink(link, `topology, links[${at}]`, nodes.length),
+      checkedLink(link, `topology, links[${at}]`, checkedNodes),
     ),
   };
   checkPorts(topology);
   return ordered(topology);
 }
 
+/** The nodes of a topology: hosts, then switches. */
+function nodesIn(nodes: unknown): TopologyNode[] {
+  if (!Array.isArray(nodes) || nodes.length < hostCountMin || nodes.length > nodeCountMax)
+    throw new ConfigurationError(
+      'topology, field nodes,',
+      Array.isArray(nodes) ? nodes.length : nodes,
+      `a list of ${hostCountMin} to ${hostCountMax} hosts, and at most ${switchCountMax} switches`,
+    );
+  const all = Array.from(nodes as unknown[], checkedNode);
+  const hostCount = all.filter(({ kind }) => kind === 'host').length;
+  const stray = all.findIndex(({ kind }, node) => kind === 'host' && node >= hostCount);
+  if (stray >= 0)
+    throw new ConfigurationError(
+      `topology, nodes[${stray}], field kind,`,
+      'host',
+      'switch: all hosts are before the switches',
+    );
+  if (hostCount < hostCountMin || hostCount > hostCountMax)
+    throw new ConfigurationError('hosts of the topology', hostCount, `${hostCountMin} to ${hostCountMax}`);
+  if (all.length - hostCount > switchCountMax)
+    throw new ConfigurationError(
+      'switches of the topology',
+      all.length - hostCount,
+      `at most ${switchCountMax}`,
+    );
+  return all;
+}
+
 /**
- * Parses an option: a JSON file, whose name has a slash or ends in `.json`, or links as pairs of hosts, such as `0-2,1-3`. A host's
+ * Parses an option: a JSON file, whose name has a slash or ends in `.json`; a ready-made fabric, such as `star:8`; or links as pairs of
+ * hosts, such as `0-2,1-3`. A host's
  * second port is written after a dot: `0-1,0.2-2` joins host 0 by port 1 to host 1, and by port 2 to host 2.
  * @throws ConfigurationError
  */
 export function parsedTopology(text: string): Topology {
   if (text.includes('/') || text.endsWith('.json')) return readTopology(text);
+  if (isReadyMade(text)) return ordered(readyMadeTopology(text));
   const links = text.split(',').map((link) => parsedLink(text, link.trim()));
   const hostCount = Math.min(
     hostCountMax,
@@ -129,32 +159,29 @@ function checkedNode(entry: unknown, at: number): TopologyNode {
   throw new ConfigurationError(`topology, nodes[${at}], field kind,`, kind, nodeKinds.join(' or '));
 }
 
-function checkedLink(entry: unknown, place: string, nodeCount: number): Link {
+function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode[]): Link {
   const { ends } = fieldsOf(entry, place, ['ends']);
   if (!Array.isArray(ends) || ends.length !== 2)
     throw new ConfigurationError(`${place}, field ends,`, ends, 'a list of two ports');
   const [left, right] = (ends as unknown[]).map((end, at) =>
-    checkedPort(end, `${place}, ends[${at}]`, nodeCount),
+    checkedPort(end, `${place}, ends[${at}]`, nodes),
   ) as [NodePort, NodePort];
   if (left.node === right.node)
     throw new ConfigurationError(`${place}, ends[1], field node,`, right.node, 'another node than ends[0]');
   return { ends: [left, right] };
 }
 
-function checkedPort(entry: unknown, place: string, nodeCount: number): NodePort {
+function checkedPort(entry: unknown, place: string, nodes: readonly TopologyNode[]): NodePort {
   const { node, port = firstPort } = fieldsOf(entry, place, ['node', 'port']);
-  if (typeof node !== 'number' || !Number.isInteger(node) || node < 0 || node >= nodeCount)
-    throw new ConfigurationError(`${place}, field node,`, node, `an integer from 0 to ${nodeCount - 1}`);
-  if (typeof port !== 'number' || !Number.isInteger(port) || port < firstPort || port > hostPortMax)
-    throw new ConfigurationError(
-      `${place}, field port,`,
-      port,
-      `an integer from ${firstPort} to ${hostPortMax}`,
-    );
+  if (typeof node !== 'number' || !Number.isInteger(node) || node < 0 || node >= nodes.length)
+    throw new ConfigurationError(`${place}, field node,`, node, `an integer from 0 to ${nodes.length - 1}`);
+  const portMax = nodes[node]!.kind === 'switch' ? switchPortMax : hostPortMax;
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < firstPort || port > portMax)
+    throw new ConfigurationError(`${place}, field port,`, port, `an integer from ${firstPort} to ${portMax}`);
   return { node, port };
 }
 
-/** @throws ConfigurationError for a port with two links, and for a host without one */
+/** @throws ConfigurationError for a port with two links, for a host without one, and for a switch without any */
 function checkPorts({ nodes, links }: Topology): void {
   const linkOf = new Map<string, number>();
   for (const [at, { ends }] of links.entries())
@@ -169,7 +196,18 @@ function checkPorts({ nodes, links }: Topology): void {
         );
       linkOf.set(key, at);
     }
-  const open = nodes.findIndex((_, node) => !linkOf.has(`node ${node}, port ${firstPort}`));
+  const idle = nodes.findIndex(
+    ({ kind }, node) => kind === 'switch' && !links.some(({ ends }) => ends.some((end) => end.node === node)),
+  );
+  if (idle >= 0)
+    throw new ConfigurationError(
+      `topology, nodes[${idle}]`,
+      'without a link',
+      'at least one link for each switch',
+    );
+  const open = nodes.findIndex(
+    ({ kind }, node) => kind === 'host' && !linkOf.has(`node ${node}, port ${firstPort}`),
+  );
   if (open >= 0)
     throw new ConfigurationError(
       `topology, nodes[${open}]`,

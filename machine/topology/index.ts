@@ -1,21 +1,23 @@
 export {
   checkedTopology,
-  hostCountMax,
-  hostCountMin,
   parsedTopology,
   portText,
   type TopologyEntry,
   topologyText,
 } from './check-topology.ts';
+export { hostCountMin, nodeCountMax } from './ready-made.ts';
+export { type FabricRoutes, fabricRoutesOf } from './routes.ts';
 export {
   cabledPeerOf,
   declaredOf,
   directionsOf,
   farEndOf,
-  hostPortMax,
+  farPortsOf,
   hostsBySide,
   hostsOf,
   hostsWith,
+  isSwitch,
+  isSwitched,
   joinedHostsOf,
   type LinkDirectionEnds,
   linkBetween,
@@ -24,6 +26,9 @@ export {
   peerOf,
   peersOf,
   portCountOf,
+  portsOf,
   subnetOf,
+  switchesOf,
+  switchPortMax,
   type Topology,
 } from './topology.ts';

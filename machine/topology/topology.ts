@@ -1,18 +1,18 @@
 /**
  * Nodes, ports and links of a machine: plain data that every thread and every reader of a report shares.
  *
- *     node 0, port 1 ──link── node 2, port 1
- *     node 1, port 1 ──link── node 3, port 1
+ *     node 0, port 1 ──link── node 2, port 1          host 0 ──┐
+ *     node 1, port 1 ──link── node 3, port 1          host 1 ──┴ switch 2, ports 1 and 2
  *
  * Code that needs the other end of a cable calls these functions and never computes it from a node's number.
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
 
 /**
- * The kinds of nodes. A `host` ends traffic: a host with an adapter in its slot. A forwarding node will be another kind, numbered after the
- * hosts, with its own link at each port.
+ * The kinds of nodes. A `host` ends traffic: a host with an adapter in its slot. A `switch` forwards it; switches are numbered after the
+ * hosts, and have a link at each port in use.
  */
-export const nodeKinds = ['host'] as const;
+export const nodeKinds = ['host', 'switch'] as const;
 export type NodeKind = (typeof nodeKinds)[number];
 
 export interface TopologyNode {
@@ -49,6 +49,8 @@ export interface LinkDirectionEnds {
 export const firstPort = 1;
 /** Ports of an adapter: the ConnectX-3 has two. */
 export const hostPortMax = 2;
+/** Most ports of a switch: one chip of 64, as Spectrum has; the 36 of SwitchX are among them. */
+export const switchPortMax = 64;
 
 /** A link between the first ports of two nodes. */
 export const linkBetween = (left: number, right: number): Link => ({
@@ -72,33 +74,87 @@ export const pairsOf = (hostCount: number): Topology =>
   );
 
 /** Numbers of the hosts, ascending. */
-export const hostsOf = ({ nodes }: Topology): number[] =>
-  nodes.flatMap(({ kind }, node) => (kind === 'host' ? [node] : []));
+export const hostsOf = (topology: Topology): number[] => ofKind(topology, 'host');
 
-/** Both directions of every link, by sending node; a loopback plug has one. */
-export function directionsOf({ links }: Topology): LinkDirectionEnds[] {
-  const all = links.flatMap(({ ends: [left, right] }) =>
-    byPort(left, right) === 0
-      ? [{ from: left, to: right }]
-      : [
-          { from: left, to: right },
-          { from: right, to: left },
-        ],
-  );
-  return all.toSorted((left, right) => byPort(left.from, right.from));
+/** Numbers of the switches, ascending. */
+export const switchesOf = (topology: Topology): number[] => ofKind(topology, 'switch');
+
+const ofKind = ({ nodes }: Topology, wanted: NodeKind): number[] =>
+  nodes.flatMap(({ kind }, node) => (kind === wanted ? [node] : []));
+
+export const isSwitch = ({ nodes }: Topology, node: number): boolean => nodes[node]?.kind === 'switch';
+
+/** What is asked of a topology again and again, computed once. */
+interface Cabling {
+  readonly directions: readonly LinkDirectionEnds[];
+  /** Ports with a link of each node, ascending. */
+  readonly ports: readonly (readonly NodePort[])[];
+  /** The far end of each of them, in the same order. */
+  readonly farEnds: readonly (readonly NodePort[])[];
 }
 
-/** Hosts that receive packets from a host, by any of its ports, ascending; a host with a loopback plug is its own peer. */
+const cablings = new WeakMap<Topology, Cabling>();
+
+function cablingOf(topology: Topology): Cabling {
+  const known = cablings.get(topology);
+  if (known !== undefined) return known;
+  const directions = topology.links
+    .flatMap(({ ends: [left, right] }) =>
+      byPort(left, right) === 0
+        ? [{ from: left, to: right }]
+        : [
+            { from: left, to: right },
+            { from: right, to: left },
+          ],
+    )
+    .toSorted((left, right) => byPort(left.from, right.from));
+  const ports: NodePort[][] = topology.nodes.map(() => []);
+  const farEnds: NodePort[][] = topology.nodes.map(() => []);
+  for (const { from, to } of directions) {
+    ports[from.node]!.push(from);
+    farEnds[from.node]!.push(to);
+  }
+  const cabling = { directions, ports, farEnds };
+  cablings.set(topology, cabling);
+  return cabling;
+}
+
+/** Both directions of every link, by sending node; a loopback plug has one. */
+export const directionsOf = (topology: Topology): readonly LinkDirectionEnds[] =>
+  cablingOf(topology).directions;
+
+/**
+ * Hosts that receive packets from a host, by any of its ports, directly or through switches, ascending; a host with a loopback plug is
+ * its own peer.
+ */
 export const peersOf = (topology: Topology, node: number): number[] =>
-  inOrder(directionsOf(topology).flatMap(({ from, to }) => (from.node === node ? [to.node] : [])));
+  inOrder(portsOf(topology, node).flatMap((port) => farPortsOf(topology, port).map((far) => far.node)));
+
+/** The ports of a node that have a link, ascending. */
+export const portsOf = (topology: Topology, node: number): readonly NodePort[] =>
+  cablingOf(topology).ports[node] ?? [];
+
+/** Ports of hosts that a host's port reaches: the far end of its cable, or all others of its subnet; a loopback plug reaches its port. */
+export function farPortsOf(topology: Topology, port: NodePort): NodePort[] {
+  const far = farEndOf(topology, port);
+  if (far === undefined) return [];
+  return byPort(port, far) === 0
+    ? [far]
+    : subnetOf(topology, port).filter((other) => byPort(other, port) !== 0);
+}
 
 /** The port at the other end of a port's cable; undefined where it is open. A loopback plug leads to the port itself. */
-export const farEndOf = (topology: Topology, { node, port }: NodePort): NodePort | undefined =>
-  directionsOf(topology).find(({ from }) => from.node === node && from.port === port)?.to;
+export function farEndOf(topology: Topology, { node, port }: NodePort): NodePort | undefined {
+  const at = portsOf(topology, node).findIndex((own) => own.port === port);
+  return at < 0 ? undefined : cablingOf(topology).farEnds[node]![at];
+}
 
-/** The host at the other end of the cable of a host's first port; undefined where that is open. */
+/**
+ * The host at the other end of the cable of a host's first port, or the first of those that a switch joins to it; undefined where that is
+ * open.
+ */
 export const peerOf = (topology: Topology, node: number): number | undefined =>
-  farEndOf(topology, { node, port: firstPort })?.node;
+  farPortsOf(topology, { node, port: firstPort })[0]?.node;
 
 /**
  * Returns the peer of a host in a machine of simulated hosts.
@@ -116,7 +172,7 @@ export function cabledPeerOf(topology: Topology, node: number): number {
  * @throws ConfigurationError for a cable to a second port, which tests do not use
  */
 export function hostsBySide(topology: Topology): readonly number[] {
-  const far = farEndOf(topology, { node: 0, port: firstPort });
+  const far = farPortsOf(topology, { node: 0, port: firstPort })[0];
   if (far !== undefined && far.port !== firstPort)
     throw new ConfigurationError(
       'topology, cable of host 0, port 1,',
@@ -126,18 +182,36 @@ export function hostsBySide(topology: Topology): readonly number[] {
   return [...new Set([0, cabledPeerOf(topology, 0), ...hostsOf(topology)])];
 }
 
-/** Ports of the subnet that a port belongs to, ascending, that port among them: both ends of its cable. */
+/** Ports of hosts in the subnet of a host's port, ascending, that port among them: all that cables and switches join to it. */
 export function subnetOf(topology: Topology, port: NodePort): NodePort[] {
+  const members = [port];
+  const switches = new Set<number>();
+  const reach = (end: NodePort | undefined): void => {
+    if (end === undefined || byPort(end, port) === 0) return;
+    if (isSwitch(topology, end.node)) switches.add(end.node);
+    else members.push(end);
+  };
+  reach(farEndOf(topology, port));
+  for (const node of switches) for (const far of cablingOf(topology).farEnds[node]!) reach(far);
+  return members.toSorted(byPort);
+}
+
+/** Whether a host's port is cabled to a switch, so that several hosts may send to it. */
+export function isSwitched(topology: Topology, port: NodePort): boolean {
   const far = farEndOf(topology, port);
-  if (far === undefined || byPort(port, far) === 0) return [port];
-  return [port, far].toSorted(byPort);
+  return far !== undefined && isSwitch(topology, far.node);
 }
 
 /** Ports that adapters need for these links: 1, or 2 if a second port has a link. */
-export const portCountOf = ({ links }: Topology): number =>
-  Math.max(firstPort, ...links.flatMap(({ ends }) => ends.map(({ port }) => port)));
+export const portCountOf = ({ nodes, links }: Topology): number =>
+  Math.max(
+    firstPort,
+    ...links.flatMap(({ ends }) =>
+      ends.flatMap(({ node, port }) => (nodes[node]!.kind === 'host' ? [port] : [])),
+    ),
+  );
 
-/** Hosts that are joined by links, directly or through other hosts: each group ascending, groups by their first host. */
+/** Hosts that are joined by links, directly or through switches and other hosts: each group ascending, groups by their first host. */
 export function joinedHostsOf(topology: Topology): number[][] {
   const groups: number[][] = [];
   for (const host of hostsOf(topology)) {

@@ -1,0 +1,3 @@
+/** Switches of a fabric. */
+export { InfinibandSwitch, type SwitchCable } from './infiniband-switch.ts';
+export { switchParameters } from './parameters.ts';

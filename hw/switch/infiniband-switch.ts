@@ -1,0 +1,300 @@
+/**
+ * An InfiniBand switch: packets wait at the port by which they came, and a crossbar moves the first of each input to its output.
+ *
+ *     ═▶ port ─▶ LRH: tables ─▶ input buffer ──┐
+ *     ═▶ port ─▶ LRH: tables ─▶ input buffer ──┼─ crossbar ─▶ credits, serializer of the output ═▶
+ *     ═▶ port ─▶ LRH: tables ─▶ input buffer ──┘     each output takes its inputs in turn
+ *
+ * Promises:
+ * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own credits return when its
+ *   last byte has left. Drops have a named reason: no route, or an output whose link is down.
+ * - A packet's first byte leaves `latencyNs` after its first byte has come, if the output is free. A packet that would leave faster than it
+ *   comes waits until its last byte cannot be late.
+ * - An input is read by one output at a time. Lane 15 has an input buffer of its own and goes first.
+ * - What an instant decides depends on earlier instants alone: the order of records within an instant has no effect.
+ *
+ * Lanes: VL 0 and VL 15, as the ports have. Source: InfiniBand Architecture Specification, volume 1, chapters 7 and 18.
+ */
+import { NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
+import type { BlockState, ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
+import {
+  byteTimeOf,
+  destinationLidOf,
+  MANAGEMENT_LANE,
+  type PacketArrival,
+  receivedPacketBytes,
+  receivedVirtualLane,
+  relayPacket,
+  tailDelayOf,
+  type WireConfig,
+  WirePort,
+} from '../../wire/index.ts';
+import { ForwardingTables, NO_PORT } from './forwarding-tables.ts';
+import { InputBuffer } from './input-buffer.ts';
+import type { SwitchConfig } from './parameters.ts';
+
+/** The cable in a port of a switch. */
+export interface SwitchCable {
+  readonly writer: ChannelWriter;
+  readonly reader: ChannelReader;
+  /** Rate and length of the cable; buffers of this end are those of the switch. */
+  readonly wire: WireConfig;
+  /** When packets sent from here arrive: `head` at another switch. */
+  readonly sentArrival: PacketArrival;
+}
+
+export interface InfinibandSwitchSetup {
+  readonly lp: LogicalProcess;
+  readonly config: SwitchConfig;
+  /** The cables, by port from 1; undefined for a port without one. */
+  readonly cables: readonly (SwitchCable | undefined)[];
+}
+
+/** Packets that a switch did not forward, by reason. */
+export interface SwitchDrops {
+  noRoute: number;
+}
+
+/** One port, with the packets that came by it. */
+class SwitchPort {
+  readonly port: WirePort;
+  readonly data: InputBuffer;
+  readonly management: InputBuffer;
+  /** Time from a packet's first byte to its last on this cable. */
+  readonly tailDelayPs: (packetBytes: number) => Picoseconds;
+  /** Time of a byte, in picoseconds: rates of two ports are compared by it. */
+  readonly bytePs: number;
+  readonly drops: SwitchDrops = { noRoute: 0 };
+  /** Input and output are busy with a packet until then. */
+  readUntilPs = 0;
+  sendsUntilPs = 0;
+  /** The packet that leaves by this output: its input, or -1; released when its last byte has left. */
+  sendsFrom = -1;
+  sendsOffset = -1;
+  /** Input whose turn is next. */
+  turn = 0;
+  /** First packets of inputs that are to leave by this output. */
+  wantedBy = 0;
+
+  constructor(port: WirePort) {
+    const { numeratorPs, denominator } = byteTimeOf(port.config);
+    this.port = port;
+    this.data = new InputBuffer(port.receivePacketsMax);
+    this.management = new InputBuffer(port.receivePacketsMax);
+    this.tailDelayPs = tailDelayOf(port.config, 'head');
+    this.bytePs = numeratorPs / denominator;
+  }
+}
+
+export class InfinibandSwitch {
+  readonly tables = new ForwardingTables();
+  readonly #lp: LogicalProcess;
+  readonly #latencyPs: Picoseconds;
+  readonly #isStoring: boolean;
+  /** By port from 1; undefined for a port without a cable. */
+  readonly #ports: readonly (SwitchPort | undefined)[];
+  readonly #used: readonly number[];
+  /** Packets that left in addition to those that came: copies for groups. */
+  copyCount = 0;
+  readonly #moveEvent: number;
+  /** The next instant at which packets may move, and the one after that. */
+  #moveDuePs = NEVER;
+  #laterDuePs = NEVER;
+
+  /** Connects itself to `lp`. Its ports are enabled: links come up when their other ends are enabled, too. */
+  constructor({ lp, config, cables }: InfinibandSwitchSetup) {
+    this.#lp = lp;
+    this.#latencyPs = nsToPs(config.latencyNs);
+    this.#isStoring = config.forwarding === 'store-and-forward';
+    this.#ports = cables.map((cable) => cable && new SwitchPort(this.#portOf(cable, config)));
+    this.#used = this.#ports.flatMap((port, index) => (port === undefined ? [] : [index]));
+    this.#moveEvent = lp.queue.addHandler(() => this.#moveDue());
+    lp.addTimeKeeper(this);
+    for (const index of this.#used) this.#connect(index);
+  }
+
+  #portOf({ writer, reader, wire, sentArrival }: SwitchCable, config: SwitchConfig): WirePort {
+    const own = { ...wire, receiveBufferBytes: config.inputBufferBytes, transmitAheadBytes: 0 };
+    return new WirePort({ lp: this.#lp, config: own, writer, reader, sentArrival, receivedArrival: 'head' });
+  }
+
+  #connect(index: number): void {
+    const { port } = this.#ports[index]!;
+    port.connect({
+      receiver: { packetArrived: (offset) => this.#packetArrived(index, offset) },
+      sender: { spaceFreed: () => this.#moveBy(this.#lp.nowPs + 1) },
+      link: { linkChanged: (_isUp, nowPs) => this.#moveBy(nowPs + 1) },
+    });
+    port.setEnabled(true);
+  }
+
+  /** The ports by number from 1; undefined for a port without a cable. */
+  get ports(): readonly (WirePort | undefined)[] {
+    return this.#ports.map((own) => own?.port);
+  }
+
+  /** Packets that came by a port and were not forwarded. */
+  dropsOf(port: number): Readonly<SwitchDrops> {
+    return this.#ports[port - 1]!.drops;
+  }
+
+  /** Packets that came by a port and still wait, and the most so far. */
+  waitingAt(port: number): { readonly packets: number; readonly highWater: number } {
+    const { data, management } = this.#ports[port - 1]!;
+    return { packets: data.count + management.count, highWater: data.highWater };
+  }
+
+  inspect(): BlockState {
+    return {
+      tables: this.tables.inspect(),
+      ports: this.#used.map((index) => {
+        const { port, data, management } = this.#ports[index]!;
+        return {
+          port: index + 1,
+          link: port.inspect(),
+          data: data.inspect(),
+          management: management.inspect(),
+        };
+      }),
+    };
+  }
+
+  /** Handles a new epoch: see TimeKeeper. */
+  rebase(ps: Picoseconds): void {
+    this.#moveDuePs -= ps;
+    this.#laterDuePs -= ps;
+    for (const index of this.#used) {
+      const own = this.#ports[index]!;
+      own.data.rebase(ps);
+      own.management.rebase(ps);
+      own.readUntilPs -= ps;
+      own.sendsUntilPs -= ps;
+    }
+  }
+
+  // ---- inputs ----
+
+  /** The first byte of a packet has come by a port. */
+  #packetArrived(index: number, offset: number): void {
+    const own = this.#ports[index]!;
+    const outputs = this.#outputsOf(index, offset);
+    if (outputs.length === 0) {
+      own.drops.noRoute++;
+      own.port.consume(offset);
+      return;
+    }
+    const readyPs = this.#readyPsOf(own, offset, outputs);
+    const isManagement = receivedVirtualLane(own.port, offset) === MANAGEMENT_LANE;
+    const buffer = isManagement ? own.management : own.data;
+    this.copyCount += outputs.length - 1;
+    buffer.add(offset, outputs, readyPs);
+    if (buffer.count === 1) this.#countWanted(outputs);
+    this.#moveBy(readyPs);
+  }
+
+  /** Ports by which a packet leaves, none of them without a cable: never the one by which it came. */
+  #outputsOf(index: number, offset: number): readonly number[] {
+    const lid = destinationLidOf(this.#ports[index]!.port, offset);
+    const input = index + 1;
+    if (this.tables.isGroup(lid))
+      return this.tables
+        .portsOfGroup(lid)
+        .filter((port) => port !== input && this.#ports[port - 1] !== undefined);
+    const output = this.tables.portOf(lid);
+    return output === NO_PORT || this.#ports[output - 1] === undefined ? [] : [output];
+  }
+
+  /** When a packet may leave that begins to arrive now. */
+  #readyPsOf(input: SwitchPort, offset: number, outputs: readonly number[]): Picoseconds {
+    const packetBytes = receivedPacketBytes(input.port, offset);
+    const arrivesPs = input.tailDelayPs(packetBytes);
+    const leavesPs = Math.min(...outputs.map((port) => this.#ports[port - 1]!.tailDelayPs(packetBytes)));
+    const heldPs = this.#isStoring ? arrivesPs : Math.max(0, arrivesPs - leavesPs);
+    return this.#lp.nowPs + heldPs + this.#latencyPs;
+  }
+
+  // ---- crossbar ----
+
+  /** An input has a new first packet. */
+  #countWanted(outputs: readonly number[]): void {
+    for (const port of outputs) this.#ports[port - 1]!.wantedBy++;
+  }
+
+  #moveBy(ps: Picoseconds): void {
+    const { nowPs } = this.#lp;
+    if (ps >= this.#moveDuePs) {
+      if (ps > this.#moveDuePs && ps < this.#laterDuePs) this.#laterDuePs = ps;
+      return;
+    }
+    if (this.#moveDuePs > nowPs && this.#moveDuePs < this.#laterDuePs) this.#laterDuePs = this.#moveDuePs;
+    this.#moveDuePs = ps;
+    this.#lp.queue.schedule(ps, this.#moveEvent);
+  }
+
+  #moveDue(): void {
+    const { nowPs } = this.#lp;
+    if (nowPs < this.#moveDuePs) return;
+    this.#moveDuePs = NEVER;
+    const laterPs = this.#laterDuePs;
+    this.#laterDuePs = NEVER;
+    for (const index of this.#used) this.#release(index, nowPs);
+    // A packet that leaves makes the next of its input the first, which may want an output that was asked before.
+    while (this.#used.some((index) => this.#serve(index, nowPs)));
+    for (const index of this.#used) this.#scheduleNext(index, nowPs);
+    if (laterPs < NEVER) this.#moveBy(Math.max(laterPs, nowPs + 1));
+  }
+
+  /** Releases the buffer of the packet whose last byte has left by this output. */
+  #release(index: number, nowPs: Picoseconds): void {
+    const output = this.#ports[index]!;
+    if (output.sendsFrom < 0 || nowPs < output.sendsUntilPs) return;
+    const input = this.#ports[output.sendsFrom]!;
+    if (output.sendsOffset >= 0) input.port.consume(output.sendsOffset);
+    output.sendsFrom = -1;
+  }
+
+  /** Gives an output its next packet. Returns true if one leaves. */
+  #serve(index: number, nowPs: Picoseconds): boolean {
+    const output = this.#ports[index]!;
+    if (output.wantedBy === 0 || output.sendsFrom >= 0) return false;
+    return this.#serveFrom('management', index, nowPs) || this.#serveFrom('data', index, nowPs);
+  }
+
+  #serveFrom(lane: 'management' | 'data', index: number, nowPs: Picoseconds): boolean {
+    const output = this.#ports[index]!;
+    for (let step = 0; step < this.#used.length; step++) {
+      const turn = (output.turn + step) % this.#used.length;
+      const input = this.#ports[this.#used[turn]!]!;
+      const buffer = input[lane];
+      if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs > nowPs) continue;
+      // Without credit or with a busy link nothing else may leave here, either.
+      if (!relayPacket(input.port, buffer.offset, output.port, nowPs)) return false;
+      this.#leaves(this.#used[turn]!, input, buffer, index);
+      output.turn = (turn + 1) % this.#used.length;
+      return true;
+    }
+    return false;
+  }
+
+  /** Notes that the first packet of an input leaves by an output now. */
+  #leaves(inputIndex: number, input: SwitchPort, buffer: InputBuffer, outputIndex: number): void {
+    const output = this.#ports[outputIndex]!;
+    const { offset } = buffer;
+    const untilPs = output.port.isUp ? output.port.freePs : this.#lp.nowPs + 1;
+    const isLast = buffer.leftBy(outputIndex + 1);
+    output.wantedBy--;
+    if (isLast) this.#countWanted(buffer.remaining);
+    output.sendsFrom = inputIndex;
+    output.sendsOffset = isLast ? offset : -1;
+    output.sendsUntilPs = untilPs;
+    input.readUntilPs = untilPs;
+  }
+
+  /** Schedules what this port has to do next: the end of a packet, or the first packet of its inputs. */
+  #scheduleNext(index: number, nowPs: Picoseconds): void {
+    const own = this.#ports[index]!;
+    if (own.sendsFrom >= 0) this.#moveBy(own.sendsUntilPs);
+    for (const { readyPs } of [own.data, own.management])
+      if (readyPs > nowPs && readyPs < NEVER) this.#moveBy(readyPs);
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The packets of one input of a switch, in the order of their arrival: only the first may leave, which blocks those after it even if their
+ * outputs are free (head-of-line blocking). Credits bound the number of packets: see ReceiveBuffers.packetsMax.
+ */
+import { InvariantError, NEVER, type Picoseconds } from '../../base/index.ts';
+import type { BlockState } from '../../sim/index.ts';
+
+export class InputBuffer {
+  readonly #capacity: number;
+  readonly #offsets: Int32Array;
+  readonly #readyPs: Float64Array;
+  /** Outputs of each packet, from port 1. */
+  readonly #outputs: (readonly number[])[];
+  #first = 0;
+  count = 0;
+  /** Outputs that the first packet still has to leave by. */
+  #remaining: readonly number[] = [];
+  /** Greatest number of packets so far. */
+  highWater = 0;
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+    this.#offsets = new Int32Array(capacity);
+    this.#readyPs = new Float64Array(capacity);
+    this.#outputs = Array.from({ length: capacity }, () => []);
+  }
+
+  /**
+   * Adds a packet.
+   * @param offset of its record at the port
+   * @param outputs at least one
+   * @param readyPs the earliest instant at which it may leave
+   */
+  add(offset: number, outputs: readonly number[], readyPs: Picoseconds): void {
+    if (this.count === this.#capacity)
+      throw new InvariantError('packets of an input', this.count, `fewer than ${this.#capacity}`);
+    const at = (this.#first + this.count) % this.#capacity;
+    this.#offsets[at] = offset;
+    this.#readyPs[at] = readyPs;
+    this.#outputs[at] = outputs;
+    if (this.count++ === 0) this.#remaining = outputs;
+    if (this.count > this.highWater) this.highWater = this.count;
+  }
+
+  /** Offset of the first packet's record. */
+  get offset(): number {
+    return this.#offsets[this.#first]!;
+  }
+
+  /** When the first packet may leave; NEVER without one. */
+  get readyPs(): Picoseconds {
+    return this.count === 0 ? NEVER : this.#readyPs[this.#first]!;
+  }
+
+  /** Whether the first packet is to leave by this output. */
+  wants(output: number): boolean {
+    return this.count > 0 && this.#remaining.includes(output);
+  }
+
+  /** Outputs that the first packet still has to leave by. */
+  get remaining(): readonly number[] {
+    return this.count === 0 ? [] : this.#remaining;
+  }
+
+  /** The first packet leaves by an output. Returns true if that was its last one: it is no longer the first. */
+  leftBy(output: number): boolean {
+    this.#remaining = this.#remaining.filter((other) => other !== output);
+    if (this.#remaining.length > 0) return false;
+    this.#first = (this.#first + 1) % this.#capacity;
+    this.count--;
+    this.#remaining = this.count === 0 ? [] : this.#outputs[this.#first]!;
+    return true;
+  }
+
+  /** Handles a new epoch: see TimeKeeper. */
+  rebase(ps: Picoseconds): void {
+    for (let index = 0; index < this.#capacity; index++) this.#readyPs[index] = this.#readyPs[index]! - ps;
+  }
+
+  inspect(): BlockState {
+    return { packets: this.count };
+  }
+}

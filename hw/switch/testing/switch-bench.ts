@@ -1,0 +1,150 @@
+/** A test bench: one InfiniBand switch with a plain port at the other end of each cable, each in its own logical process. For specs only. */
+import { defaultsOf, type Picoseconds } from '../../../base/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../../../sim/index.ts';
+import {
+  Opcode,
+  PACKET_PAYLOAD_OFFSET,
+  type WireConfig,
+  WirePort,
+  WORD_LIDS,
+  WORD_PAYLOAD_BYTES,
+  WORD_PSN,
+  wireChannelBytes,
+  wireParameters,
+} from '../../../wire/index.ts';
+import { InfinibandSwitch } from '../infiniband-switch.ts';
+import { type SwitchConfig, switchParameters } from '../parameters.ts';
+
+/** A packet as an end received it. */
+export interface SwitchArrival {
+  /** When its last byte had arrived. */
+  readonly timePs: Picoseconds;
+  readonly psn: number;
+  readonly payload: readonly number[];
+}
+
+/** One end: sends packets as soon as its port takes them, in order, and consumes packets that arrive unless told otherwise. */
+export class BenchEnd {
+  readonly lp: LogicalProcess;
+  readonly port: WirePort;
+  readonly arrivals: SwitchArrival[] = [];
+  /** Offsets of packets not yet consumed. */
+  readonly held: number[] = [];
+  consumesAtOnce = true;
+  readonly #queue: { readonly lid: number; readonly payloadBytes: number; readonly psn: number }[] = [];
+  readonly #actions: (() => void)[] = [];
+  readonly #at: number;
+
+  constructor(
+    name: string,
+    wire: WireConfig,
+    out: SharedArrayBuffer,
+    into: SharedArrayBuffer,
+    shuffle: (() => number) | undefined,
+  ) {
+    this.lp = new LogicalProcess(name, shuffle);
+    this.#at = this.lp.queue.addHandler((index) => this.#actions[index]!());
+    this.port = new WirePort({
+      lp: this.lp,
+      config: wire,
+      writer: new ChannelWriter(out),
+      reader: new ChannelReader(into),
+      sentArrival: 'head',
+    });
+    this.port.connect({
+      receiver: { packetArrived: (offset) => this.#receive(offset) },
+      sender: { spaceFreed: () => this.#sendNext() },
+      link: { linkChanged: () => undefined },
+    });
+    this.port.setEnabled(true);
+  }
+
+  /** Runs an action at an instant. */
+  at(timePs: Picoseconds, action: () => void): void {
+    this.#actions.push(action);
+    this.lp.queue.schedule(timePs, this.#at, this.#actions.length - 1);
+  }
+
+  /** From an instant on, sends `count` packets to a LID, whose PSNs count up from `psn` and whose payload counts up from the PSN. */
+  sendAt(timePs: Picoseconds, lid: number, payloadBytes: number, psn = 0, count = 1): void {
+    this.at(timePs, () => {
+      for (let index = 0; index < count; index++) this.#queue.push({ lid, payloadBytes, psn: psn + index });
+      this.#sendNext();
+    });
+  }
+
+  consumeAll(): void {
+    for (const offset of this.held.splice(0)) this.port.consume(offset);
+  }
+
+  #sendNext(): void {
+    const { port } = this;
+    for (;;) {
+      const next = this.#queue[0];
+      if (next === undefined || !port.canTransmit(Opcode.UD_SEND_ONLY, next.payloadBytes)) return;
+      this.#queue.shift();
+      const offset = port.beginPacket(Opcode.UD_SEND_ONLY, next.payloadBytes, 0, this.lp.nowPs);
+      port.txWords[(offset >> 2) + WORD_PSN] = next.psn;
+      port.txWords[(offset >> 2) + WORD_LIDS] = next.lid;
+      for (let index = 0; index < next.payloadBytes; index++)
+        port.txBytes[offset + PACKET_PAYLOAD_OFFSET + index] = (next.psn + index) & 0xff;
+      port.packetFilled(offset);
+    }
+  }
+
+  #receive(offset: number): void {
+    const { rxWords, rxBytes } = this.port;
+    const word = offset >> 2;
+    const start = offset + PACKET_PAYLOAD_OFFSET;
+    const payload = [...rxBytes.subarray(start, start + rxWords[word + WORD_PAYLOAD_BYTES]!)];
+    this.arrivals.push({ timePs: this.lp.nowPs, psn: rxWords[word + WORD_PSN]!, payload });
+    this.held.push(offset);
+    if (this.consumesAtOnce) this.consumeAll();
+  }
+}
+
+export class SwitchBench {
+  readonly ends: readonly BenchEnd[];
+  readonly device: InfinibandSwitch;
+  readonly wire: WireConfig;
+  readonly #runner: SingleRunner;
+
+  /**
+   * @param endCount number of ports, each with an end; end n has LID n + 1 at port n + 1
+   * @param shuffle reorders the events of one instant
+   */
+  constructor(
+    endCount: number,
+    changes: { readonly wire?: Partial<WireConfig>; readonly switch?: Partial<SwitchConfig> } = {},
+    shuffle?: () => number,
+  ) {
+    this.wire = { ...defaultsOf(wireParameters), transmitAheadBytes: 0, ...changes.wire };
+    const config = { ...defaultsOf(switchParameters), ...changes.switch };
+    const bytes = wireChannelBytes({ ...this.wire, receiveBufferBytes: 131_072 });
+    const channels = Array.from({ length: endCount }, () => ({
+      out: new SharedArrayBuffer(bytes),
+      back: new SharedArrayBuffer(bytes),
+    }));
+    const lp = new LogicalProcess('switch', shuffle);
+    this.device = new InfinibandSwitch({
+      lp,
+      config,
+      cables: channels.map(({ out, back }) => ({
+        writer: new ChannelWriter(back),
+        reader: new ChannelReader(out),
+        wire: this.wire,
+        sentArrival: 'tail',
+      })),
+    });
+    this.ends = channels.map(
+      ({ out, back }, index) => new BenchEnd(`end${index}`, this.wire, out, back, shuffle),
+    );
+    for (let index = 0; index < endCount; index++) this.device.tables.setPort(index + 1, index + 1);
+    this.#runner = new SingleRunner([...this.ends.map((end) => end.lp), lp]);
+  }
+
+  /** Runs everything due before `limitPs`. */
+  async runTo(limitPs: Picoseconds): Promise<void> {
+    await this.#runner.runTo(limitPs);
+  }
+}

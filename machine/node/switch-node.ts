@@ -1,0 +1,71 @@
+/**
+ * The logical process of one InfiniBand switch: the device of hw/switch at its ends of the cables, with the forwarding tables that the
+ * subnet manager of the plan has written before power-on.
+ *
+ * It is built from the plan alone, so that the same code builds a switch in any thread.
+ */
+import { lidOf } from '../../hw/hca/index.ts';
+import { InfinibandSwitch, type SwitchCable } from '../../hw/switch/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { cableKey, type MachinePlan, switchName } from '../plan.ts';
+import {
+  type FabricRoutes,
+  farEndOf,
+  hostsOf,
+  isSwitch,
+  type NodePort,
+  portsOf,
+  type Topology,
+} from '../topology/index.ts';
+
+export class SwitchNode {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly device: InfinibandSwitch;
+  /** A field, because an image of the machine contains what fields refer to. */
+  readonly #shuffle: Random | undefined;
+
+  /** @param routes of the plan's topology */
+  constructor(plan: MachinePlan, node: number, routes: FabricRoutes) {
+    const { config, shuffleSeed } = plan;
+    const name = switchName(node);
+    this.node = node;
+    this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
+    this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
+    this.device = new InfinibandSwitch({
+      lp: this.lp,
+      config: config.switch,
+      cables: cablesOf(plan, node),
+    });
+    this.#writeTables(plan, routes);
+  }
+
+  /** The embedded subnet manager's part: routes to every port of a host, and one tree for all groups. */
+  #writeTables({ config, topology }: MachinePlan, routes: FabricRoutes): void {
+    const { tables } = this.device;
+    for (const port of hostPortsOf(topology)) {
+      const output = routes.portTowards(this.node, port);
+      if (output !== undefined) tables.setPort(lidOf(config.hca.control, port), output);
+    }
+    tables.setGroupPorts(routes.groupPorts(this.node));
+  }
+}
+
+const hostPortsOf = (topology: Topology): NodePort[] =>
+  hostsOf(topology).flatMap((host) => portsOf(topology, host));
+
+/** The cables of a switch, by port from 1. */
+function cablesOf({ config, topology, channels }: MachinePlan, node: number): (SwitchCable | undefined)[] {
+  const ports = portsOf(topology, node);
+  const cables = Array<SwitchCable | undefined>(ports.at(-1)!.port).fill(undefined);
+  for (const own of ports) {
+    const far = farEndOf(topology, own)!;
+    cables[own.port - 1] = {
+      writer: new ChannelWriter(channels[cableKey({ config, topology }, own, far)]!),
+      reader: new ChannelReader(channels[cableKey({ config, topology }, far, own)]!),
+      wire: config.wire,
+      sentArrival: isSwitch(topology, far.node) ? 'head' : 'tail',
+    };
+  }
+  return cables;
+}

@@ -1,0 +1,84 @@
+/** The statistics of one switch, copied as plain data at the end of a run, and their balance. */
+import type { ExactPs } from '../../sim/index.ts';
+import type { SwitchNode } from '../node/switch-node.ts';
+import type { NodePort } from '../topology/index.ts';
+import { behind, sumOf } from './failures.ts';
+import {
+  atPort,
+  type CableEndLedger,
+  type HcaLedger,
+  type WireEndLedger,
+  wireLedgerOf,
+} from './hca-ledger.ts';
+import type { PacketLedger } from './packet-ledger.ts';
+
+/** A port of a switch with a cable. */
+interface SwitchPortLedger {
+  /** Number from 1. */
+  readonly port: number;
+  readonly wire: WireEndLedger;
+  /** Packets that came by this port and were not forwarded, by reason. */
+  readonly notForwarded: Readonly<Record<string, number>>;
+  /** Packets that came by this port and wait, and the most that have waited at once. */
+  readonly waitingPackets: number;
+  readonly waitingPacketsMax: number;
+  /** Most bytes of data held at once in its receive buffer. */
+  readonly bufferedBytesMax: number;
+}
+
+export interface SwitchLedger {
+  readonly node: number;
+  readonly nowPs: ExactPs;
+  readonly ports: readonly SwitchPortLedger[];
+  /** Copies made for groups: packets that left in addition to the ones that came. */
+  readonly copies: number;
+}
+
+export function switchLedgerOf({ node, lp, device }: SwitchNode): SwitchLedger {
+  const ports = device.ports.flatMap((wire, index): SwitchPortLedger[] => {
+    if (wire === undefined) return [];
+    const port = index + 1;
+    const { packets, highWater } = device.waitingAt(port);
+    return [
+      {
+        port,
+        wire: wireLedgerOf(wire, lp.isDrained && packets === 0),
+        notForwarded: { ...device.dropsOf(port) },
+        waitingPackets: packets,
+        waitingPacketsMax: highWater,
+        bufferedBytesMax: wire.receiveBufferHighWaterBytes,
+      },
+    ];
+  });
+  return { node, nowPs: lp.instantPs, ports, copies: device.copyCount };
+}
+
+/** The ends of cables, in ports of HCAs and of switches. */
+export function cableEndsOf(
+  hcas: readonly HcaLedger[],
+  switches: readonly SwitchLedger[],
+): (end: NodePort) => CableEndLedger {
+  return (end) => {
+    const hca = hcas.find(({ node }) => node === end.node);
+    if (hca !== undefined) return atPort(hca, end);
+    const { node, nowPs, ports } = switches.find((own) => own.node === end.node)!;
+    const { wire } = ports.find(({ port }) => port === end.port)!;
+    return { node, nowPs, wire, iwarp: undefined };
+  };
+}
+
+/**
+ * Every packet that has come by any port of a switch has left it, is dropped for a named reason, or waits; copies for groups are added.
+ * Nothing may leave that has not come.
+ */
+export function switchFailures({ node, ports, copies }: SwitchLedger): string[] {
+  const came = sumOf(ports.map(({ wire }) => packetsIn(wire.received)));
+  const left = sumOf(ports.map(({ wire }) => wire.transmittedPackets + wire.discardedPackets));
+  const kept = sumOf(
+    ports.map(({ notForwarded, waitingPackets }) => sumOf(Object.values(notForwarded)) + waitingPackets),
+  );
+  return behind(`switch ${node}, packets that left, wait or were dropped`, left + kept, came + copies, true);
+}
+
+const packetsIn = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>
+  sumOf(Object.values(byOpcode).map(({ packets }) => packets));

@@ -1,0 +1,229 @@
+/**
+ * Routes through switches: for each switch the port towards each port of a host, as a subnet manager writes them into forwarding tables.
+ *
+ * `min-hop`: fewest links. `up-down`: packets go up, then down, and never up again, which leaves no circle of buffers that wait for each
+ * other (Autonet: Schroeder et al., 1991); switches nearer to hosts are lower, and of equals the higher number. Of several ports the one
+ * that the fewest hosts use so far is taken, then the lowest: the balance of opensm (osm_switch.c, osm_switch_recommend_path).
+ */
+import { InvariantError } from '../../base/index.ts';
+import { directionsOf, type NodePort, switchesOf, type Topology } from './topology.ts';
+
+export const routings = ['min-hop', 'up-down'] as const;
+export type Routing = (typeof routings)[number];
+
+/** A link from one switch to another, as the first sees it. */
+interface Hop {
+  readonly port: number;
+  readonly to: number;
+}
+
+/** Ports of one switch towards one port of a host: the chosen one first, then others of equal length. */
+type Choices = readonly number[];
+
+export interface FabricRoutes {
+  /** The port towards a port of a host; undefined if no path leads there. */
+  portTowards(switchNode: number, destination: NodePort): number | undefined;
+  /** All ports on shortest paths to it, ascending. */
+  portsTowards(switchNode: number, destination: NodePort): readonly number[];
+  /** Ports of a tree that reaches every host of the subnet once: packets of a group leave by these, except the one they came by. */
+  groupPorts(switchNode: number): readonly number[];
+}
+
+/**
+ * The routes of a topology.
+ * @returns for a topology without switches, routes that are never asked for
+ */
+export function fabricRoutesOf(topology: Topology, routing: Routing): FabricRoutes {
+  const graph = new SwitchGraph(topology);
+  const tables = new Map<number, Map<string, Choices>>(graph.switches.map((node) => [node, new Map()]));
+  const load = new Map<string, number>();
+  for (const { host, at } of graph.attachments) {
+    const distances = routing === 'min-hop' ? graph.distancesTo(at.node) : graph.legalDistancesTo(at.node);
+    for (const node of graph.switches) {
+      const ports = node === at.node ? [at.port] : nearest(graph.hopsOf(node), node, distances);
+      if (ports.length === 0) continue;
+      tables.get(node)!.set(keyOf(host), leastLoadedFirst(node, ports, load));
+    }
+  }
+  const tree = graph.treePorts();
+  const choicesAt = (node: number, destination: NodePort): Choices =>
+    tableOf(tables, node).get(keyOf(destination)) ?? [];
+  return {
+    portTowards: (node, destination) => choicesAt(node, destination)[0],
+    portsTowards: (node, destination) => choicesAt(node, destination).toSorted((left, right) => left - right),
+    groupPorts: (node) => tree.get(node) ?? [],
+  };
+}
+
+function tableOf<Table>(tables: ReadonlyMap<number, Table>, node: number): Table {
+  const table = tables.get(node);
+  if (table === undefined) throw new InvariantError('node', node, 'a switch');
+  return table;
+}
+
+const keyOf = ({ node, port }: NodePort): string => `${node}.${port}`;
+
+/** Distance of a switch to a destination, and whether the path from it only leads down. */
+interface Distance {
+  readonly links: number;
+  /** Whether the next link leads up. */
+  readonly isUp: boolean;
+}
+
+/** Ports of shortest legal paths. */
+function nearest(hops: readonly Hop[], node: number, distances: Distances): number[] {
+  const own = distances.of(node);
+  if (own === undefined) return [];
+  return hops.filter((hop) => distances.isNext(node, own, hop)).map(({ port }) => port);
+}
+
+/** Moves the least used port to the front, and counts its use. */
+function leastLoadedFirst(node: number, ports: readonly number[], load: Map<string, number>): number[] {
+  const useOf = (port: number): number => load.get(`${node}.${port}`) ?? 0;
+  const chosen = ports.reduce((best, port) => (useOf(port) < useOf(best) ? port : best));
+  load.set(`${node}.${chosen}`, useOf(chosen) + 1);
+  return [chosen, ...ports.filter((port) => port !== chosen)];
+}
+
+/** Distances of all switches to one, and which links shorten them. */
+class Distances {
+  readonly #byNode: ReadonlyMap<number, Distance>;
+  readonly #isAbove: (left: number, right: number) => boolean;
+  readonly #isAnyWay: boolean;
+
+  constructor(
+    byNode: ReadonlyMap<number, Distance>,
+    isAnyWay: boolean,
+    isAbove: (left: number, right: number) => boolean,
+  ) {
+    this.#byNode = byNode;
+    this.#isAnyWay = isAnyWay;
+    this.#isAbove = isAbove;
+  }
+
+  of(node: number): Distance | undefined {
+    return this.#byNode.get(node);
+  }
+
+  isNext(node: number, own: Distance, { to }: Hop): boolean {
+    const next = this.#byNode.get(to);
+    if (next === undefined || next.links !== own.links - 1) return false;
+    if (this.#isAnyWay) return true;
+    return own.isUp ? this.#isAbove(to, node) : this.#isAbove(node, to) && !next.isUp;
+  }
+}
+
+class SwitchGraph {
+  readonly switches: readonly number[];
+  /** Each port of a host at a switch, and the port of the switch. */
+  readonly attachments: readonly { readonly host: NodePort; readonly at: NodePort }[];
+  readonly #hops = new Map<number, Hop[]>();
+  readonly #ranks = new Map<number, number>();
+
+  constructor(topology: Topology) {
+    this.switches = switchesOf(topology);
+    const isSwitch = (node: number): boolean => topology.nodes[node]!.kind === 'switch';
+    for (const node of this.switches) this.#hops.set(node, []);
+    const attachments: { host: NodePort; at: NodePort }[] = [];
+    for (const { from, to } of directionsOf(topology)) {
+      if (isSwitch(from.node) && isSwitch(to.node))
+        this.#hops.get(from.node)!.push({ port: from.port, to: to.node });
+      if (!isSwitch(from.node) && isSwitch(to.node)) attachments.push({ host: from, at: to });
+    }
+    this.attachments = attachments;
+    this.#rank();
+  }
+
+  hopsOf(node: number): readonly Hop[] {
+    return this.#hops.get(node)!;
+  }
+
+  /** Fewest links to a switch. */
+  distancesTo(target: number): Distances {
+    const byNode = new Map<number, Distance>([[target, { links: 0, isUp: false }]]);
+    this.#spread([target], byNode, () => ({ isUp: false }));
+    return new Distances(byNode, true, () => true);
+  }
+
+  /** Fewest links to a switch on paths that go up, then down: only down where that is possible, since a path that has begun to go down stays. */
+  legalDistancesTo(target: number): Distances {
+    const isAbove = (left: number, right: number): boolean => this.#isAbove(left, right);
+    const byNode = new Map<number, Distance>([[target, { links: 0, isUp: false }]]);
+    this.#spread([target], byNode, (from, to) => (isAbove(to, from) ? { isUp: false } : undefined));
+    // From every switch that has a path down, and from those found so far, one link up: shortest first.
+    const waiting = [...byNode.keys()];
+    while (waiting.length > 0) {
+      waiting.sort((left, right) => byNode.get(left)!.links - byNode.get(right)!.links || left - right);
+      const node = waiting.shift()!;
+      const links = byNode.get(node)!.links + 1;
+      for (const { to } of this.hopsOf(node))
+        if (isAbove(node, to) && !byNode.has(to)) {
+          byNode.set(to, { links, isUp: true });
+          waiting.push(to);
+        }
+    }
+    return new Distances(byNode, false, isAbove);
+  }
+
+  /** For each switch the ports of hosts, and of a tree over all switches that are joined: breadth first from the lowest. */
+  treePorts(): ReadonlyMap<number, number[]> {
+    const ports = new Map<number, number[]>(this.switches.map((node) => [node, []]));
+    for (const { at } of this.attachments) ports.get(at.node)!.push(at.port);
+    const reached = new Set<number>();
+    for (const root of this.switches) {
+      if (reached.has(root)) continue;
+      reached.add(root);
+      const order = [root];
+      for (const node of order)
+        for (const { port, to } of this.hopsOf(node)) {
+          if (reached.has(to)) continue;
+          reached.add(to);
+          order.push(to);
+          ports.get(node)!.push(port);
+          ports.get(to)!.push(this.#portBack(to, node, port));
+        }
+    }
+    return new Map([...ports].map(([node, own]) => [node, own.toSorted((left, right) => left - right)]));
+  }
+
+  /** The port of `to` at the other end of a link from `node`: of parallel links, the one with the same position. */
+  #portBack(to: number, node: number, port: number): number {
+    const there = this.hopsOf(node).filter((hop) => hop.to === to);
+    const back = this.hopsOf(to).filter((hop) => hop.to === node);
+    return back[there.findIndex((hop) => hop.port === port)]!.port;
+  }
+
+  /** Breadth first over links along which `step` gives a distance. */
+  #spread(
+    order: number[],
+    byNode: Map<number, Distance>,
+    step: (from: number, to: number) => Pick<Distance, 'isUp'> | undefined,
+  ): void {
+    for (const node of order)
+      for (const { to } of this.hopsOf(node)) {
+        if (byNode.has(to)) continue;
+        const found = step(node, to);
+        if (found === undefined) continue;
+        byNode.set(to, { links: byNode.get(node)!.links + 1, ...found });
+        order.push(to);
+      }
+  }
+
+  /** Distance of each switch from the nearest host. */
+  #rank(): void {
+    const order = [...new Set(this.attachments.map(({ at }) => at.node))];
+    for (const node of order) this.#ranks.set(node, 0);
+    for (const node of order)
+      for (const { to } of this.hopsOf(node)) {
+        if (this.#ranks.has(to)) continue;
+        this.#ranks.set(to, this.#ranks.get(node)! + 1);
+        order.push(to);
+      }
+  }
+
+  /** Whether a switch is above another: farther from hosts, or of equals the lower number. */
+  #isAbove(left: number, right: number): boolean {
+    const difference = (this.#ranks.get(left) ?? 0) - (this.#ranks.get(right) ?? 0);
+    return difference > 0 || (difference === 0 && left < right);
+  }
+}
