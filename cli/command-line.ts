@@ -1,4 +1,4 @@
-/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | serve | guest | linux | torture | sweep | plot | diff | rerun | validate | explain | why | lab`. Bad input ends with one clear line and exit code 2. */
+/** The command line: `hca move | compare | perf | devinfo | profiles | faults | cutoff | fabric | topology | serve | guest | linux | torture | sweep | plot | diff | rerun | validate | explain | why | lab`. Bad input ends with one clear line and exit code 2. */
 import '../runtime/node.ts';
 import { Command, CommanderError } from 'commander';
 import { ConfigurationError } from '../base/index.ts';
@@ -18,6 +18,8 @@ import { addCutoffCommand } from './cutoff/cutoff.ts';
 import { devinfo } from './devinfo/devinfo.ts';
 import { addDiffCommand } from './diff/diff.ts';
 import { addExplainCommand } from './explain/explain.ts';
+import { addFabricCommand } from './fabric/fabric.ts';
+import { addTopologyCommand } from './fabric/topology.ts';
 import { listFaults } from './faults/faults.ts';
 import { addGuestCommand } from './guest/guest.ts';
 import { htmlOption } from './html-output.ts';
@@ -178,6 +180,8 @@ function programOf(): Command {
     .option(...htmlOption)
     .action(listFaults);
   addCutoffCommand(program);
+  addFabricCommand(program);
+  addTopologyCommand(program);
   addServeCommand(program);
   addWireCommand(program);
   addGuestCommand(program);

@@ -6,6 +6,7 @@
  */
 
 import type { CompareRow } from '../experiments/runs/compare-run.ts';
+import type { FabricRow } from '../experiments/runs/fabric-run.ts';
 import type { PerfRow } from '../experiments/runs/perf-run.ts';
 import type { SweepHeader, SweepRow } from '../experiments/sweep/index.ts';
 import type { GroupResult, RowResult } from '../experiments/validate/index.ts';
@@ -69,6 +70,13 @@ interface CutoffOutput {
   readonly rendezvousBy: 'read' | 'write';
   readonly sizes: readonly number[];
   readonly results: readonly CutoffResult[];
+}
+
+/** `hca fabric --json`: each flow, each output of a switch, and the machine's report. */
+interface FabricOutput extends FabricRow {
+  readonly schema: 'hca-fabric/1';
+  readonly invocation: Invocation;
+  readonly configHash: string;
 }
 
 /** `hca devinfo --json`: the attributes of the device. */
@@ -233,6 +241,7 @@ export type JsonOutput =
   | PerfOutput
   | CompareOutput
   | CutoffOutput
+  | FabricOutput
   | DevinfoOutput
   | ProfilesOutput
   | FaultsOutput

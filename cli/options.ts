@@ -65,8 +65,8 @@ export function addShortcutsOption(command: Command): Command {
 /** Adds --topology, for commands whose programs run on two of the machine's hosts. */
 export const addTopologyOption = (command: Command): Command =>
   command.option(
-    '--topology <file|links>',
-    'hosts and cables: a JSON file, or links such as 0-2,1-3; a test runs on host 0 and the host cabled to it',
+    '--topology <file|links|name>',
+    'hosts, switches and cables: a JSON file, links such as 0-2,1-3, or a fabric such as star:8; a test runs on host 0 and the host joined to it',
     parsedTopology,
   );
 

@@ -21,6 +21,18 @@ export {
 export { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
 export { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 export type { DeviceQuery } from './device-query.ts';
+export {
+  type FabricArgs,
+  type FabricPattern,
+  type FabricSide,
+  type FabricVerb,
+  type Flow,
+  type FlowResult,
+  fabricDefaults,
+  fabricPatterns,
+  fabricVerbs,
+  flowsOf,
+} from './fabric-plan.ts';
 export { RdmaEventError } from './guest-connection.ts';
 export { type CounterpartOutcome, type CounterpartTask, guestCounterpart } from './guest-counterpart.ts';
 export {

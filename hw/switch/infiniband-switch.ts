@@ -53,6 +53,8 @@ export interface InfinibandSwitchSetup {
 /** Packets that a switch did not forward, by reason. */
 export interface SwitchDrops {
   noRoute: number;
+  /** It was the first of its input for longer than HOQLife (PortXmitDiscards of its output). */
+  headOfQueueLife: number;
 }
 
 /** One port, with the packets that came by it. */
@@ -64,7 +66,7 @@ class SwitchPort {
   readonly tailDelayPs: (packetBytes: number) => Picoseconds;
   /** Time of a byte, in picoseconds: rates of two ports are compared by it. */
   readonly bytePs: number;
-  readonly drops: SwitchDrops = { noRoute: 0 };
+  readonly drops: SwitchDrops = { noRoute: 0, headOfQueueLife: 0 };
   /** Input and output are busy with a packet until then. */
   readUntilPs = 0;
   sendsUntilPs = 0;
@@ -91,12 +93,16 @@ export class InfinibandSwitch {
   readonly #lp: LogicalProcess;
   readonly #latencyPs: Picoseconds;
   readonly #isStoring: boolean;
+  /** HOQLife: longest time for which a packet is the first of its input. */
+  readonly #headLifePs: Picoseconds;
   /** By port from 1; undefined for a port without a cable. */
   readonly #ports: readonly (SwitchPort | undefined)[];
   readonly #used: readonly number[];
   /** Packets that left in addition to those that came: copies for groups. */
   copyCount = 0;
   readonly #moveEvent: number;
+  readonly #headEvent: number;
+  #isHeadWatched = false;
   /** The next instant at which packets may move, and the one after that. */
   #moveDuePs = NEVER;
   #laterDuePs = NEVER;
@@ -106,9 +112,11 @@ export class InfinibandSwitch {
     this.#lp = lp;
     this.#latencyPs = nsToPs(config.latencyNs);
     this.#isStoring = config.forwarding === 'store-and-forward';
+    this.#headLifePs = headLifePsOf(config);
     this.#ports = cables.map((cable) => cable && new SwitchPort(this.#portOf(cable, config)));
     this.#used = this.#ports.flatMap((port, index) => (port === undefined ? [] : [index]));
     this.#moveEvent = lp.queue.addHandler(() => this.#moveDue());
+    this.#headEvent = lp.queue.addHandler(() => this.#headDue());
     lp.addTimeKeeper(this);
     for (const index of this.#used) this.#connect(index);
   }
@@ -238,10 +246,29 @@ export class InfinibandSwitch {
     const laterPs = this.#laterDuePs;
     this.#laterDuePs = NEVER;
     for (const index of this.#used) this.#release(index, nowPs);
+    for (const index of this.#used) this.#dropOld(index, nowPs);
     // A packet that leaves makes the next of its input the first, which may want an output that was asked before.
     while (this.#used.some((index) => this.#serve(index, nowPs)));
     for (const index of this.#used) this.#scheduleNext(index, nowPs);
     if (laterPs < NEVER) this.#moveBy(Math.max(laterPs, nowPs + 1));
+    this.#watchHeads(nowPs);
+  }
+
+  /** Has packets move, and old ones dropped, when the oldest first packet is as old as it may be: one event at a time. */
+  #watchHeads(nowPs: Picoseconds): void {
+    if (this.#isHeadWatched || this.#headLifePs === NEVER) return;
+    let oldestPs = NEVER;
+    for (const index of this.#used)
+      for (const { count, firstSincePs } of [this.#ports[index]!.data, this.#ports[index]!.management])
+        if (count > 0 && firstSincePs < oldestPs) oldestPs = firstSincePs;
+    if (oldestPs === NEVER) return;
+    this.#isHeadWatched = true;
+    this.#lp.queue.schedule(Math.max(nowPs + 1, oldestPs + this.#headLifePs), this.#headEvent);
+  }
+
+  #headDue(): void {
+    this.#isHeadWatched = false;
+    this.#moveBy(this.#lp.nowPs + 1);
   }
 
   /** Releases the buffer of the packet whose last byte has left by this output. */
@@ -251,6 +278,21 @@ export class InfinibandSwitch {
     const input = this.#ports[output.sendsFrom]!;
     if (output.sendsOffset >= 0) input.port.consume(output.sendsOffset);
     output.sendsFrom = -1;
+  }
+
+  /** Drops the first packet of an input if its time is up; one that has left by some of its outputs is released when its last byte has. */
+  #dropOld(index: number, nowPs: Picoseconds): void {
+    const input = this.#ports[index]!;
+    if (input.readUntilPs > nowPs) return;
+    for (const buffer of [input.data, input.management]) {
+      if (buffer.count === 0 || nowPs < buffer.firstSincePs + this.#headLifePs) continue;
+      input.drops.headOfQueueLife++;
+      input.port.consume(buffer.offset);
+      for (const port of buffer.remaining) this.#ports[port - 1]!.wantedBy--;
+      this.copyCount -= buffer.remaining.length - 1;
+      buffer.dropFirst(nowPs);
+      this.#countWanted(buffer.remaining);
+    }
   }
 
   /** Gives an output its next packet. Returns true if one leaves. */
@@ -281,7 +323,7 @@ export class InfinibandSwitch {
     const output = this.#ports[outputIndex]!;
     const { offset } = buffer;
     const untilPs = output.port.isUp ? output.port.freePs : this.#lp.nowPs + 1;
-    const isLast = buffer.leftBy(outputIndex + 1);
+    const isLast = buffer.leftBy(outputIndex + 1, this.#lp.nowPs);
     output.wantedBy--;
     if (isLast) this.#countWanted(buffer.remaining);
     output.sendsFrom = inputIndex;
@@ -298,3 +340,7 @@ export class InfinibandSwitch {
       if (readyPs > nowPs && readyPs < NEVER) this.#moveBy(readyPs);
   }
 }
+
+/** 4.096 us times a power of two; codes above 19 mean no limit (IBTA volume 1, 14.2.5.6, HOQLife). */
+const headLifePsOf = ({ headOfQueueLifeCode: code }: SwitchConfig): Picoseconds =>
+  code > 19 ? NEVER : 4_096_000 * 2 ** code;

@@ -15,6 +15,8 @@ export class InputBuffer {
   count = 0;
   /** Outputs that the first packet still has to leave by. */
   #remaining: readonly number[] = [];
+  /** Since when the first packet is the first. */
+  firstSincePs = 0;
   /** Greatest number of packets so far. */
   highWater = 0;
 
@@ -29,7 +31,7 @@ export class InputBuffer {
    * Adds a packet.
    * @param offset of its record at the port
    * @param outputs at least one
-   * @param readyPs the earliest instant at which it may leave
+   * @param readyPs the earliest instant at which it may leave; if no packet waits, it is the first from then on
    */
   add(offset: number, outputs: readonly number[], readyPs: Picoseconds): void {
     if (this.count === this.#capacity)
@@ -38,7 +40,10 @@ export class InputBuffer {
     this.#offsets[at] = offset;
     this.#readyPs[at] = readyPs;
     this.#outputs[at] = outputs;
-    if (this.count++ === 0) this.#remaining = outputs;
+    if (this.count++ === 0) {
+      this.#remaining = outputs;
+      this.firstSincePs = readyPs;
+    }
     if (this.count > this.highWater) this.highWater = this.count;
   }
 
@@ -63,17 +68,24 @@ export class InputBuffer {
   }
 
   /** The first packet leaves by an output. Returns true if that was its last one: it is no longer the first. */
-  leftBy(output: number): boolean {
+  leftBy(output: number, nowPs: Picoseconds): boolean {
     this.#remaining = this.#remaining.filter((other) => other !== output);
     if (this.#remaining.length > 0) return false;
+    this.dropFirst(nowPs);
+    return true;
+  }
+
+  /** The first packet is gone: the next one is the first. */
+  dropFirst(nowPs: Picoseconds): void {
+    this.firstSincePs = nowPs;
     this.#first = (this.#first + 1) % this.#capacity;
     this.count--;
     this.#remaining = this.count === 0 ? [] : this.#outputs[this.#first]!;
-    return true;
   }
 
   /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: Picoseconds): void {
+    this.firstSincePs -= ps;
     for (let index = 0; index < this.#capacity; index++) this.#readyPs[index] = this.#readyPs[index]! - ps;
   }
 

@@ -22,6 +22,13 @@ export const switchParameters = {
     'estimate: no figure of SwitchX is published',
     'Receive buffer of each port of an InfiniBand switch up to 4X QDR, promised as credits; as much more as a link is faster.',
   ),
+  headOfQueueLifeCode: number(
+    18,
+    'code',
+    [0, 31],
+    'opensm 3.3.23: HOQLife 0x12 between switches, 0x10 towards hosts',
+    'A packet that is the first of its queue for longer than 4.096 us x 2^code is dropped; above 19, never (PortInfo.HOQLife).',
+  ),
 } as const;
 
 export type SwitchConfig = ConfigOf<typeof switchParameters>;

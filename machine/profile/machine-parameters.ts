@@ -11,9 +11,9 @@ export const machineParameters = {
   ),
   routing: choice(
     'min-hop',
-    ['min-hop', 'up-down'],
-    'opensm 3.3.23: minhop is its default, updn its choice for circles of links',
-    'How routes through switches are chosen: the fewest links; or up, then down, which cannot end in a deadlock of credits.',
+    ['min-hop', 'up-down', 'fat-tree'],
+    'opensm 3.3.23: minhop is its default, updn and ftree are its choices for circles of links and for fat trees',
+    'How routes through switches are chosen: the fewest links; up, then down, which cannot end in a deadlock of credits; or spread over a fat tree.',
   ),
   adapter: choice(
     'hca',

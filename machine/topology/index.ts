@@ -5,7 +5,7 @@ export {
   type TopologyEntry,
   topologyText,
 } from './check-topology.ts';
-export { hostCountMin, nodeCountMax } from './ready-made.ts';
+export { hostCountMin, nodeCountMax, readyMadeNames } from './ready-made.ts';
 export { type FabricRoutes, fabricRoutesOf } from './routes.ts';
 export {
   cabledPeerOf,

@@ -88,7 +88,7 @@ const simpleFabrics: Readonly<Record<string, SimpleFabric>> = {
 };
 
 /** Names of ready-made fabrics, with their sizes. */
-const readyMadeNames = [
+export const readyMadeNames = [
   ...Object.keys(simpleFabrics).map((name) => `${name}:HOSTS`),
   'leaf-spine:SPINESxLEAVES:HOSTS',
   'fat-tree:K',

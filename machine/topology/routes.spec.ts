@@ -107,6 +107,24 @@ describe('routes up, then down', () => {
   });
 });
 
+describe('routes of a fat tree', () => {
+  it('take every link of the tree at most once for a permutation by a shift', () => {
+    const topology = parsedTopology('fat-tree:4');
+    for (const shift of [4, 8, 12]) {
+      const links = hostsOf(topology).flatMap(
+        (from) => walked(topology, 'fat-tree', from, (from + shift) % 16).links,
+      );
+      expect(new Set(links).size).toBe(links.length);
+    }
+  });
+
+  it('are as short as any', () => {
+    const topology = parsedTopology('fat-tree:4');
+    for (const to of [1, 2, 3, 4, 15])
+      expect(walked(topology, 'fat-tree', 0, to).nodes).toHaveLength(shortest(topology, 0, to));
+  });
+});
+
 describe('ports of a group', () => {
   it.each(fabrics)('reach every host of %s once', (name) => {
     const topology = parsedTopology(name);

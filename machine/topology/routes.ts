@@ -2,13 +2,15 @@
  * Routes through switches: for each switch the port towards each port of a host, as a subnet manager writes them into forwarding tables.
  *
  * `min-hop`: fewest links. `up-down`: packets go up, then down, and never up again, which leaves no circle of buffers that wait for each
- * other (Autonet: Schroeder et al., 1991); switches nearer to hosts are lower, and of equals the higher number. Of several ports the one
- * that the fewest hosts use so far is taken, then the lowest: the balance of opensm (osm_switch.c, osm_switch_recommend_path).
+ * other (Autonet: Schroeder et al., 1991); switches nearer to hosts are lower, and of equals the higher number. In both, of several ports
+ * the one that the fewest hosts use so far is taken, then the lowest: the balance of opensm (osm_switch.c, osm_switch_recommend_path).
+ * `fat-tree`: fewest links, and of several ports one by a digit of the host's number, lower digits at lower switches (d-mod-k: Zahavi,
+ * 2010), so that a permutation by a shift takes every link once.
  */
 import { InvariantError } from '../../base/index.ts';
 import { directionsOf, type NodePort, switchesOf, type Topology } from './topology.ts';
 
-export const routings = ['min-hop', 'up-down'] as const;
+export const routings = ['min-hop', 'up-down', 'fat-tree'] as const;
 export type Routing = (typeof routings)[number];
 
 /** A link from one switch to another, as the first sees it. */
@@ -37,12 +39,16 @@ export function fabricRoutesOf(topology: Topology, routing: Routing): FabricRout
   const graph = new SwitchGraph(topology);
   const tables = new Map<number, Map<string, Choices>>(graph.switches.map((node) => [node, new Map()]));
   const load = new Map<string, number>();
-  for (const { host, at } of graph.attachments) {
-    const distances = routing === 'min-hop' ? graph.distancesTo(at.node) : graph.legalDistancesTo(at.node);
+  for (const [index, { host, at }] of graph.attachments.entries()) {
+    const distances = routing === 'up-down' ? graph.legalDistancesTo(at.node) : graph.distancesTo(at.node);
     for (const node of graph.switches) {
       const ports = node === at.node ? [at.port] : nearest(graph.hopsOf(node), node, distances);
       if (ports.length === 0) continue;
-      tables.get(node)!.set(keyOf(host), leastLoadedFirst(node, ports, load));
+      const choices =
+        routing === 'fat-tree'
+          ? digitFirst(index, graph.rankOf(node), ports)
+          : leastLoadedFirst(node, ports, load);
+      tables.get(node)!.set(keyOf(host), choices);
     }
   }
   const tree = graph.treePorts();
@@ -82,6 +88,12 @@ function leastLoadedFirst(node: number, ports: readonly number[], load: Map<stri
   const useOf = (port: number): number => load.get(`${node}.${port}`) ?? 0;
   const chosen = ports.reduce((best, port) => (useOf(port) < useOf(best) ? port : best));
   load.set(`${node}.${chosen}`, useOf(chosen) + 1);
+  return [chosen, ...ports.filter((port) => port !== chosen)];
+}
+
+/** Moves the port of a digit of the host's number to the front: the lowest digit at switches with hosts, to the base of their ports upwards. */
+function digitFirst(host: number, rank: number, ports: readonly number[]): number[] {
+  const chosen = ports[Math.floor(host / ports.length ** rank) % ports.length]!;
   return [chosen, ...ports.filter((port) => port !== chosen)];
 }
 
@@ -136,6 +148,11 @@ class SwitchGraph {
 
   hopsOf(node: number): readonly Hop[] {
     return this.#hops.get(node)!;
+  }
+
+  /** Distance of a switch from the nearest host: 0 with hosts of its own. */
+  rankOf(node: number): number {
+    return this.#ranks.get(node) ?? 0;
   }
 
   /** Fewest links to a switch. */
@@ -223,7 +240,7 @@ class SwitchGraph {
 
   /** Whether a switch is above another: farther from hosts, or of equals the lower number. */
   #isAbove(left: number, right: number): boolean {
-    const difference = (this.#ranks.get(left) ?? 0) - (this.#ranks.get(right) ?? 0);
+    const difference = this.rankOf(left) - this.rankOf(right);
     return difference > 0 || (difference === 0 && left < right);
   }
 }

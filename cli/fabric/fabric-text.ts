@@ -1,0 +1,85 @@
+/** A run of `hca fabric` as tables for a terminal, and in sentences. */
+import type { FabricRow, FlowRow, OutputRow } from '../../experiments/runs/fabric-run.ts';
+import { bytesText, countText, timeText } from '../../explain/text/format.ts';
+import { tableOf } from '../../explain/text/table.ts';
+import { rateText } from '../compare/compare-table.ts';
+
+/** Rows of a table in a terminal; a page has all. */
+const rowsShown = 16;
+
+export const flowHead = ['flow', 'rate', 'messages: median', '99 %', 'longest', 'ended after'] as const;
+
+export const flowCells = ({
+  from,
+  to,
+  bytesPerSecond,
+  medianPs,
+  p99Ps,
+  maxPs,
+  durationPs,
+}: FlowRow): string[] => [
+  `host ${from} to ${to}`,
+  rateText(bytesPerSecond),
+  timeText(medianPs),
+  timeText(p99Ps),
+  timeText(maxPs),
+  timeText(durationPs),
+];
+
+export const outputHead = ['output', 'to', 'packets', 'sends', 'waits for credits', 'held as input'] as const;
+
+export const outputCells = (row: OutputRow, hostCount: number): string[] => [
+  `switch ${row.switch} port ${row.port}`,
+  nodeText(row.to, hostCount),
+  countText(row.packets),
+  percentText(row.busyShare),
+  percentText(row.creditWaitShare),
+  bytesText(row.bufferedBytesMax),
+];
+
+export const nodeText = (node: number, hostCount: number): string =>
+  node < hostCount ? `host ${node}` : `switch ${node}`;
+
+const percentText = (share: number): string => `${(100 * share).toFixed(1)} %`;
+
+/** The slowest flows first. */
+export function flowTable({ args, flows }: FabricRow): string {
+  const slowest = flows.toSorted((left, right) => left.bytesPerSecond - right.bytesPerSecond);
+  const title = `${countText(flows.length)} flows of ${args.messages} messages of ${bytesText(args.sizeBytes)}${restText(flows.length, 'slowest')}`;
+  return tableOf(title, flowHead, slowest.slice(0, rowsShown).map(flowCells));
+}
+
+/** The busiest outputs first. */
+export function outputTable({ args, outputs }: FabricRow): string {
+  const busiest = outputs.toSorted((left, right) => right.busyShare - left.busyShare);
+  return tableOf(
+    `Outputs of the switches, in shares of the time of the traffic${restText(outputs.length, 'busiest')}`,
+    outputHead,
+    busiest.slice(0, rowsShown).map((row) => outputCells(row, args.hostCount)),
+  );
+}
+
+const restText = (count: number, which: string): string =>
+  count > rowsShown ? `, the ${rowsShown} ${which}` : '';
+
+/** The answer in three sentences. */
+export function fabricSentences(row: FabricRow): string[] {
+  const { flows, args, bytesPerSecond, cableBytesPerSecond, fairness, durationPs } = row;
+  const p99 = flows.map(({ p99Ps }) => p99Ps);
+  const rates = flows.map((flow) => flow.bytesPerSecond);
+  return [
+    `Together the flows reach ${rateText(bytesPerSecond)} in ${timeText(durationPs)}, ${(bytesPerSecond / cableBytesPerSecond).toFixed(2)} times what one cable carries in such messages (${rateText(cableBytesPerSecond)}).`,
+    `The slowest flow has ${rateText(Math.min(...rates))}, the fastest ${rateText(Math.max(...rates))}; Jain's index of fairness is ${fairness.toFixed(3)}. 99 % of a flow's messages take at most ${timeText(Math.min(...p99))} to ${timeText(Math.max(...p99))}, with ${args.window} in flight.`,
+    waitSentence(row),
+  ];
+}
+
+function waitSentence({ args, outputs }: FabricRow): string {
+  const [most] = outputs.toSorted((left, right) => right.creditWaitShare - left.creditWaitShare);
+  if (most === undefined) return 'No switch is in the way.';
+  const place = `switch ${most.switch} port ${most.port} to ${nodeText(most.to, args.hostCount)}`;
+  const held = Math.max(...outputs.map(({ bufferedBytesMax }) => bufferedBytesMax));
+  return most.creditWaitShare < 0.0005
+    ? `No output of a switch waits for credits; the fullest input holds ${bytesText(held)}.`
+    : `Of the switches' outputs, ${place} waits longest for credits, ${percentText(most.creditWaitShare)} of the time; the fullest input holds ${bytesText(held)}.`;
+}

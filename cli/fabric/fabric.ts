@@ -1,0 +1,109 @@
+/** `hca fabric`: traffic of a pattern over hosts and switches: the rate of each flow, its messages' times, and what the switches did. */
+import { Argument, type Command, Option } from 'commander';
+import runFabric, { type FabricRow, fabricFailure } from '../../experiments/runs/fabric-run.ts';
+import {
+  type FabricArgs,
+  type FabricPattern,
+  type FabricVerb,
+  fabricDefaults,
+  fabricPatterns,
+  fabricVerbs,
+  flowsOf,
+} from '../../experiments/workloads/index.ts';
+import { configuredOf, type MachineOptions } from '../../machine/index.ts';
+import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
+import { checkWritable } from '../../runtime/output-files.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
+import { argumentsOf, invocationOf } from '../invocation.ts';
+import {
+  addMachineOptions,
+  addTopologyOption,
+  integer,
+  type MachineChoice,
+  machineHashOf,
+  machineOptionsOf,
+  type TopologyChoice,
+} from '../options.ts';
+import { exitFailed, Screen, writeJson } from '../output.ts';
+import { fabricPage } from './fabric-page.ts';
+import { fabricSentences, flowTable, outputTable } from './fabric-text.ts';
+
+interface FabricOptions extends MachineChoice, TopologyChoice, HtmlChoice {
+  readonly verb: FabricVerb;
+  readonly size: number;
+  readonly messages: number;
+  readonly window: number;
+  readonly json?: string;
+}
+
+/** The fabric of a newcomer who names none. */
+const defaultFabric = 'star:8';
+
+export function addFabricCommand(program: Command): void {
+  const command = program
+    .command('fabric')
+    .description(
+      'send traffic of many hosts over switches: rates, fairness, times of messages, waits for credits',
+    )
+    .addArgument(
+      new Argument('[pattern]', 'which host sends to which')
+        .choices([...fabricPatterns])
+        .default(fabricDefaults.pattern),
+    )
+    .addOption(
+      new Option('--verb <verb>', 'who moves the data: the sender by WRITE, or the receiver by READ')
+        .choices([...fabricVerbs])
+        .default(fabricDefaults.verb),
+    )
+    .option('--size <bytes>', 'bytes of a message', integer(1, 2 ** 30), fabricDefaults.sizeBytes)
+    .option('--messages <n>', 'messages of each flow', integer(1, 1_000_000), fabricDefaults.messages)
+    .option('--window <n>', 'messages of a flow in flight', integer(1, 1024), fabricDefaults.window)
+    .option('--json <file>', 'write the figures as JSON; - is standard output')
+    .option(...htmlOption)
+    .action(fabric);
+  addTopologyOption(addMachineOptions(command));
+}
+
+async function fabric(pattern: FabricPattern, options: FabricOptions, command: Command): Promise<void> {
+  const machine = machineOf(options);
+  const { topology } = configuredOf(machine);
+  const args: FabricArgs = {
+    pattern,
+    verb: options.verb,
+    hostCount: hostsOf(topology).length,
+    sizeBytes: options.size,
+    messages: options.messages,
+    window: options.window,
+  };
+  flowsOf(args);
+  checkWritable(options.json);
+  checkWritable(options.html);
+  const screen = new Screen(options.json);
+  const row = await runFabric({ machine, args });
+  screen.print(flowTable(row));
+  if (row.outputs.length > 0) screen.print(outputTable(row));
+  const sentences = fabricSentences(row);
+  for (const sentence of sentences) screen.print(sentence);
+  const ran = { title: `${pattern} of ${args.hostCount} hosts`, words: [pattern], machine, sentences };
+  writePage(options, () => fabricPage(headOf(command, ran), row, topology), screen);
+  if (options.json !== undefined)
+    writeJson(options.json, {
+      schema: 'hca-fabric/1',
+      invocation: invocationOf(command, [pattern, ...argumentsOf(command)], machine),
+      configHash: machineHashOf(machine),
+      ...row,
+    });
+  reportFailure(row);
+}
+
+function machineOf(options: FabricOptions): MachineOptions {
+  const machine = machineOptionsOf(options);
+  return machine.topology === undefined ? { ...machine, topology: parsedTopology(defaultFabric) } : machine;
+}
+
+function reportFailure(row: FabricRow): void {
+  const failure = fabricFailure(row);
+  if (failure === undefined) return;
+  process.stderr.write(`hca: ${failure}\n`);
+  process.exitCode = exitFailed;
+}

@@ -1,0 +1,79 @@
+/** `hca topology`: a topology, checked and drawn: its hosts, switches and cables, and the lengths of the routes through it. */
+import type { Command } from 'commander';
+import {
+  fabricRoutesOf,
+  farEndOf,
+  hostsOf,
+  isSwitch,
+  parsedTopology,
+  readyMadeNames,
+  switchesOf,
+  type Topology,
+  topologyText,
+} from '../../machine/topology/index.ts';
+import { checkWritable } from '../../runtime/output-files.ts';
+import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
+import { jsonText, Screen, writeOutput } from '../output.ts';
+import { topologyPage } from './fabric-page.ts';
+
+interface TopologyOptions extends HtmlChoice {
+  readonly json?: string;
+}
+
+export function addTopologyCommand(program: Command): void {
+  program
+    .command('topology')
+    .description('check a topology and draw it: hosts, switches, cables, and the lengths of routes')
+    .argument('<topology>', `a JSON file, links such as 0-2,1-3, or one of ${readyMadeNames.join(', ')}`)
+    .option('--json <file>', 'write it as a file for --topology; - is standard output')
+    .option(...htmlOption)
+    .action(showTopology);
+}
+
+function showTopology(text: string, options: TopologyOptions, command: Command): void {
+  const topology = parsedTopology(text);
+  checkWritable(options.json);
+  checkWritable(options.html);
+  const screen = new Screen(options.json);
+  const sentences = topologySentences(topology);
+  for (const sentence of sentences) screen.print(sentence);
+  const ran = { title: `Topology ${text}`, words: [text], sentences };
+  writePage(options, () => topologyPage(headOf(command, ran), topology), screen);
+  // The form of schemas/hca-topology-1.schema.json, which --topology reads.
+  if (options.json !== undefined) writeOutput(options.json, jsonText(topology));
+}
+
+/** Counts, and how many switches the routes pass. */
+export function topologySentences(topology: Topology): string[] {
+  const hostCount = hostsOf(topology).length;
+  const switchCount = switchesOf(topology).length;
+  const counts = `${hostCount} hosts, ${switchCount} ${switchCount === 1 ? 'switch' : 'switches'}, ${topology.links.length} cables.`;
+  if (switchCount === 0) return [counts, `Cables: ${topologyText(topology)}.`];
+  const lengths = pathLengths(topology);
+  const most = Math.max(...lengths);
+  const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
+  return [
+    counts,
+    `A packet passes ${Math.min(...lengths)} to ${most} switches, ${mean.toFixed(2)} on average over all ordered pairs of hosts that are joined, by the fewest links (machine.routing=min-hop).`,
+  ];
+}
+
+/** Number of switches between each ordered pair of hosts that switches join. */
+function pathLengths(topology: Topology): number[] {
+  const routes = fabricRoutesOf(topology, 'min-hop');
+  const hosts = hostsOf(topology);
+  return hosts.flatMap((from) =>
+    hosts.flatMap((to) => {
+      if (to === from) return [];
+      let at = farEndOf(topology, { node: from, port: 1 })!;
+      let count = 0;
+      while (isSwitch(topology, at.node)) {
+        const port = routes.portTowards(at.node, { node: to, port: 1 });
+        if (port === undefined) return [];
+        count++;
+        at = farEndOf(topology, { node: at.node, port })!;
+      }
+      return at.node === to ? [count] : [];
+    }),
+  );
+}

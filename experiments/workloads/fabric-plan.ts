@@ -1,0 +1,89 @@
+/**
+ * Traffic of a fabric: which host sends to which, and what was measured of each such flow.
+ *
+ *     incast        all others ─▶ host 0                       many senders meet at one port
+ *     outcast       host 0 ─▶ all others
+ *     permutation   host n ─▶ host n + half of them            every host sends and receives once
+ *     ring          host n ─▶ host n + 1
+ *     all-to-all    every host ─▶ every other
+ *     victim        incast to host 0, and one flow of a sender to a host that nobody else sends to
+ */
+import { ConfigurationError } from '../../base/index.ts';
+
+/** One sender and one receiver. */
+export interface Flow {
+  readonly from: number;
+  readonly to: number;
+}
+
+export const fabricPatterns = ['incast', 'outcast', 'permutation', 'ring', 'all-to-all', 'victim'] as const;
+export type FabricPattern = (typeof fabricPatterns)[number];
+
+export const fabricVerbs = ['write', 'read'] as const;
+export type FabricVerb = (typeof fabricVerbs)[number];
+
+export interface FabricArgs {
+  readonly pattern: FabricPattern;
+  /** `write`: the sender writes; `read`: the receiver reads. Data go the same way. */
+  readonly verb: FabricVerb;
+  /** Hosts that take part: the first of the machine. */
+  readonly hostCount: number;
+  readonly sizeBytes: number;
+  /** Messages of each flow. */
+  readonly messages: number;
+  /** Messages of a flow in flight. */
+  readonly window: number;
+}
+
+export const fabricDefaults = {
+  pattern: 'incast',
+  verb: 'write',
+  sizeBytes: 65_536,
+  messages: 50,
+  window: 16,
+} as const;
+
+/** Measurements of one flow, by the host that posts. */
+export interface FlowResult extends Flow {
+  /** From the common start to the last completion. */
+  readonly durationPs: number;
+  /** Time of each message from its post to its completion, in the order of completion. */
+  readonly messagePs: readonly number[];
+}
+
+/** Result of one host's program. */
+export interface FabricSide {
+  readonly flows: readonly FlowResult[];
+  /** Flows to this host whose bytes were not as sent. */
+  readonly wrong: readonly Flow[];
+}
+
+/**
+ * The flows of a pattern, in order.
+ * @throws ConfigurationError for too few hosts
+ */
+export function flowsOf({ pattern, hostCount }: Pick<FabricArgs, 'pattern' | 'hostCount'>): Flow[] {
+  const least = pattern === 'victim' ? 4 : 2;
+  if (hostCount < least) throw new ConfigurationError(`hosts of ${pattern}`, hostCount, `at least ${least}`);
+  const hosts = Array.from({ length: hostCount }, (_, host) => host);
+  const others = hosts.slice(1);
+  switch (pattern) {
+    case 'incast':
+      return others.map((from) => ({ from, to: 0 }));
+    case 'outcast':
+      return others.map((to) => ({ from: 0, to }));
+    case 'permutation': {
+      const half = Math.ceil(hostCount / 2);
+      return hosts.map((from) => ({ from, to: (from + half) % hostCount }));
+    }
+    case 'ring':
+      return hosts.map((from) => ({ from, to: (from + 1) % hostCount }));
+    case 'all-to-all':
+      return hosts.flatMap((from) => hosts.flatMap((to) => (to === from ? [] : [{ from, to }])));
+    case 'victim':
+      return [...others.slice(0, -1).map((from) => ({ from, to: 0 })), { from: 1, to: hostCount - 1 }];
+  }
+}
+
+/** The host that posts the work requests of a flow. */
+export const posterOf = ({ from, to }: Flow, verb: FabricVerb): number => (verb === 'write' ? from : to);

@@ -1,0 +1,209 @@
+/**
+ * One host's program of a fabric: one reliable connection for each flow that begins or ends here. All connect, agree on an instant over
+ * the exchange, and then send: each flow keeps its window full, and one thread posts for all flows in turn.
+ *
+ *     connect each flow ─▶ host 0 knows that all are ready ─▶ the instant ─▶ post, poll … ─▶ ended ─▶ the receiver compares its bytes
+ */
+import { psPerMs } from '../../base/index.ts';
+import type { ProgramContext } from '../../machine/index.ts';
+import {
+  createCq,
+  IBV_SEND_SIGNALED,
+  IBV_WR_RDMA_READ,
+  IBV_WR_RDMA_WRITE,
+  type IbvQp,
+  type IbvSendWr,
+  postSend,
+} from '../../userlib/index.ts';
+import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
+import {
+  type FabricArgs,
+  type FabricSide,
+  type Flow,
+  type FlowResult,
+  flowsOf,
+  posterOf,
+} from './fabric-plan.ts';
+import {
+  connectRc,
+  createBuffer,
+  createRcQps,
+  openEndpoint,
+  type RcBuffer,
+  type RcEndpoint,
+} from './rc-endpoint.ts';
+
+/** From the agreement to the common start. */
+const startLeadPs = psPerMs / 2;
+
+/** Address and key of a buffer, as its owner announces it. */
+interface RemoteBuffer {
+  readonly address: number;
+  readonly rkey: number;
+}
+
+/** One end of a flow. */
+interface FlowEnd {
+  readonly flow: Flow;
+  readonly buffer: RcBuffer;
+  readonly qp: IbvQp;
+  readonly remote: RemoteBuffer;
+}
+
+export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<FabricSide> {
+  const { args, node } = program;
+  const flows = flowsOf(args).filter(({ from, to }) => from === node || to === node);
+  const endpoint = await openEndpoint(program);
+  const posted = flows.filter((flow) => posterOf(flow, args.verb) === node);
+  const cq = await createCq(endpoint.context, Math.max(1, posted.length * args.window));
+  const ends: FlowEnd[] = [];
+  for (const flow of flows) ends.push(await connectFlow(endpoint, flow, cq, args));
+  const startPs = await commonStart(program);
+  await program.cpu.sleep(startPs - Number(program.cpu.instantPs));
+  const sent = ends.filter(({ flow }) => posterOf(flow, args.verb) === node);
+  const results = await new Sender(program, sent, new CompletionPoller(cq)).run(startPs);
+  return { flows: results, wrong: await wrongFlows(program, ends) };
+}
+
+/** Connects one flow; both hosts do it in the order of the flows, so that no two wait for each other. */
+async function connectFlow(
+  endpoint: RcEndpoint,
+  flow: Flow,
+  cq: Awaited<ReturnType<typeof createCq>>,
+  { sizeBytes, window }: FabricArgs,
+): Promise<FlowEnd> {
+  const { program } = endpoint;
+  const far = flow.from === program.node ? flow.to : flow.from;
+  const buffer = await createBuffer(endpoint, sizeBytes);
+  if (flow.from === program.node) program.memory.write(buffer.address, contentOf(flow, sizeBytes));
+  const [qp] = await createRcQps(endpoint, 1, { send: cq, receive: cq }, { maxSendWr: window, maxRecvWr: 1 });
+  const pair = { ...endpoint, program: withPeer(program, far) };
+  const own: RemoteBuffer = { address: buffer.address, rkey: buffer.region.rkey };
+  const { note } = await connectRc<RemoteBuffer>(pair, [qp!], `fabric.${flow.from}.${flow.to}`, { ...own });
+  return { flow, buffer, qp: qp!, remote: note };
+}
+
+/** A program whose exchange sends to one host by default. */
+function withPeer(program: ProgramContext, peer: number): ProgramContext {
+  const { exchange } = program;
+  const toPeer: ProgramContext['exchange'] = {
+    ...exchange,
+    put: (name, value, to) => exchange.put(name, value, to ?? [peer]),
+  };
+  return { ...program, exchange: toPeer };
+}
+
+/** The instant at which all hosts begin: host 0 names it when all are ready. */
+async function commonStart({ args, node, exchange, cpu }: ProgramContext<FabricArgs>): Promise<number> {
+  const others = Array.from({ length: args.hostCount - 1 }, (_, index) => index + 1);
+  if (node !== 0) {
+    await exchange.put('fabric.ready', node, [0]);
+    return await exchange.take<number>('fabric.start');
+  }
+  for (const _ of others) await exchange.take('fabric.ready');
+  await cpu.settle();
+  const startPs = Number(cpu.instantPs) + startLeadPs;
+  await exchange.put('fabric.start', startPs, others);
+  return startPs;
+}
+
+/** Posts and polls for all flows of one host. */
+class Sender {
+  readonly #program: ProgramContext<FabricArgs>;
+  readonly #ends: readonly FlowEnd[];
+  readonly #poller: CompletionPoller;
+  readonly #wrs: readonly IbvSendWr[];
+  /** For each flow the instants at which its messages in flight were posted, oldest first. */
+  readonly #postedPs: number[][];
+  readonly #posted: number[];
+  readonly #messagePs: number[][];
+  readonly #endPs: number[];
+
+  constructor(program: ProgramContext<FabricArgs>, ends: readonly FlowEnd[], poller: CompletionPoller) {
+    this.#program = program;
+    this.#ends = ends;
+    this.#poller = poller;
+    this.#wrs = ends.map((end, index) => requestOf(end, index, program.args));
+    this.#postedPs = ends.map(() => []);
+    this.#posted = ends.map(() => 0);
+    this.#messagePs = ends.map(() => []);
+    this.#endPs = ends.map(() => 0);
+  }
+
+  async run(startPs: number): Promise<FlowResult[]> {
+    const { args, cpu } = this.#program;
+    const total = args.messages * this.#ends.length;
+    for (let done = 0; done < total; ) {
+      this.#post();
+      const count = await this.#poller.wait();
+      for (let index = 0; index < count; index++)
+        this.#completed(this.#poller.taken[index]!.wrId, cpu.localPs);
+      done += count;
+      this.#program.progress(done, total);
+    }
+    return this.#ends.map(({ flow }, index) => ({
+      ...flow,
+      durationPs: this.#endPs[index]! - startPs,
+      messagePs: this.#messagePs[index]!,
+    }));
+  }
+
+  /** Fills every window, one message of each flow in turn. */
+  #post(): void {
+    const { args, cpu } = this.#program;
+    for (let isAnyPosted = true; isAnyPosted; ) {
+      isAnyPosted = false;
+      for (const [index, { qp }] of this.#ends.entries()) {
+        const inFlight = this.#postedPs[index]!;
+        if (this.#posted[index] === args.messages || inFlight.length === args.window) continue;
+        inFlight.push(cpu.localPs);
+        const error = postSend(qp, this.#wrs[index]!);
+        if (error !== 0) throw new WorkFailedError(`post of a message to QP ${qp.qpNum}: error ${error}`);
+        this.#posted[index]!++;
+        isAnyPosted = true;
+      }
+    }
+  }
+
+  #completed(index: number, nowPs: number): void {
+    this.#messagePs[index]!.push(nowPs - this.#postedPs[index]!.shift()!);
+    this.#endPs[index] = nowPs;
+  }
+}
+
+function requestOf({ flow, buffer, remote }: FlowEnd, index: number, { verb }: FabricArgs): IbvSendWr {
+  const opcode = posterOf(flow, verb) === flow.from ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+  return {
+    wrId: index,
+    sgList: [{ addr: buffer.address, length: buffer.lengthBytes, lkey: buffer.region.lkey }],
+    numSge: 1,
+    opcode,
+    sendFlags: IBV_SEND_SIGNALED,
+    wr: { rdma: { remoteAddr: remote.address, rkey: remote.rkey } },
+  };
+}
+
+/** Waits until all flows to this host have ended, and compares their bytes. */
+async function wrongFlows(program: ProgramContext<FabricArgs>, ends: readonly FlowEnd[]): Promise<Flow[]> {
+  const { node, exchange, memory, args } = program;
+  const wrong: Flow[] = [];
+  for (const { flow, buffer } of ends) {
+    const name = `fabric.ended.${flow.from}.${flow.to}`;
+    const isPoster = posterOf(flow, args.verb) === node;
+    if (isPoster) await exchange.put(name, true, [flow.from === node ? flow.to : flow.from]);
+    else await exchange.take(name);
+    if (flow.to !== node) continue;
+    const bytes = memory.read(buffer.address, args.sizeBytes);
+    const expected = contentOf(flow, args.sizeBytes);
+    if (bytes.some((byte, index) => byte !== expected[index])) wrong.push(flow);
+  }
+  return wrong;
+}
+
+/** Content of a flow's messages: bytes that differ between flows and along the message. */
+export function contentOf({ from, to }: Flow, sizeBytes: number): Uint8Array {
+  return Uint8Array.from(
+    { length: sizeBytes },
+    (_, index) => (index * 31 + (index >> 8) + from * 7 + to * 113 + 1) & 0xff,
+  );
+}

@@ -1,0 +1,185 @@
+/**
+ * Hosts joined by switches: bytes, exact instants and balances, in every partition and whatever the order within an instant. Expected
+ * times are those of a pair and of the parts that a switch adds, computed by hand.
+ */
+import { describe, expect, it, vi } from 'vitest';
+import runFabric, { fairnessOf, quantileOf } from '../experiments/runs/fabric-run.ts';
+import {
+  type FabricArgs,
+  type FabricPattern,
+  fabricPatterns,
+  flowsOf,
+} from '../experiments/workloads/index.ts';
+import type { MachineOptions } from '../machine/machine.ts';
+import type { Partition } from '../machine/partition/placement.ts';
+import { checksOf } from '../machine/report/checks.ts';
+import { parsedTopology } from '../machine/topology/index.ts';
+import { expectBalanced } from './expectations.ts';
+import { rowsOf } from './extent.ts';
+import { bytesOf, smallMachine, smallMemory } from './machines.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const trafficOf = (
+  fabric: string,
+  pattern: FabricPattern,
+  more: Partial<FabricArgs> = {},
+  options: MachineOptions = {},
+) => {
+  const topology = parsedTopology(fabric);
+  const hostCount = topology.nodes.filter(({ kind }) => kind === 'host').length;
+  const args = {
+    pattern,
+    verb: 'write',
+    hostCount,
+    sizeBytes: 16_384,
+    messages: 6,
+    window: 4,
+    ...more,
+  } as const;
+  const machine = { topology, ...options, set: { ...smallMemory, ...options.set } };
+  return runFabric({ machine, args });
+};
+
+describe('one message over switches', () => {
+  const alone = { sizeBytes: 256, messages: 1, window: 1, hostCount: 2 } as const;
+
+  // There and back: a cable of 89.6 ns and 120 ns of the switch each way.
+  it.each([
+    ['star:2', 1],
+    ['dumbbell:2', 2],
+    ['ring:4', 2],
+  ])(
+    'takes in %s what it takes in a pair, and %i times the switch and its cable both ways',
+    async (fabric, passed) => {
+      const pair = await trafficOf('0-1', 'incast', alone);
+      const switched = await trafficOf(fabric, 'incast', alone);
+      const addedPs = switched.flows[0]!.medianPs - pair.flows[0]!.medianPs;
+      expect(addedPs).toBeGreaterThanOrEqual(2 * passed * (89_600 + 120_000) - 4000);
+      // A poll of the CQ takes its own time: completions are seen at its next turn.
+      expect(addedPs).toBeLessThanOrEqual(2 * passed * (89_600 + 120_000) + 30_000);
+    },
+  );
+});
+
+describe('traffic of every pattern', () => {
+  it.each(fabricPatterns)('%s arrives byte for byte, is balanced, and loses nothing', async (pattern) => {
+    const row = await trafficOf('leaf-spine:2x2:4', pattern);
+    expect(row.isEqual).toBe(true);
+    expectBalanced(row.report);
+    expect(row.flows.map(({ from, to }) => ({ from, to }))).toEqual(
+      flowsOf({ pattern, hostCount: 4 }).map(({ from, to }) => ({ from, to })),
+    );
+    for (const { ports, copies } of row.report.switches!) {
+      expect(copies).toBe(0);
+      for (const port of ports) expect([port.notForwarded, port.waitingPackets]).toEqual([{}, 0]);
+    }
+  });
+
+  it('READs arrive byte for byte', async () => {
+    const row = await trafficOf('star:3', 'all-to-all', { verb: 'read' });
+    expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+  });
+});
+
+describe('many senders at one port', () => {
+  it('share it equally, and fill it', async () => {
+    const row = await trafficOf('star:5', 'incast', { sizeBytes: 65_536, messages: 10 });
+    expect(row.fairness).toBeGreaterThan(0.999);
+    const share = row.bytesPerSecond / row.cableBytesPerSecond;
+    expect(share).toBeGreaterThan(0.97);
+    expect(share).toBeLessThanOrEqual(1);
+  });
+
+  it('are held back by credits: no buffer of the switch holds more than it has', async () => {
+    const set = { 'switch.inputBufferBytes': 8448 };
+    const { report } = await trafficOf('star:5', 'incast', { sizeBytes: 65_536 }, { set });
+    for (const { bufferedBytesMax } of report.switches![0]!.ports)
+      expect(bufferedBytesMax).toBeLessThanOrEqual(8448);
+    const toSwitch = report.wire.filter(({ to, from }) => to === 5 && from > 0);
+    for (const { creditWaitPs } of toSwitch) expect(creditWaitPs).toBeGreaterThan(0);
+  });
+});
+
+describe('a ring of switches', () => {
+  const full = { sizeBytes: 65_536, messages: 8, window: 16 } as const;
+
+  it('can stand still with routes by the fewest links, and the failure names the cause', async () => {
+    await expect(trafficOf('ring:6', 'all-to-all', full)).rejects.toThrow(
+      /RETRY_EXC_ERR.*packets waited for credits.*machine\.routing=up-down has none/,
+    );
+  });
+
+  it('does not with routes up, then down', async () => {
+    const row = await trafficOf('ring:6', 'all-to-all', full, { set: { 'machine.routing': 'up-down' } });
+    expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+  });
+});
+
+describe('a fat tree', () => {
+  it('carries a permutation at the rate of all cables with routes of its own', async () => {
+    const args = { sizeBytes: 65_536, messages: 10, window: 16 } as const;
+    const spread = await trafficOf('fat-tree:4', 'permutation', args, {
+      set: { 'machine.routing': 'fat-tree' },
+    });
+    const plain = await trafficOf('fat-tree:4', 'permutation', args);
+    // 16 senders; by the fewest links alone two flows share each cable to the core.
+    expect(spread.bytesPerSecond / spread.cableBytesPerSecond).toBeGreaterThan(14);
+    expect(plain.bytesPerSecond / plain.cableBytesPerSecond).toBeLessThan(8.1);
+  });
+});
+
+describe('the same fabric', () => {
+  const traffic = (options: MachineOptions) => trafficOf('leaf-spine:2x2:4', 'all-to-all', {}, options);
+  let reference: Promise<string> | undefined;
+  const single = (): Promise<string> => (reference ??= traffic({}).then(({ report }) => bytesOf(report)));
+
+  it.each(rowsOf<Partition>(['per-node'], ['per-device']))(
+    'has the same report in partition %s',
+    async (partition) => {
+      expect(bytesOf((await traffic({ partition })).report)).toBe(await single());
+    },
+  );
+
+  it.each([
+    ['events of an instant in another order', { shuffleSeed: 7 }],
+    ['no shortcuts', { shortcuts: false }],
+    ['epochs of 100 us', { epochPs: 100_000_000 }],
+  ])('has the same report with %s', async (_what, options) => {
+    expect(bytesOf((await traffic(options)).report)).toBe(await single());
+  });
+
+  it('delivers the same bytes if packets travel as bytes', async () => {
+    const row = await traffic({ set: { 'wire.packetForm': 'bytes' } });
+    const fields = await traffic({});
+    expect(row.isEqual).toBe(true);
+    expect(row.flows).toEqual(fields.flows);
+  });
+});
+
+describe('the balance of a switch', () => {
+  it('fails if a packet is missing, or one too many leaves', async () => {
+    const topology = parsedTopology('star:2');
+    await using machine = await smallMachine({ topology });
+    await machine.run();
+    const { hosts, hcas, nics, switches } = await machine.ledgers();
+    const [own] = switches;
+    const port = own!.ports[0]!;
+    const changed = (more: object) => [{ ...own!, ports: [{ ...port, ...more }, ...own!.ports.slice(1)] }];
+    expect(checksOf(topology, hosts, hcas, nics, switches).wire.holds).toBe(true);
+    for (const more of [{ waitingPackets: 1 }, { notForwarded: { noRoute: 2 } }]) {
+      const { failures } = checksOf(topology, hosts, hcas, nics, changed(more)).wire;
+      expect(failures.join()).toContain('switch 2, packets that left, wait or were dropped');
+    }
+  });
+});
+
+describe('figures of flows', () => {
+  it('are those of their definitions', () => {
+    expect(fairnessOf([1, 1, 1, 1])).toBe(1);
+    expect(fairnessOf([1, 0, 0, 0])).toBe(0.25);
+    expect(fairnessOf([3, 1])).toBeCloseTo(16 / 20, 12);
+    const times = Array.from({ length: 200 }, (_, index) => index + 1);
+    expect([quantileOf(times, 0.5), quantileOf(times, 0.99), quantileOf([5], 0.99)]).toEqual([100, 198, 5]);
+  });
+});
