@@ -67,7 +67,7 @@ import type { SwitchLedger } from './report/switch-ledger.ts';
 import { type RunFacts, runFactsOf } from './run-facts.ts';
 import { type RunSignal, underSignal } from './run-signal.ts';
 import { type DroppedRecords, mergedTimeline, type Timeline } from './timeline/index.ts';
-import { declaredOf, type Topology, type TopologyEntry } from './topology/index.ts';
+import { declaredOf, switchesOf, type Topology, type TopologyEntry } from './topology/index.ts';
 
 export interface MachineOptions {
   /** Name of a profile or a JSON file; default `connectx3-qdr`. */
@@ -186,11 +186,14 @@ function checkCode(name: string, run: unknown): void {
 }
 
 /** The HCA attributes costs, and the tap of the verbs library has one user. */
-function checkAttribution({ watch }: MachineOptions, { machine }: MachineConfig): void {
+function checkAttribution({ watch }: MachineOptions, { machine }: MachineConfig, topology: Topology): void {
   if (machine.adapter !== 'hca')
     throw new ConfigurationError('attributesCosts', true, 'false with machine.adapter=nic');
   if (watch === 'races')
     throw new ConfigurationError('attributesCosts', true, 'false while races are watched');
+  // A packet that a switch has forwarded does not name its host where it arrives: QPs of several hosts have the same numbers.
+  if (switchesOf(topology).length > 0)
+    throw new ConfigurationError('attributesCosts', true, 'false where the topology has switches');
 }
 
 export class Machine implements AsyncDisposable {
@@ -243,7 +246,7 @@ export class Machine implements AsyncDisposable {
     if (options.watch !== undefined && !watches.includes(options.watch))
       throw new ConfigurationError('watch', options.watch, `one of ${watches.join(', ')}`);
     checkCapture(options.analysis, config.machine.adapter === 'hca' ? config.machine.nodeCount : 0);
-    if (options.attributesCosts === true) checkAttribution(options, config);
+    if (options.attributesCosts === true) checkAttribution(options, config, topology);
     if (partition !== 'single') checkCrossing(options.analysis, `partition ${partition}`);
     const { transport } = config.hca.capability;
     const faults = checkedFaults(options.faults ?? [], config.machine.nodeCount, topology, transport);

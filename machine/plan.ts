@@ -24,6 +24,7 @@ import type { MachineConfig } from './profile/index.ts';
 import {
   directionsOf,
   isSwitch,
+  linkAt,
   type NodePort,
   pairsOf,
   switchesOf,
@@ -93,6 +94,8 @@ export interface HcaNeighbours {
 interface CableChannels {
   readonly outbound: string;
   readonly inbound: string;
+  /** Rate and length of the cable; if left out: those of the configuration. */
+  readonly wire?: WireConfig;
   /** True if the other end is a switch, which takes packets as soon as they begin to arrive. */
   readonly leadsToSwitch?: boolean;
 }
@@ -117,6 +120,12 @@ const cableEnd = ({ config, topology }: Cabled, { node, port }: NodePort): strin
 
 /** A topology with the configuration of its nodes. */
 export type Cabled = Pick<MachinePlan, 'config' | 'topology'>;
+
+/** Rate and length of the cable in a port: those of the configuration, unless its link has its own. */
+export function wireAt({ config: { wire }, topology }: Cabled, port: NodePort): WireConfig {
+  const { metres = wire.cableMetres, speed = wire.speed, lanes = wire.lanes } = linkAt(topology, port) ?? {};
+  return { ...wire, cableMetres: metres, speed, lanes } as WireConfig;
+}
 
 export interface PlanChoice {
   readonly config: MachineConfig;
@@ -155,10 +164,13 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     for (let other = 0; other < nodeCount; other++)
       if (other !== node) add(hostName(node), hostName(other), exchangeBytes(config));
   }
-  for (const { from, to } of directionsOf(topology))
+  for (const { from, to } of directionsOf(topology)) {
+    const wire = wireAt({ config, topology }, from);
+    const isAtSwitch = isSwitch(topology, from.node) || isSwitch(topology, to.node);
     channels[cableKey({ config, topology }, from, to)] = new SharedArrayBuffer(
-      cableBytes(config, isSwitch(topology, from.node) || isSwitch(topology, to.node)),
+      cableBytes({ ...config, wire }, isAtSwitch),
     );
+  }
   const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
   const progress = new SharedArrayBuffer(nodeCount * 16);
   const operationTimes = Array.from({ length: nodeCount }, operationTimesMemory);

@@ -13,7 +13,8 @@ import {
 import type { MachineOptions } from '../machine/machine.ts';
 import type { Partition } from '../machine/partition/placement.ts';
 import { checksOf } from '../machine/report/checks.ts';
-import { parsedTopology } from '../machine/topology/index.ts';
+import { checkedTopology, type LinkCable, parsedTopology, type Topology } from '../machine/topology/index.ts';
+import { getDeviceList, openDevice, queryPort } from '../userlib/index.ts';
 import { expectBalanced } from './expectations.ts';
 import { rowsOf } from './extent.ts';
 import { bytesOf, smallMachine, smallMemory } from './machines.ts';
@@ -98,6 +99,70 @@ describe('many senders at one port', () => {
       expect(bufferedBytesMax).toBeLessThanOrEqual(8448);
     const toSwitch = report.wire.filter(({ to, from }) => to === 5 && from > 0);
     for (const { creditWaitPs } of toSwitch) expect(creditWaitPs).toBeGreaterThan(0);
+  });
+});
+
+describe('cables of their own', () => {
+  const star = parsedTopology('star:3');
+  const withCable = (at: number, cable: LinkCable): Topology => ({
+    ...star,
+    links: star.links.map((link, index) => (index === at ? { ...link, ...cable } : link)),
+  });
+  const run = async (topology: Topology, more: Partial<FabricArgs> = {}) => {
+    const args = {
+      pattern: 'incast',
+      verb: 'write',
+      hostCount: 2,
+      sizeBytes: 256,
+      messages: 1,
+      window: 1,
+      ...more,
+    } as const;
+    return runFabric({ machine: { topology, set: smallMemory }, args });
+  };
+
+  it('take their length', async () => {
+    const [near, far] = [await run(star), await run(withCable(1, { metres: 102 }))];
+    const addedPs = far.flows[0]!.medianPs - near.flows[0]!.medianPs;
+    // 100 m more, there and back, of 4.8 ns each; a completion is seen at the next poll.
+    expect(addedPs).toBeGreaterThanOrEqual(960_000 - 30_000);
+    expect(addedPs).toBeLessThanOrEqual(960_000 + 30_000);
+  });
+
+  it('take their rate, at both ends: a slower sender fills half of the other cable', async () => {
+    const args = { sizeBytes: 65_536, messages: 20, window: 8 } as const;
+    const slow = await run(withCable(1, { speed: 'DDR' }), args);
+    expect(slow.bytesPerSecond / slow.cableBytesPerSecond).toBeGreaterThan(0.48);
+    expect(slow.bytesPerSecond / slow.cableBytesPerSecond).toBeLessThanOrEqual(0.5);
+    expectBalanced(slow.report);
+  });
+
+  it('show in the port of the host', async () => {
+    await using machine = await smallMachine({ topology: withCable(0, { speed: 'FDR', lanes: '1' }) });
+    for (const node of [0, 1])
+      await machine.load({
+        node,
+        run: async ({ verbs }) => {
+          const context = await openDevice(getDeviceList(verbs)[0]!);
+          const { activeSpeed, activeWidth } = await queryPort(context, 1);
+          return { activeSpeed, activeWidth };
+        },
+      });
+    await machine.run();
+    // ibv_query_port(3): widths 1 is 1X, 2 is 4X; speeds 4 is QDR, 16 is FDR.
+    expect(await machine.results()).toEqual([
+      { activeSpeed: 16, activeWidth: 1 },
+      { activeSpeed: 4, activeWidth: 2 },
+    ]);
+  });
+
+  it.each([
+    [{ metres: -1 }, 'topology, links[0], field metres, is -1, expected '],
+    [{ speed: 'XDR' }, 'topology, links[0], field speed, is "XDR", expected '],
+    [{ colour: 'red' }, 'field of topology, links[0] is "colour"'],
+  ])('are rejected as %j', (cable, message) => {
+    const links = star.links.map((link) => ({ ...link, ...cable }));
+    expect(() => checkedTopology({ ...star, links })).toThrow(message);
   });
 });
 

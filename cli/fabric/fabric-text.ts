@@ -37,7 +37,7 @@ export const outputCells = (row: OutputRow, hostCount: number): string[] => [
   bytesText(row.bufferedBytesMax),
 ];
 
-export const nodeText = (node: number, hostCount: number): string =>
+const nodeText = (node: number, hostCount: number): string =>
   node < hostCount ? `host ${node}` : `switch ${node}`;
 
 const percentText = (share: number): string => `${(100 * share).toFixed(1)} %`;

@@ -44,7 +44,7 @@ function showTopology(text: string, options: TopologyOptions, command: Command):
 }
 
 /** Counts, and how many switches the routes pass. */
-export function topologySentences(topology: Topology): string[] {
+function topologySentences(topology: Topology): string[] {
   const hostCount = hostsOf(topology).length;
   const switchCount = switchesOf(topology).length;
   const counts = `${hostCount} hosts, ${switchCount} ${switchCount === 1 ? 'switch' : 'switches'}, ${topology.links.length} cables.`;

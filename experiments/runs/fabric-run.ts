@@ -1,4 +1,4 @@
-/** One run of `hca fabric`: traffic of a pattern over the machine's topology, and what each flow and each switch made of it. */
+/** One run of `hca fabric`: traffic of a pattern over the machine's topology, and the figures of its flows and switches. */
 import { Machine, type MachineOptions, type Report } from '../../machine/index.ts';
 import { RunError } from '../../sim/index.ts';
 import { linkBound } from '../bottleneck/index.ts';
@@ -29,7 +29,7 @@ export interface FlowRow extends Flow {
   readonly maxPs: number;
 }
 
-/** What one output of a switch did. */
+/** One output of a switch. */
 export interface OutputRow {
   readonly switch: number;
   readonly port: number;
@@ -119,7 +119,7 @@ async function runTraffic(machine: Machine): Promise<void> {
 const stuckPackets = ({ switches = [] }: Report): number =>
   switches
     .flatMap(({ ports }) => ports)
-    .reduce((sum, port) => sum + port.waitingPackets + (port.notForwarded['headOfQueueLife'] ?? 0), 0);
+    .reduce((sum, port) => sum + port.waitingPackets + (port.notForwarded['hoqLife'] ?? 0), 0);
 
 /** Says how a row is wrong, or nothing. */
 export function fabricFailure({ isEqual, isBalanced }: FabricRow): string | undefined {

@@ -27,7 +27,8 @@ type InterruptShown = Pick<NodeReport['interrupts'][number], 'vector'> &
   Partial<Omit<NodeReport['interrupts'][number], 'vector'>>;
 
 /** Common parts of a report of the simulated machine and a report of served devices. */
-export interface ReportShown extends Pick<Report, 'elapsedPs' | 'operations' | 'wire' | 'configHash'> {
+export interface ReportShown
+  extends Pick<Report, 'elapsedPs' | 'operations' | 'wire' | 'switches' | 'configHash'> {
   readonly nodes: readonly HostShown[];
   readonly checks: { readonly balanced: boolean };
   readonly faults?: Report['faults'];
@@ -88,7 +89,8 @@ const stalledOf = ({ stalledCycles }: BlockRow): number =>
 /** This block works during driver set-up for longer than all data takes, so bars are not scaled by it. */
 const OFF_SCALE = 'commandProcessor';
 
-function diagramOf({ nodes, wire }: ReportShown, isOneOfMany: boolean): Html {
+function diagramOf(report: ReportShown, isOneOfMany: boolean): Html {
+  const { nodes, wire } = report;
   const works = nodes.flatMap(({ hca, nic }) =>
     Object.entries(nic?.blocks ?? hca.blocks)
       .filter(([name]) => name !== OFF_SCALE)
@@ -104,7 +106,7 @@ function diagramOf({ nodes, wire }: ReportShown, isOneOfMany: boolean): Html {
       serializerWaitPs,
       pauseWaitPs,
       ...ends
-    }) => html`<div class="unit"><h3>cable ${directionText(ends)}</h3>
+    }) => html`<div class="unit"><h3>cable ${directionText(ends, report)}</h3>
 <p>${countText(packets)} packets, ${bytesText(bytes)}; busy ${timeText(busyPs)}; waited ${timeText(creditWaitPs)} for credits, ${timeText(serializerWaitPs)} for the link${pauseWaitPs === undefined ? '' : `, ${timeText(pauseWaitPs)} for the end of a pause`}</p></div>`,
   );
   return html`<h2>What each block did</h2>

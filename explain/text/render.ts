@@ -267,25 +267,31 @@ function interruptTable(nodes: readonly NodeReport[]): string {
   );
 }
 
-/** One direction of a cable: the hosts at its ends, each with the port of its adapter if that is not the first. */
-export const directionText = ({
-  from,
-  fromPort = 1,
-  to,
-  toPort = 1,
-}: Pick<WireReport, 'from' | 'fromPort' | 'to' | 'toPort'>): string =>
-  `${portText({ node: from, port: fromPort })} → ${portText({ node: to, port: toPort })}`;
+/**
+ * One direction of a cable: the hosts or switches at its ends, each with its port if that is not the first.
+ * @param adapter word before a host that sends; left out: none
+ */
+export function directionText(
+  { from, fromPort = 1, to, toPort = 1 }: Pick<WireReport, 'from' | 'fromPort' | 'to' | 'toPort'>,
+  { switches = [] }: Pick<Report, 'switches'> = {},
+  adapter = '',
+): string {
+  const endText = (node: number, port: number, word: string): string =>
+    (switches.some((own) => own.node === node) ? 'switch ' : word) + portText({ node, port });
+  return `${endText(from, fromPort, adapter)} → ${endText(to, toPort, '')}`;
+}
 
-export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'>, adapter = 'hca'): string {
+export function wireTable(report: Pick<Report, 'wire' | 'elapsedPs' | 'switches'>, adapter = 'hca'): string {
+  const { wire, elapsedPs } = report;
   const rows = wire.flatMap((direction) => [
     ...Object.entries(direction.opcodes).map(([opcode, { packets, bytes }]) => [
-      `${adapter} ${directionText(direction)} ${opcode}`,
+      `${directionText(direction, report, `${adapter} `)} ${opcode}`,
       countText(packets),
       bytesText(bytes),
       '',
     ]),
     ...Object.entries(direction.retransmitted).map(([opcode, { packets, bytes }]) => [
-      `${adapter} ${directionText(direction)} ${opcode}, again`,
+      `${directionText(direction, report, `${adapter} `)} ${opcode}, again`,
       countText(packets),
       bytesText(bytes),
       '',
@@ -293,13 +299,13 @@ export function wireTable({ wire, elapsedPs }: Pick<Report, 'wire' | 'elapsedPs'
     ...(['corrupted', 'lost', 'duplicated', 'reordered', 'dropped', 'discarded'] as const)
       .filter((fate) => (direction[fate] ?? 0) > 0)
       .map((fate) => [
-        `${adapter} ${directionText(direction)} ${fate}`,
+        `${directionText(direction, report, `${adapter} `)} ${fate}`,
         countText(direction[fate] ?? 0),
         '',
         '',
       ]),
     [
-      `${adapter} ${directionText(direction)} in all`,
+      `${directionText(direction, report, `${adapter} `)} in all`,
       countText(direction.packets),
       bytesText(direction.bytes),
       shareText(direction.busyPs, elapsedPs),

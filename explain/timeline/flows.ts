@@ -10,7 +10,7 @@ import {
   type Timeline,
   type TimelineRecord,
 } from '../../machine/timeline/index.ts';
-import { farEndOf } from '../../machine/topology/index.ts';
+import { farPortsOf } from '../../machine/topology/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
 
 /** One operation of a node, as far as the timeline has it. */
@@ -135,14 +135,14 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     const [opcode, destinationQpn, psn] = record.values;
     // A packet is recorded on arrival.
     const here = nodeOf(record);
-    const far = farEndOf(timeline.topology, { node: here, port: portOfTrack(record.track.name) });
+    const far = farPortsOf(timeline.topology, { node: here, port: portOfTrack(record.track.name) });
     const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
     const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
     const found = (spans.get(key) ?? []).filter(
       ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & mask24) < psnCount,
     );
     const best =
-      found.find(({ flow }) => flow.node !== here && flow.node === far?.node) ??
+      found.find(({ flow }) => flow.node !== here && far.some(({ node }) => flow.node === node)) ??
       found.find(({ flow }) => flow.node === here);
     best?.flow.records.push(index);
   }

@@ -81,6 +81,8 @@ const SRAM_ALIGNMENT = 64;
 export interface HcaCable {
   readonly writer: ChannelWriter;
   readonly reader: ChannelReader;
+  /** Rate and length of the cable; if left out: {@link HcaSetup.wire}. */
+  readonly config?: WireConfig;
   /** When packets sent from here arrive: `head` at a switch; if left out: `tail`. */
   readonly sentArrival?: PacketArrival;
 }

@@ -106,7 +106,7 @@ describe('packets that are not forwarded', () => {
     for (const lid of [7, 9]) bench.ends[0]!.sendAt(startPs, lid, 256);
     bench.ends[0]!.sendAt(startPs, 2, 256, 5);
     await bench.runTo(startPs + 10 * usPs);
-    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 2, headOfQueueLife: 0 });
+    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 2, hoqLife: 0 });
     expect(psnsOf(bench.ends[1]!.arrivals)).toEqual([5]);
     expect(bench.device.ports[0]!.receiveBufferedBytes).toBe(0);
   });
@@ -124,14 +124,14 @@ describe('packets that are not forwarded', () => {
 
 describe('the life of a first packet', () => {
   it('ends after 4.096 us times a power of two, and the next packet is the first', async () => {
-    const bench = new SwitchBench(4, { switch: { headOfQueueLifeCode: 4 } });
+    const bench = new SwitchBench(4, { switch: { hoqLifeCode: 4 } });
     bench.ends[3]!.consumesAtOnce = false;
     // Three packets fill the buffer of end 3; the fourth waits from its readiness on, at most 65.536 us.
     bench.ends[0]!.sendAt(startPs, 4, 4096, 0, 4);
     bench.ends[0]!.sendAt(startPs, 3, 256, 50);
     await bench.runTo(startPs + 200 * usPs);
     expect(psnsOf(bench.ends[3]!.arrivals)).toEqual([0, 1, 2]);
-    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 0, headOfQueueLife: 1 });
+    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 0, hoqLife: 1 });
     const [next] = bench.ends[2]!.arrivals;
     expect(next!.psn).toBe(50);
     // The fourth is the first of its input when the third has left: from the first byte of the first, three packets later.

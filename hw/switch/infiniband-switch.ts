@@ -54,7 +54,7 @@ export interface InfinibandSwitchSetup {
 export interface SwitchDrops {
   noRoute: number;
   /** It was the first of its input for longer than HOQLife (PortXmitDiscards of its output). */
-  headOfQueueLife: number;
+  hoqLife: number;
 }
 
 /** One port, with the packets that came by it. */
@@ -66,7 +66,7 @@ class SwitchPort {
   readonly tailDelayPs: (packetBytes: number) => Picoseconds;
   /** Time of a byte, in picoseconds: rates of two ports are compared by it. */
   readonly bytePs: number;
-  readonly drops: SwitchDrops = { noRoute: 0, headOfQueueLife: 0 };
+  readonly drops: SwitchDrops = { noRoute: 0, hoqLife: 0 };
   /** Input and output are busy with a packet until then. */
   readUntilPs = 0;
   sendsUntilPs = 0;
@@ -94,7 +94,7 @@ export class InfinibandSwitch {
   readonly #latencyPs: Picoseconds;
   readonly #isStoring: boolean;
   /** HOQLife: longest time for which a packet is the first of its input. */
-  readonly #headLifePs: Picoseconds;
+  readonly #hoqLifePs: Picoseconds;
   /** By port from 1; undefined for a port without a cable. */
   readonly #ports: readonly (SwitchPort | undefined)[];
   readonly #used: readonly number[];
@@ -112,7 +112,7 @@ export class InfinibandSwitch {
     this.#lp = lp;
     this.#latencyPs = nsToPs(config.latencyNs);
     this.#isStoring = config.forwarding === 'store-and-forward';
-    this.#headLifePs = headLifePsOf(config);
+    this.#hoqLifePs = hoqLifePsOf(config);
     this.#ports = cables.map((cable) => cable && new SwitchPort(this.#portOf(cable, config)));
     this.#used = this.#ports.flatMap((port, index) => (port === undefined ? [] : [index]));
     this.#moveEvent = lp.queue.addHandler(() => this.#moveDue());
@@ -256,14 +256,14 @@ export class InfinibandSwitch {
 
   /** Has packets move, and old ones dropped, when the oldest first packet is as old as it may be: one event at a time. */
   #watchHeads(nowPs: Picoseconds): void {
-    if (this.#isHeadWatched || this.#headLifePs === NEVER) return;
+    if (this.#isHeadWatched || this.#hoqLifePs === NEVER) return;
     let oldestPs = NEVER;
     for (const index of this.#used)
       for (const { count, firstSincePs } of [this.#ports[index]!.data, this.#ports[index]!.management])
         if (count > 0 && firstSincePs < oldestPs) oldestPs = firstSincePs;
     if (oldestPs === NEVER) return;
     this.#isHeadWatched = true;
-    this.#lp.queue.schedule(Math.max(nowPs + 1, oldestPs + this.#headLifePs), this.#headEvent);
+    this.#lp.queue.schedule(Math.max(nowPs + 1, oldestPs + this.#hoqLifePs), this.#headEvent);
   }
 
   #headDue(): void {
@@ -285,8 +285,8 @@ export class InfinibandSwitch {
     const input = this.#ports[index]!;
     if (input.readUntilPs > nowPs) return;
     for (const buffer of [input.data, input.management]) {
-      if (buffer.count === 0 || nowPs < buffer.firstSincePs + this.#headLifePs) continue;
-      input.drops.headOfQueueLife++;
+      if (buffer.count === 0 || nowPs < buffer.firstSincePs + this.#hoqLifePs) continue;
+      input.drops.hoqLife++;
       input.port.consume(buffer.offset);
       for (const port of buffer.remaining) this.#ports[port - 1]!.wantedBy--;
       this.copyCount -= buffer.remaining.length - 1;
@@ -342,5 +342,5 @@ export class InfinibandSwitch {
 }
 
 /** 4.096 us times a power of two; codes above 19 mean no limit (IBTA volume 1, 14.2.5.6, HOQLife). */
-const headLifePsOf = ({ headOfQueueLifeCode: code }: SwitchConfig): Picoseconds =>
+const hoqLifePsOf = ({ hoqLifeCode: code }: SwitchConfig): Picoseconds =>
   code > 19 ? NEVER : 4_096_000 * 2 ** code;

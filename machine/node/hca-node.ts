@@ -7,7 +7,15 @@ import { Hca, type HcaCable, type HcaSetup } from '../../hw/hca/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { DeviceJournal } from '../evidence/index.ts';
 import { FaultLog, injectHcaFaults } from '../faults/index.ts';
-import { cableKey, channelKey, type HcaNeighbours, type HcaPlan, hcaName, hostName } from '../plan.ts';
+import {
+  cableKey,
+  channelKey,
+  type HcaNeighbours,
+  type HcaPlan,
+  hcaName,
+  hostName,
+  wireAt,
+} from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { hcaStream, type Stream } from '../timeline/index.ts';
 import { farEndOf, isSwitch, portCountOf, subnetOf } from '../topology/index.ts';
@@ -54,6 +62,7 @@ export class HcaNode {
         keys && {
           writer: new ChannelWriter(channels[keys.outbound]!),
           reader: new ChannelReader(channels[keys.inbound]!),
+          config: keys.wire ?? config.wire,
           sentArrival: keys.leadsToSwitch === true ? 'head' : 'tail',
         },
     );
@@ -118,6 +127,7 @@ function neighboursOf(
         far && {
           outbound: cableKey(cabled, port, far),
           inbound: cableKey(cabled, far, port),
+          wire: wireAt(cabled, port),
           leadsToSwitch: isSwitch(topology, far.node),
         }
       );

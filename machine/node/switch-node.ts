@@ -7,7 +7,7 @@
 import { lidOf } from '../../hw/hca/index.ts';
 import { InfinibandSwitch, type SwitchCable } from '../../hw/switch/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
-import { cableKey, type MachinePlan, switchName } from '../plan.ts';
+import { cableKey, type MachinePlan, switchName, wireAt } from '../plan.ts';
 import {
   type FabricRoutes,
   farEndOf,
@@ -63,7 +63,7 @@ function cablesOf({ config, topology, channels }: MachinePlan, node: number): (S
     cables[own.port - 1] = {
       writer: new ChannelWriter(channels[cableKey({ config, topology }, own, far)]!),
       reader: new ChannelReader(channels[cableKey({ config, topology }, far, own)]!),
-      wire: config.wire,
+      wire: wireAt({ config, topology }, own),
       sentArrival: isSwitch(topology, far.node) ? 'head' : 'tail',
     };
   }

@@ -4,7 +4,7 @@
  *     { "nodes": [{ "kind": "host" }, { "kind": "host" }], "links": [{ "ends": [{ "node": 0 }, { "node": 1 }] }] }
  */
 import { ConfigurationError, codeOf, runtime } from '../../base/index.ts';
-import { hintFor } from '../profile/index.ts';
+import { checkedValue, hintFor, type ParameterValue } from '../profile/index.ts';
 import {
   hostCountMax,
   hostCountMin,
@@ -18,6 +18,7 @@ import {
   hostPortMax,
   hostsWith,
   type Link,
+  type LinkCable,
   type NodePort,
   nodeKinds,
   ordered,
@@ -33,7 +34,7 @@ export interface TopologyEntry {
   readonly links: readonly LinkEntry[];
 }
 
-export interface LinkEntry {
+export interface LinkEntry extends LinkCable {
   readonly ends: readonly [NodePortEntry, NodePortEntry];
 }
 
@@ -160,7 +161,7 @@ function checkedNode(entry: unknown, at: number): TopologyNode {
 }
 
 function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode[]): Link {
-  const { ends } = fieldsOf(entry, place, ['ends']);
+  const { ends, metres, speed, lanes } = fieldsOf(entry, place, ['ends', 'metres', 'speed', 'lanes']);
   if (!Array.isArray(ends) || ends.length !== 2)
     throw new ConfigurationError(`${place}, field ends,`, ends, 'a list of two ports');
   const [left, right] = (ends as unknown[]).map((end, at) =>
@@ -168,7 +169,30 @@ function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode
   ) as [NodePort, NodePort];
   if (left.node === right.node)
     throw new ConfigurationError(`${place}, ends[1], field node,`, right.node, 'another node than ends[0]');
-  return { ends: [left, right] };
+  return { ends: [left, right], ...checkedCable({ metres, speed, lanes }, place) };
+}
+
+/** Fields of a cable, and the parameters whose values they have. */
+const cableFields = { metres: 'wire.cableMetres', speed: 'wire.speed', lanes: 'wire.lanes' } as const;
+
+function checkedCable(given: Readonly<Record<keyof LinkCable, unknown>>, place: string): LinkCable {
+  const cable: Partial<Record<keyof LinkCable, ParameterValue>> = {};
+  for (const [name, path] of Object.entries(cableFields)) {
+    const field = name as keyof LinkCable;
+    const value = given[field];
+    if (value !== undefined) cable[field] = checkedField(`${place}, field ${field},`, path, value);
+  }
+  return cable as LinkCable;
+}
+
+/** A value that a parameter may have. @param place names it in an error */
+function checkedField(place: string, path: string, value: unknown): ParameterValue {
+  try {
+    return checkedValue(path, value);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw new ConfigurationError(place, error.value, error.range);
+    throw error;
+  }
 }
 
 function checkedPort(entry: unknown, place: string, nodes: readonly TopologyNode[]): NodePort {

@@ -28,8 +28,18 @@ export interface NodePort {
 }
 
 /** A cable: both directions between two ports. A loopback plug has the same port at both ends. */
-export interface Link {
+export interface Link extends LinkCable {
   readonly ends: readonly [NodePort, NodePort];
+}
+
+/** How a cable of InfiniBand differs from the configuration's (`wire.…`); left out: not at all. */
+export interface LinkCable {
+  /** Its length: `wire.cableMetres`. */
+  readonly metres?: number;
+  /** Signalling rate of a lane: `wire.speed`. */
+  readonly speed?: string;
+  /** Its width: `wire.lanes`. */
+  readonly lanes?: string;
 }
 
 export interface Topology {
@@ -84,7 +94,7 @@ const ofKind = ({ nodes }: Topology, wanted: NodeKind): number[] =>
 
 export const isSwitch = ({ nodes }: Topology, node: number): boolean => nodes[node]?.kind === 'switch';
 
-/** What is asked of a topology again and again, computed once. */
+/** Cables by node, computed once for each topology. */
 interface Cabling {
   readonly directions: readonly LinkDirectionEnds[];
   /** Ports with a link of each node, ascending. */
@@ -148,6 +158,10 @@ export function farEndOf(topology: Topology, { node, port }: NodePort): NodePort
   const at = portsOf(topology, node).findIndex((own) => own.port === port);
   return at < 0 ? undefined : cablingOf(topology).farEnds[node]![at];
 }
+
+/** The link in a port; undefined where it is open. */
+export const linkAt = ({ links }: Topology, port: NodePort): Link | undefined =>
+  links.find(({ ends }) => ends.some((end) => byPort(end, port) === 0));
 
 /**
  * The host at the other end of the cable of a host's first port, or the first of those that a switch joins to it; undefined where that is
@@ -232,8 +246,9 @@ const byPort = (left: NodePort, right: NodePort): number => left.node - right.no
 /** The same topology with the lower end of each link first, and the links ordered by that end. */
 export function ordered({ nodes, links }: Topology): Topology {
   const each = links.map(
-    ({ ends: [left, right] }): Link => ({
+    ({ ends: [left, right], ...cable }): Link => ({
       ends: byPort(left, right) <= 0 ? [left, right] : [right, left],
+      ...cable,
     }),
   );
   return { nodes, links: each.toSorted((left, right) => byPort(left.ends[0], right.ends[0])) };
