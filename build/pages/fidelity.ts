@@ -18,7 +18,7 @@ import {
 
 const page = new URL('../../docs/reference/fidelity.md', import.meta.url);
 const kept = new URL('../../docs/reference/fidelity.json', import.meta.url);
-const measurements = ['measurements.csv', 'measurements-second.csv'].map(
+const measurements = ['measurements.csv', 'measurements-second.csv', 'measurements-third.csv'].map(
   (name) => new URL(`../../reference/${name}`, import.meta.url),
 );
 const bandsFile = new URL('../../experiments/fidelity/error-bands.ts', import.meta.url);
