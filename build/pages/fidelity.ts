@@ -47,7 +47,7 @@ export function bandsOfKept(): string {
     ([key, { rows, sources, low, high }]) =>
       `  '${key}': { rows: ${rows}, sources: ${sources}, low: ${low}, high: ${high} },\n`,
   );
-  return `// Made by \`npm run docs\` from docs/reference/fidelity.json and reference/measurements-second.csv.
+  return `// Made by \`npm run docs\` from docs/reference/fidelity.json and the files of reference/measurements.md.
 import type { ErrorBand } from './error-band.ts';
 
 export const errorBands: Readonly<Record<string, ErrorBand>> = {

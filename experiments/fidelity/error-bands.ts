@@ -1,4 +1,4 @@
-// Made by `npm run docs` from docs/reference/fidelity.json and reference/measurements-second.csv.
+// Made by `npm run docs` from docs/reference/fidelity.json and the files of reference/measurements.md.
 import type { ErrorBand } from './error-band.ts';
 
 export const errorBands: Readonly<Record<string, ErrorBand>> = {

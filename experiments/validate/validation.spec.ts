@@ -22,7 +22,8 @@ const textOf = (name: string): string =>
 const text = textOf('measurements.csv');
 const given = parsedMeasurements(text);
 const second = parsedMeasurements(textOf('measurements-second.csv'));
-const rows = [...given, ...second];
+const third = parsedMeasurements(textOf('measurements-third.csv'));
+const rows = [...given, ...second, ...third];
 const cases = casesOf(rows);
 const idsOf = (some: readonly Case[]): string[] => some.map(({ row }) => row.id);
 
@@ -39,6 +40,27 @@ describe('the measurements', () => {
     const since = second.filter(isGiven).map(({ id }) => id);
     expect(since).toHaveLength(32);
     for (const id of since) expect(id).toMatch(/^(?:C-13[69]|E-0(?:33|35|[5-9]\d)|E-10\d)$/);
+    expect(third).toHaveLength(187);
+    for (const { id, role, verified } of third) {
+      expect(id).toMatch(/^T-\d{3}$/);
+      expect([id, role, verified]).toEqual([id, 'third', 'yes']);
+    }
+  });
+
+  it('found later, and those of fabrics, quote the figure and name a source of sources.md', () => {
+    const sources = textOf('sources.md');
+    const fabrics = parsedMeasurements(textOf('fabric-measurements.csv'));
+    expect(fabrics).toHaveLength(619);
+    expect(textOf('fabric-measurements.csv').split('\n')[0]).toBe(text.split('\n')[0]);
+    for (const { id, role } of fabrics) {
+      expect(id).toMatch(/^X-\d{3}$/);
+      expect(role, id).toMatch(/^(?:fabric|congestion|collective|switch)$/);
+    }
+    for (const { id, source, evidence } of [...third, ...fabrics]) {
+      expect(sources, id).toContain(source);
+      expect(evidence, id).not.toBe('');
+    }
+    for (const { id, evidence } of third) expect(evidence, id).toMatch(/"[^"]*\d[^"]*"$/);
   });
 
   it('are rejected with a missing cell, an additional cell, and without a value', () => {
