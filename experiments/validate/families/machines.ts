@@ -15,7 +15,7 @@ const switches: readonly (readonly [name: RegExp, delayNs: number])[] = [
   [/switch/i, 170],
 ];
 
-/** What a link or a slot declares beyond the profile of its card: the column `pcie` of a row whose card has 16 lanes. */
+/** Values that a link or a slot declares beyond the profile of the card: the column `pcie` of a row with 16 lanes. */
 const declared: readonly (readonly [column: 'link' | 'pcie', text: RegExp, set: ParameterValues])[] = [
   ['link', /\bFDR10\b/, { 'wire.speed': 'FDR10' }],
   ['link', /^RoCE 10\b/, { 'ethernet.gigabitsPerSecond': 10 }],
