@@ -50,14 +50,19 @@ function citedSections(text: string): string[] {
 const missingSections = (text: string): string[] => citedSections(text).filter((n) => !sections.has(n));
 
 const rows = new Set(
-  ['measurements.csv', 'measurements-second.csv'].flatMap((name) =>
+  [
+    'measurements.csv',
+    'measurements-second.csv',
+    'measurements-third.csv',
+    'fabric-measurements.csv',
+  ].flatMap((name) =>
     textOf(`reference/${name}`)
       .split(/\r?\n/)
       .map((line) => line.split(',')[0]!),
   ),
 );
 const missingRows = (text: string): string[] =>
-  [...text.matchAll(/(?<![\w-])([A-J]-\d{3}[a-z]?)\b/g)].map(([, id]) => id!).filter((id) => !rows.has(id));
+  [...text.matchAll(/(?<![\w-])([A-JTX]-\d{3}[a-z]?)\b/g)].map(([, id]) => id!).filter((id) => !rows.has(id));
 
 const numbered = (page: string): Set<string> =>
   new Set([...textOf(page).matchAll(/^(\d+)\. /gm)].map(([, n]) => n!));

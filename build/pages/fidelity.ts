@@ -18,7 +18,7 @@ import {
 
 const page = new URL('../../docs/reference/fidelity.md', import.meta.url);
 const kept = new URL('../../docs/reference/fidelity.json', import.meta.url);
-const measurements = ['measurements.csv', 'measurements-second.csv'].map(
+const measurements = ['measurements.csv', 'measurements-second.csv', 'measurements-third.csv'].map(
   (name) => new URL(`../../reference/${name}`, import.meta.url),
 );
 const bandsFile = new URL('../../experiments/fidelity/error-bands.ts', import.meta.url);
@@ -47,7 +47,7 @@ export function bandsOfKept(): string {
     ([key, { rows, sources, low, high }]) =>
       `  '${key}': { rows: ${rows}, sources: ${sources}, low: ${low}, high: ${high} },\n`,
   );
-  return `// Made by \`npm run docs\` from docs/reference/fidelity.json and reference/measurements-second.csv.
+  return `// Made by \`npm run docs\` from docs/reference/fidelity.json and the files of reference/measurements.md.
 import type { ErrorBand } from './error-band.ts';
 
 export const errorBands: Readonly<Record<string, ErrorBand>> = {

@@ -104,7 +104,7 @@ function textOfFile(path: string): string {
   }
 }
 
-const ownFiles = ['measurements.csv', 'measurements-second.csv'] as const;
+const ownFiles = ['measurements.csv', 'measurements-second.csv', 'measurements-third.csv'] as const;
 
 /** @throws ConfigurationError for a file that cannot be read, or a line without the needed columns */
 function casesIn({ rowsFile }: Pick<ValidateOptions, 'rowsFile'>): Case[] {

@@ -16,8 +16,12 @@ it('is unknown from few rows, from one source, and from none', () => {
   const unknown = /^Expected error .*: unknown/;
   expect(errorBands['infiniband atomic message rate']!.rows).toBeLessThan(10);
   expect(errorSentence('infiniband', 'message rate', 'atomic')).toMatch(unknown);
-  expect(errorBands['ethernet read message rate']!.sources).toBe(1);
-  expect(errorSentence('ethernet', 'message rate', 'read')).toMatch(unknown);
+  const sentenceOf = (sources: number): string =>
+    errorSentence('ethernet', 'message rate', 'read', {
+      'ethernet read message rate': { rows: 16, sources, low: -0.2, high: 0.1 },
+    });
+  expect(sentenceOf(1)).toMatch(unknown);
+  expect(sentenceOf(2)).toContain('−20 % to +10 %');
   expect(errorSentence('iwarp', 'latency', 'write')).toMatch(unknown);
 });
 

@@ -48,8 +48,13 @@ const names: Readonly<Record<Network, string>> = {
 };
 
 /** A sentence for the reader of a figure of a test over reliable connections. */
-export function errorSentence(network: Network, kind: FigureKind, verb: string): string {
-  const band = errorBands[bandKey(network, kind, verb)];
+export function errorSentence(
+  network: Network,
+  kind: FigureKind,
+  verb: string,
+  bands: Readonly<Record<string, ErrorBand>> = errorBands,
+): string {
+  const band = bands[bandKey(network, kind, verb)];
   const what = `a ${kind} of ${verb.toUpperCase()} over ${names[network]}`;
   if (band === undefined || band.rows < rowsMin || band.sources < sourcesMin)
     return `Expected error of ${what}: unknown; too few measurements that nothing was fitted to.`;

@@ -28,9 +28,10 @@ async function perfFigures({ test }: PerfPoint, machine: MachineOptions): Promis
   return args.kv === undefined ? rates : { ...rates, averageUs: (result as KvResult).averagePs / 1e6 };
 }
 
-const latencyFigures = ({ typicalPs, minPs }: LatencyResult): Figures => ({
+const latencyFigures = ({ typicalPs, minPs, p99Ps }: LatencyResult): Figures => ({
   typicalUs: typicalPs / 1e6,
   minUs: minPs / 1e6,
+  p99Us: p99Ps / 1e6,
   roundTripUs: (2 * typicalPs) / 1e6,
 });
 

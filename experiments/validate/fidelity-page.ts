@@ -5,8 +5,9 @@
 import { paragraph } from '../../explain/text/paragraph.ts';
 import { isRun, notRunKinds } from './family.ts';
 import { fittedParameters } from './fitted.ts';
+import { laterText } from './later-rows.ts';
 import type { Measurement } from './measurements.ts';
-import { errorText, percentText, tallyText } from './shown.ts';
+import { errorText, markdownTable, percentText, tallyText } from './shown.ts';
 import { signatureRows } from './signatures.ts';
 import { type SuspicionName, suspicions } from './suspicions.ts';
 import {
@@ -33,6 +34,7 @@ export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFig
     ...staleText(withoutFigure.map(({ row }) => row.id)),
     ...['## By source', '', groupTable(groupsOf(results))],
     ...['', '## By family', '', familyTable(cases, results)],
+    ...['', '## Rows found later', '', laterText(cases, results)],
     ...['', '## Signatures', '', signatureTable(rows, figures)],
     ...['', '## What was fitted', '', fittedText()],
     ...['', '## What is suspected', '', suspicionTable(cases, results)],
@@ -60,26 +62,23 @@ const introduction = ({ rows, notRun, given, unseen }: GroupResult): string => {
       `How far the model can be trusted: [measurements of real hardware](../../reference/measurements.md) next to the model's figures for the same workload. **Of the rows that nothing was fitted to, ${tallyText(unseen)}, are within tolerance**; of those that were known when parameters were fitted, ${tallyText(given)}. The first share is the one to expect of a figure that was never measured. ${notRun} of ${rows} rows are not run. The tolerances are those of the measurements' page: ${toleranceNames.join(', ')}.`,
     ),
     paragraph(
-      '[measurements.csv](../../reference/measurements.csv) has the given rows, [measurements-second.csv](../../reference/measurements-second.csv) those that were kept back: they are unseen unless their role says that a parameter was fitted to them since. `npx hca validate --rows-file FILE` runs measurements of your own: a file with the columns id, nic, link, workload, params, metric, value and unit, of which [validate](../how-to/validate.md) says more.',
+      '[measurements.csv](../../reference/measurements.csv) has the given rows, [measurements-second.csv](../../reference/measurements-second.csv) those that were kept back, and [measurements-third.csv](../../reference/measurements-third.csv) those that were found after that: they are unseen unless their role says that a parameter was fitted to them since. `npx hca validate --rows-file FILE` runs measurements of your own: a file with the columns id, nic, link, workload, params, metric, value and unit, of which [validate](../how-to/validate.md) says more.',
     ),
     paragraph(
       '`npx hca validate` runs all rows, `npx hca validate --rows D-030,C-074..C-083` some of them, and `npx hca validate --list` lists how each is run. `npm run docs` makes this page of the figures in `docs/reference/fidelity.json`. They come from a run of all rows (`npx hca validate --json validate.json`, then `npx node build/pages/fidelity.ts validate.json`).',
     ),
     paragraph(
-      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, B to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`; in group G the columns nic and link decide. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them.',
+      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, B to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`; in groups G and T the columns nic, link and pcie decide. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them.',
     ),
     paragraph(
       "Some parameters belong to a source: the switch and the core clock of the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128 bytes together (D-073); the times of group I's measuring device. If many machines send to one, a single machine represents them, with a faster slot and a requester without intervals of its own. A switch outside the Apt cluster is an estimate. No parameter is set for a row, except the number of cores, the size of memory and, for H-264, frames that hold packets of the MTU that it names.",
     ),
     paragraph(
-      'Few rows are by RoCE: two of a ConnectX-2, three of a ConnectX-5, and the READs of Storm over many connections, which the model misses. The latencies of `connectx3-pro-40gbe` rest on the rows of the card on InfiniBand and on the bytes of frames.',
+      'Rows by RoCE: two of a ConnectX-2, three of a ConnectX-5, the READs of Storm over many connections, which the model misses, and those of group T. The latencies of `connectx3-pro-40gbe` rest on the rows of the card on InfiniBand and on the bytes of frames.',
     ),
     '',
   ].join('\n\n');
 };
-
-const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
 /** Shapes formed by several rows. */
 function signatureTable(rows: readonly Measurement[], figures: SimulatedFigures): string {
@@ -88,7 +87,7 @@ function signatureTable(rows: readonly Measurement[], figures: SimulatedFigures)
     (id) => byId.get(id) ?? Number.NaN,
     (id) => figures[id] ?? Number.NaN,
   );
-  return table(['shape', 'measured', 'simulated'], shapes);
+  return markdownTable(['shape', 'measured', 'simulated'], shapes);
 }
 
 function fittedText(): string {
@@ -97,11 +96,11 @@ function fittedText(): string {
     `${fitted.length} parameters are fitted, each of one mechanism; the other rows are predictions. Every other parameter comes from a standard, from a statement of a source (post_send, system calls and registration among them) or is an estimate for which no row was used (\`npx hca profiles\`).`,
   );
   const rows = fitted.map(({ of, name, value, rows: from }) => [of, `\`${name}\``, value, from]);
-  return `${head}\n\n${table(['of', 'parameter', 'value', 'fitted to'], rows)}`;
+  return `${head}\n\n${markdownTable(['of', 'parameter', 'value', 'fitted to'], rows)}`;
 }
 
 const groupTable = (groups: readonly GroupResult[]): string =>
-  table(
+  markdownTable(
     ['source', 'rows', 'not run', 'given rows within', 'median error', 'unseen rows within', 'median error'],
     groups.map(({ group, rows, notRun, given, unseen }) => [
       group === 'all' ? '**all**' : `${group}: ${groupTitle(group)}`,
@@ -136,7 +135,7 @@ function familyTable(cases: readonly Case[], results: readonly RowResult[]): str
     const within = [true, false].map((isGiven) => withinText(own.filter((row) => row.isGiven === isGiven)));
     return [[groups, family.name, family.workload, ...within, span]];
   });
-  return table(['', 'family', 'workload', 'given', 'unseen', 'errors'], rows);
+  return markdownTable(['', 'family', 'workload', 'given', 'unseen', 'errors'], rows);
 }
 
 const withinText = (rows: readonly RowResult[]): string =>
@@ -153,7 +152,7 @@ function suspicionTable(cases: readonly Case[], results: readonly RowResult[]): 
       ? []
       : [[suspicions[name], `${missed.length}`, rangesText(missed.map(({ id }) => id))]];
   });
-  return table(['mechanism', 'missed rows', 'which'], rows);
+  return markdownTable(['mechanism', 'missed rows', 'which'], rows);
 }
 
 /** Ids of a group that follow one another as ranges. */
@@ -181,7 +180,7 @@ function missTable(cases: readonly Case[], results: readonly RowResult[]): strin
       [family.name, `${missed.length} of ${own.length}`, median, rangesText(missed.map(({ id }) => id))],
     ];
   });
-  return table(['family', 'missed', 'median error of these', 'which'], rows);
+  return markdownTable(['family', 'missed', 'median error of these', 'which'], rows);
 }
 
 function notRunTable(cases: readonly Case[]): string {
@@ -202,5 +201,5 @@ function notRunTable(cases: readonly Case[]): string {
         family.notRun.why,
       ]),
   );
-  return table(['for want of', 'family', 'rows', 'which', 'why'], rows);
+  return markdownTable(['for want of', 'family', 'rows', 'which', 'why'], rows);
 }

@@ -5,7 +5,8 @@ import { fittedParameters } from './fitted.ts';
 import { isGiven, parsedMeasurements } from './measurements.ts';
 import { signatureRows } from './signatures.ts';
 
-const rows = ['measurements.csv', 'measurements-second.csv'].flatMap((name) =>
+const files = ['measurements.csv', 'measurements-second.csv', 'measurements-third.csv'];
+const rows = files.flatMap((name) =>
   parsedMeasurements(readFileSync(new URL(`../../reference/${name}`, import.meta.url), 'utf8')),
 );
 const measured = new Map(rows.map(({ id, value }) => [id, value]));
@@ -21,7 +22,7 @@ describe('the fitted parameters', () => {
     for (const [of, own] of Map.groupBy(fitted, (parameter) => parameter.of))
       expect(own.length, of).toBeLessThanOrEqual(of === 'ConnectX-3' ? cardMax : otherMax);
     for (const { name, rows: from } of fitted)
-      for (const [id] of from.matchAll(/[A-J]-\d{3}/g))
+      for (const [id] of from.matchAll(/[A-JT]-\d{3}/g))
         expect(rows.filter((row) => row.id.startsWith(id)).map(isGiven), `${name}: ${id}`).toContain(true);
   });
 

@@ -28,6 +28,9 @@ export function errorText(measured: number, error: number): string {
   return `${percent < 0 ? '−' : '+'}${Math.abs(percent).toFixed(digits)} %`;
 }
 
+export const markdownTable = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
 export const percentText = (share: number): string => `${(share * 100).toFixed(0)} %`;
 
 /** `491 of 534, 91.9 %`: rows within tolerance among those that ran. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { families } from './families/index.ts';
+import { machineOf } from './families/machines.ts';
 import { belongs, isRun } from './family.ts';
 import { circumstance, isGiven, type Measurement, parsedMeasurements } from './measurements.ts';
 import { pointKey } from './points.ts';
@@ -22,7 +23,8 @@ const textOf = (name: string): string =>
 const text = textOf('measurements.csv');
 const given = parsedMeasurements(text);
 const second = parsedMeasurements(textOf('measurements-second.csv'));
-const rows = [...given, ...second];
+const third = parsedMeasurements(textOf('measurements-third.csv'));
+const rows = [...given, ...second, ...third];
 const cases = casesOf(rows);
 const idsOf = (some: readonly Case[]): string[] => some.map(({ row }) => row.id);
 
@@ -39,6 +41,27 @@ describe('the measurements', () => {
     const since = second.filter(isGiven).map(({ id }) => id);
     expect(since).toHaveLength(32);
     for (const id of since) expect(id).toMatch(/^(?:C-13[69]|E-0(?:33|35|[5-9]\d)|E-10\d)$/);
+    expect(third).toHaveLength(187);
+    for (const { id, role, verified } of third) {
+      expect(id).toMatch(/^T-\d{3}$/);
+      expect([id, role, verified]).toEqual([id, 'third', 'yes']);
+    }
+  });
+
+  it('found later, and those of fabrics, quote the figure and name a source of sources.md', () => {
+    const sources = textOf('sources.md');
+    const fabrics = parsedMeasurements(textOf('fabric-measurements.csv'));
+    expect(fabrics).toHaveLength(619);
+    expect(textOf('fabric-measurements.csv').split('\n')[0]).toBe(text.split('\n')[0]);
+    for (const { id, role } of fabrics) {
+      expect(id).toMatch(/^X-\d{3}$/);
+      expect(role, id).toMatch(/^(?:fabric|congestion|collective|switch)$/);
+    }
+    for (const { id, source, evidence } of [...third, ...fabrics]) {
+      expect(sources, id).toContain(source);
+      expect(evidence, id).not.toBe('');
+    }
+    for (const { id, evidence } of third) expect(evidence, id).toMatch(/"[^"]*\d[^"]*"$/);
   });
 
   it('are rejected with a missing cell, an additional cell, and without a value', () => {
@@ -118,6 +141,31 @@ describe('families', () => {
       },
     ]);
     expect(judged(run!, 10)).toMatchObject({ group: 'own', isGiven: false });
+  });
+
+  it('run a user’s row of datagrams, and of the 99th percentile of a thousand messages', () => {
+    const datagram = { workload: 'ib_send_lat UD', params: 'size=64', unit: 'us' };
+    const [run, none] = ownCasesOf([
+      { ...own, ...datagram, metric: 'latency 99th percentile' },
+      { ...own, ...datagram, id: 'Z-2', metric: 'latency t_min' },
+    ]);
+    expect(run!.points[0]!.workload).toEqual({
+      kind: 'perf',
+      test: { test: 'send-lat', size: 64, mtu: 1024, connection: 'UD', iters: 1000 },
+    });
+    expect(judged(none!, 1).why).toMatch(/no family/);
+  });
+
+  it('have the speed and the slot that the columns link and pcie declare', () => {
+    const setOf = (pcie: string, link: string, nic = 'ConnectX-5') => machineOf({ nic, link, pcie }).set;
+    expect(setOf('Gen3 x16', 'IB EDR')).toEqual({ 'pcie.link.lanes': 16 });
+    expect(setOf('card x16; slot not stated', 'IB EDR')).toEqual({});
+    expect(setOf('not stated', 'IB FDR10, switch', 'ConnectX-3')).toEqual({
+      'wire.speed': 'FDR10',
+      'wire.switchLatencyNs': 170,
+    });
+    expect(setOf('not stated', 'RoCE 10 GbE', 'ConnectX-3')).toEqual({ 'ethernet.gigabitsPerSecond': 10 });
+    expect(setOf('not stated', 'RoCE 100')).toEqual({});
   });
 
   it.each([

@@ -25,6 +25,7 @@ const groupTitles: Readonly<Record<string, string>> = {
   I: 'pcie-bench: the slot',
   J: 'ConnectX-5 at Gen3 x8',
   L: 'MPI over IPoIB',
+  T: 'found later: perftest of many, RoCE',
   W: 'iWARP cards: vendors and a paper',
   own: 'rows of your file',
 };

@@ -15,6 +15,13 @@ const switches: readonly (readonly [name: RegExp, delayNs: number])[] = [
   [/switch/i, 170],
 ];
 
+/** Values that a link or a slot declares beyond the profile of the card: the column `pcie` of a row with 16 lanes. */
+const declared: readonly (readonly [column: 'link' | 'pcie', text: RegExp, set: ParameterValues])[] = [
+  ['link', /\bFDR10\b/, { 'wire.speed': 'FDR10' }],
+  ['link', /^RoCE 10\b/, { 'ethernet.gigabitsPerSecond': 10 }],
+  ['pcie', /\b(?<!card )x16\b/, { 'pcie.link.lanes': 16 }],
+];
+
 const profilesOfCard: readonly (readonly [nic: RegExp, link: RegExp, profile: string])[] = [
   [/ConnectX-5/, /RoCE|GbE/, 'connectx5-100gbe'],
   [/ConnectX-5/, /(?:)/, 'connectx5-gen3'],
@@ -26,11 +33,13 @@ const profilesOfCard: readonly (readonly [nic: RegExp, link: RegExp, profile: st
 ];
 
 /** The pair of machines on which a row was measured. */
-export function machineOf({ nic, link }: Pick<Measurement, 'nic' | 'link'>): PointMachine {
+export function machineOf(row: Pick<Measurement, 'nic' | 'link' | 'pcie'>): PointMachine {
+  const { nic, link } = row;
   const [, , profile] = profilesOfCard.find(([card, port]) => card.test(nic) && port.test(link))!;
   const delayNs = switches.find(([name]) => name.test(link))?.[1];
-  const set: ParameterValues = delayNs === undefined ? {} : { 'wire.switchLatencyNs': delayNs };
-  return { profile, set };
+  const ofLink: ParameterValues = delayNs === undefined ? {} : { 'wire.switchLatencyNs': delayNs };
+  const ofText = declared.filter(([column, text]) => text.test(row[column])).map(([, , set]) => set);
+  return { profile, set: Object.assign({}, ofLink, ...ofText) as ParameterValues };
 }
 
 /** The path MTU that a row states, in bytes; undefined if it states none. */

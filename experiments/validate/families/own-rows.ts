@@ -21,16 +21,16 @@ const words = {
       'IB QDR, IB FDR, IB EDR, RoCE 10, RoCE 40 or RoCE 100, then ", MTU 2048" and ", switch" if they hold',
   },
   workload: {
-    text: /^ib_(?:(?:write|read|send|atomic)_(?:lat|bw)|send_bw UD)$/,
-    accepted: 'ib_write_lat, ib_write_bw, the same of read, send and atomic, or ib_send_bw UD',
+    text: /^ib_(?:(?:write|read|send|atomic)_(?:lat|bw)|send_(?:lat|bw) UD)$/,
+    accepted: 'ib_write_lat, ib_write_bw, the same of read, send and atomic, ib_send_lat UD or ib_send_bw UD',
   },
   params: {
     text: /^(?:size=\d+(?: ?(?:B|KiB|MiB))?)?(?:(?:^|; )QPs=\d+)?$/,
     accepted: 'size=64, size=64 KiB, size=64; QPs=4',
   },
   metric: {
-    text: /^(?:latency t_(?:typical|min)|message rate|bandwidth average)$/,
-    accepted: 'latency t_typical, latency t_min, message rate or bandwidth average',
+    text: /^(?:latency (?:t_typical|t_min|99th percentile)|message rate|bandwidth average)$/,
+    accepted: 'latency t_typical, latency t_min, latency 99th percentile, message rate or bandwidth average',
   },
   unit: { text: /^(?:us|Mops|Gb\/s|MiB\/s)$/, accepted: 'us, Mops, Gb/s or MiB/s' },
 } as const satisfies Partial<Record<keyof Measurement, Words>>;

@@ -7,14 +7,18 @@ import { knownCard, machineOf, statedMtuBytes } from './machines.ts';
 
 /** Enough for a median and a minimum: after the first, all messages take equally long. */
 const latencyIterations = 100;
+/** perftest's own number, of which the tenth longest is the 99th percentile. */
+const percentileIterations = 1000;
 
 const optionsOf = (test: PerfTestName, row: Measurement): Workload => {
   const [mtu, qps] = [statedMtuBytes(row), statedCircumstance(row, 'QPs')];
+  const inline = statedCircumstance(row, 'inline');
   return {
     test,
     ...(test.startsWith('atomic') ? {} : { size: circumstance(row, 'size') }),
     ...(mtu === undefined ? {} : { mtu }),
     ...(qps === undefined ? {} : { qps }),
+    ...(inline === undefined ? {} : { inline }),
   };
 };
 
@@ -23,11 +27,11 @@ const pointOf = (row: Measurement, test: Workload): Point[] => [
 ];
 
 const latencyPoint =
-  (test: PerfTestName) =>
+  (test: PerfTestName, more: Partial<Workload> = {}, iterations = latencyIterations) =>
   (row: Measurement): Point[] => {
     const options = optionsOf(test, row);
-    const iters = Math.max(8, Math.min(latencyIterations, Math.floor(2 ** 26 / (options.size ?? 8))));
-    return pointOf(row, { ...options, iters });
+    const iters = Math.max(8, Math.min(iterations, Math.floor(2 ** 26 / (options.size ?? 8))));
+    return pointOf(row, { ...options, ...more, iters });
   };
 
 const bandwidthPoint =
@@ -60,6 +64,14 @@ const latencies = [...verbs, 'atomic' as const].flatMap((verb): RunFamily[] => {
   return [
     { name: `${verb} latency, median`, of: of(/t_typical/), ...common, figure: 'typicalUs' },
     { name: `${verb} latency, least`, of: of(/t_min/), ...common, figure: 'minUs', suspects: ['spread'] },
+    {
+      name: `${verb} latency, 99th percentile`,
+      of: of(/99th percentile/),
+      ...common,
+      points: latencyPoint(`${verb}-lat`, {}, percentileIterations),
+      figure: 'p99Us',
+      suspects: ['spread'],
+    },
   ];
 });
 
@@ -88,7 +100,22 @@ const rates = verbs.flatMap((verb): RunFamily[] => {
   ];
 });
 
+const datagramLatency = (name: string, metric: RegExp, figure: string, iterations: number): RunFamily => ({
+  name,
+  of: { nic: knownCard, workload: /^ib_send_lat.*\bUD\b/, metric, unit: /^us$/ },
+  workload: 'ib_send_lat -c UD',
+  points: latencyPoint('send-lat', { connection: 'UD' }, iterations),
+  figure,
+  tolerance: 'rate',
+  over: 'size',
+});
+
 const others: readonly RunFamily[] = [
+  datagramLatency('datagram latency, median', /t_typical/, 'typicalUs', latencyIterations),
+  {
+    ...datagramLatency('datagram latency, 99th percentile', /99th/, 'p99Us', percentileIterations),
+    suspects: ['spread'],
+  },
   {
     name: 'atomic rate',
     of: { nic: knownCard, workload: /^ib_atomic_bw/, unit: millions },
@@ -108,4 +135,13 @@ const others: readonly RunFamily[] = [
   },
 ];
 
-export const perftestFamilies: readonly Family[] = [...latencies, ...rates, ...others];
+const otherCards: readonly Family[] = [
+  {
+    name: 'perftest on a ConnectX-4',
+    of: { nic: /ConnectX-4/, workload: /^ib_/ },
+    workload: 'perftest',
+    notRun: { kind: 'card', why: 'no profile is of a ConnectX-4' },
+  },
+];
+
+export const perftestFamilies: readonly Family[] = [...latencies, ...rates, ...others, ...otherCards];

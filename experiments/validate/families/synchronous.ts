@@ -245,10 +245,56 @@ const stormFamilies: readonly Family[] = [
   },
 ];
 
+/** "On the Impact of Cluster Configuration on RoCE Application Design" (APNet 2019): 16 clients, 8 processes to read from. */
+const roceClients = 16;
+const roceWindow = 16;
+const roceFamilies: readonly Family[] = [
+  {
+    name: 'RoCE at 10 Gb/s: inbound READ of 16 clients',
+    of: { workload: /^READ by 16 clients from one server/ },
+    workload: '128 QPs of a machine that stands for 16 clients, 16 READs of each in flight',
+    points: (row) => {
+      const qps = Number(/(\d+) connections/.exec(row.params)?.[1]);
+      return [
+        stream(requesters(row), {
+          verb: 'read',
+          sizeBytes: circumstance(row, 'size'),
+          threads: roceClients,
+          qpsPerThread: qps / roceClients,
+          window: (qps / roceClients) * roceWindow,
+          messages: 1200,
+        }),
+      ];
+    },
+    figure: 'gbps',
+    tolerance: 'rate',
+    over: 'size',
+    suspects: ['standIn'],
+  },
+  {
+    name: 'RoCE at 10 Gb/s: READ, events',
+    of: { workload: /^READ, one at a time, completion by interrupt/ },
+    workload: 'read-lat that sleeps until an event',
+    points: (row) => [
+      {
+        machine: machineOf(row),
+        workload: {
+          kind: 'perf',
+          test: { test: 'read-lat', size: circumstance(row, 'size'), iters: 100, mtu: 4096, events: true },
+        },
+      },
+    ],
+    figure: 'typicalUs',
+    tolerance: 'rate',
+    over: 'size',
+  },
+];
+
 export const synchronousFamilies: readonly Family[] = [
   ...rfpFamilies,
   ...isolationFamilies,
   ...isolationLeft,
   ...liteFamilies,
   ...stormFamilies,
+  ...roceFamilies,
 ];
