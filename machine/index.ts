@@ -82,6 +82,7 @@ export { type HostLedger, hostLedgerOf } from './report/host-ledger.ts';
 export { type LinkEndLedger, linkEndLedgerOf } from './report/ledger-link.ts';
 export { macFailures, nicEndOf } from './report/nic-checks.ts';
 export { type NicLedger, nicLedgerOf } from './report/nic-ledger.ts';
+export type { SwitchLedger } from './report/switch-ledger.ts';
 export { ethernetOf } from './report/nic-report.ts';
 export type {
   BlockRow,

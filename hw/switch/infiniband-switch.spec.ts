@@ -124,7 +124,7 @@ describe('packets that are not forwarded', () => {
 
 describe('the life of a first packet', () => {
   it('ends after 4.096 us times a power of two, and the next packet is the first', async () => {
-    const bench = new SwitchBench(4, { switch: { hoqLifeCode: 4 } });
+    const bench = new SwitchBench(4, { switch: { hoqLife: 4 } });
     bench.ends[3]!.consumesAtOnce = false;
     // Three packets fill the buffer of end 3; the fourth waits from its readiness on, at most 65.536 us.
     bench.ends[0]!.sendAt(startPs, 4, 4096, 0, 4);

@@ -94,7 +94,7 @@ export class InfinibandSwitch {
   readonly #latencyPs: Picoseconds;
   readonly #isStoring: boolean;
   /** HOQLife: longest time for which a packet is the first of its input. */
-  readonly #hoqLifePs: Picoseconds;
+  readonly #headLimitPs: Picoseconds;
   /** By port from 1; undefined for a port without a cable. */
   readonly #ports: readonly (SwitchPort | undefined)[];
   readonly #used: readonly number[];
@@ -112,7 +112,7 @@ export class InfinibandSwitch {
     this.#lp = lp;
     this.#latencyPs = nsToPs(config.latencyNs);
     this.#isStoring = config.forwarding === 'store-and-forward';
-    this.#hoqLifePs = hoqLifePsOf(config);
+    this.#headLimitPs = headLimitPsOf(config);
     this.#ports = cables.map((cable) => cable && new SwitchPort(this.#portOf(cable, config)));
     this.#used = this.#ports.flatMap((port, index) => (port === undefined ? [] : [index]));
     this.#moveEvent = lp.queue.addHandler(() => this.#moveDue());
@@ -256,14 +256,14 @@ export class InfinibandSwitch {
 
   /** Has packets move, and old ones dropped, when the oldest first packet is as old as it may be: one event at a time. */
   #watchHeads(nowPs: Picoseconds): void {
-    if (this.#isHeadWatched || this.#hoqLifePs === NEVER) return;
+    if (this.#isHeadWatched || this.#headLimitPs === NEVER) return;
     let oldestPs = NEVER;
     for (const index of this.#used)
       for (const { count, firstSincePs } of [this.#ports[index]!.data, this.#ports[index]!.management])
         if (count > 0 && firstSincePs < oldestPs) oldestPs = firstSincePs;
     if (oldestPs === NEVER) return;
     this.#isHeadWatched = true;
-    this.#lp.queue.schedule(Math.max(nowPs + 1, oldestPs + this.#hoqLifePs), this.#headEvent);
+    this.#lp.queue.schedule(Math.max(nowPs + 1, oldestPs + this.#headLimitPs), this.#headEvent);
   }
 
   #headDue(): void {
@@ -285,7 +285,7 @@ export class InfinibandSwitch {
     const input = this.#ports[index]!;
     if (input.readUntilPs > nowPs) return;
     for (const buffer of [input.data, input.management]) {
-      if (buffer.count === 0 || nowPs < buffer.firstSincePs + this.#hoqLifePs) continue;
+      if (buffer.count === 0 || nowPs < buffer.firstSincePs + this.#headLimitPs) continue;
       input.drops.hoqLife++;
       input.port.consume(buffer.offset);
       for (const port of buffer.remaining) this.#ports[port - 1]!.wantedBy--;
@@ -342,5 +342,5 @@ export class InfinibandSwitch {
 }
 
 /** 4.096 us times a power of two; codes above 19 mean no limit (IBTA volume 1, 14.2.5.6, HOQLife). */
-const hoqLifePsOf = ({ hoqLifeCode: code }: SwitchConfig): Picoseconds =>
+const headLimitPsOf = ({ hoqLife: code }: SwitchConfig): Picoseconds =>
   code > 19 ? NEVER : 4_096_000 * 2 ** code;

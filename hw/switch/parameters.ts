@@ -22,7 +22,7 @@ export const switchParameters = {
     'estimate: no figure of SwitchX is published',
     'Receive buffer of each port of an InfiniBand switch up to 4X QDR, promised as credits; as much more as a link is faster.',
   ),
-  hoqLifeCode: number(
+  hoqLife: number(
     18,
     'code',
     [0, 31],
