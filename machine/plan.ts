@@ -281,6 +281,14 @@ export function bytesToHost({ pcie }: MachineConfig): number {
   );
 }
 
+/** Hosts up to which each pair has all of its room for exchanged values: channels of all pairs grow with the square of the hosts. */
+const exchangeHostsMax = 8;
+/** Room for two exchanged values of greatest length. */
+const exchangeBytesMin = 16_384;
+
 /** A channel's capacity is a power of two. */
-const exchangeBytes = ({ machine }: MachineConfig): number =>
-  channelBufferBytes(2 ** Math.ceil(Math.log2(machine.exchangeBufferKib * 1024)));
+function exchangeBytes({ machine: { exchangeBufferKib, nodeCount } }: MachineConfig): number {
+  const share = Math.min(1, exchangeHostsMax / nodeCount);
+  const bytes = Math.max(exchangeBufferKib * 1024 * share, Math.min(exchangeBytesMin, exchangeBufferKib * 1024));
+  return channelBufferBytes(2 ** Math.ceil(Math.log2(bytes)));
+}

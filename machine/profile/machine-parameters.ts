@@ -40,7 +40,7 @@ export const machineParameters = {
     'KiB',
     [4, 65_536],
     'simulator limit, no hardware',
-    'Room for exchanged values under way between two hosts.',
+    'Room for exchanged values under way between two hosts; with more than 8 hosts a pair has less, at least 16 KiB.',
   ),
   drainNs: number(
     100_000,

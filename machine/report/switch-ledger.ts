@@ -26,6 +26,10 @@ interface SwitchPortLedger {
   readonly bufferedBytesMax: number;
 }
 
+/**
+ * The statistics of a switch.
+ * @public
+ */
 export interface SwitchLedger {
   readonly node: number;
   readonly nowPs: ExactPs;
