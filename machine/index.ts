@@ -82,7 +82,6 @@ export { type HostLedger, hostLedgerOf } from './report/host-ledger.ts';
 export { type LinkEndLedger, linkEndLedgerOf } from './report/ledger-link.ts';
 export { macFailures, nicEndOf } from './report/nic-checks.ts';
 export { type NicLedger, nicLedgerOf } from './report/nic-ledger.ts';
-export type { SwitchLedger } from './report/switch-ledger.ts';
 export { ethernetOf } from './report/nic-report.ts';
 export type {
   BlockRow,
@@ -95,5 +94,6 @@ export type {
   Report,
   WireReport,
 } from './report/schema.ts';
+export type { SwitchLedger } from './report/switch-ledger.ts';
 export type { RunFacts } from './run-facts.ts';
 export type { RunSignal } from './run-signal.ts';

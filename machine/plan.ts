@@ -289,6 +289,9 @@ const exchangeBytesMin = 16_384;
 /** A channel's capacity is a power of two. */
 function exchangeBytes({ machine: { exchangeBufferKib, nodeCount } }: MachineConfig): number {
   const share = Math.min(1, exchangeHostsMax / nodeCount);
-  const bytes = Math.max(exchangeBufferKib * 1024 * share, Math.min(exchangeBytesMin, exchangeBufferKib * 1024));
+  const bytes = Math.max(
+    exchangeBufferKib * 1024 * share,
+    Math.min(exchangeBytesMin, exchangeBufferKib * 1024),
+  );
   return channelBufferBytes(2 ** Math.ceil(Math.log2(bytes)));
 }
