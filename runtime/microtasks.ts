@@ -7,7 +7,9 @@
  */
 import { ConfigurationError } from '../base/index.ts';
 
-const { _tickCallback: tick } = process as NodeJS.Process & { readonly _tickCallback?: () => void };
+/** Undefined in another runtime, where no simulated host is next to a guest, and so none needs this. */
+const tick = (globalThis as { readonly process?: NodeJS.Process & { readonly _tickCallback?: () => void } })
+  .process?._tickCallback;
 
 /**
  * Runs all due callbacks of promises, and those that they make due. Does nothing if called from such a callback.

@@ -17,7 +17,6 @@ import {
   type LinuxVersions,
   linuxFaultsOf,
   linuxReportOf,
-  linuxVersionsOf,
   parsedPcParameters,
   profileText,
   readBudget,
@@ -178,7 +177,7 @@ async function scenario(
     chosen,
     async () => {
       const stage = await startInside(chosen, hostOptionsOf(options));
-      versions = linuxVersionsOf(stage.session.linux);
+      versions = stage.session.linux.versions;
       return stage;
     },
     (line) => screen.print(line),

@@ -129,7 +129,9 @@ export class AgentDialogue {
 
 /** A command on one line: `printf %b` restores it, followed by a line feed. */
 const escaped = (command: string): string =>
-  [...Buffer.from(`${command}\n`)].map((byte) => escapes.get(byte) ?? octalUnlessPrintable(byte)).join('');
+  [...new TextEncoder().encode(`${command}\n`)]
+    .map((byte) => escapes.get(byte) ?? octalUnlessPrintable(byte))
+    .join('');
 
 const escapes: ReadonlyMap<number, string> = new Map([
   [0x0a, '\\n'],

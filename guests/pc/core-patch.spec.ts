@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coreCode } from './core.ts';
+import { coreCode } from './core-code.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
 
 /** LEB128 of a number below 2^14. */

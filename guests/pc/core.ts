@@ -10,8 +10,6 @@
  * depend on the wall clock. Its internals are used by the names that its published build keeps; {@link makeCore} checks
  * that each of them is there.
  */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { V86 } from 'v86';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
 import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
@@ -228,20 +226,13 @@ export class Core {
   }
 }
 
-/** Bytes of v86's machine code. */
-export const coreCode = (): Uint8Array =>
-  readFileSync(
-    createRequire(import.meta.url)
-      .resolve('v86')
-      .replace('libv86.mjs', 'v86.wasm'),
-  );
-
 /**
  * A core with that much memory, switched on but without code to run.
+ * @param code v86's machine code
  * @throws CorePatchError for another version of v86
  * @internal
  */
-export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Core> {
+export async function makeCore(code: Uint8Array, memoryBytes: number, host: CoreHost): Promise<Core> {
   const waiting: WaitingBlock[] = [];
   let table: WebAssembly.Table | undefined;
   let memory: WebAssembly.Memory | undefined;
@@ -261,7 +252,7 @@ export async function makeCore(memoryBytes: number, host: CoreHost): Promise<Cor
       },
     });
     table = env['__indirect_function_table'] as WebAssembly.Table;
-    const { instance } = await WebAssembly.instantiate(patchCore(coreCode()), imports);
+    const { instance } = await WebAssembly.instantiate(patchCore(code), imports);
     memory = instance.exports['memory'] as WebAssembly.Memory;
     return instance.exports;
   };

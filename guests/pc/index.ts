@@ -2,9 +2,10 @@
 
 export type { BootFiles } from './boot.ts';
 export { coreVersion } from './core.ts';
+export { coreCode } from './core-code.ts';
 export type { PageTables } from './page-tables.ts';
 export { type PcConfig, pcParameters } from './parameters.ts';
 export type { Pc, PcSnapshot } from './pc.ts';
 export type { PcTimeAccount } from './pc-clock.ts';
 export { PcMachine } from './pc-machine.ts';
-export { type PcProfileCounts, type ProfileMode, UNTIL_HALT } from './pc-profile.ts';
+export { type PcProfileCounts, type PcProfileOptions, type ProfileMode, UNTIL_HALT } from './pc-profile.ts';

@@ -19,6 +19,8 @@ import type { PcProfileOptions } from './pc-profile.ts';
 import { SeededNumbers } from './seeded-numbers.ts';
 
 export interface PcMachineOptions {
+  /** v86's machine code. */
+  readonly coreCode: Uint8Array;
   readonly config: MachineConfig;
   readonly pc: PcConfig;
   /** PCs, each with an HCA. */
@@ -82,6 +84,7 @@ export class PcMachine {
       pcs.push(
         await Pc.make({
           name: `pc${node}`,
+          coreCode: options.coreCode,
           config: options.pc,
           slot,
           functionConfig: options.config.pcie.function,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { defaultsOf } from '../../base/index.ts';
 import { configurationOf } from '../../machine/profile/index.ts';
+import { coreCode } from './core-code.ts';
 import { ecamAddress, hcaDevice, windowAddress } from './memory-map.ts';
 import { pcParameters } from './parameters.ts';
 import type { Pc } from './pc.ts';
@@ -16,6 +17,7 @@ const commandRegister = identity + 4;
 
 async function executed(program: readonly number[], profile?: PcProfileOptions): Promise<Pc> {
   const machine = await PcMachine.make({
+    coreCode: coreCode(),
     ...{ config, pc: { ...defaultsOf(pcParameters), memoryMib: 128 }, pcCount: 1, cabling: 'loopback' },
     ...{ faults: [], analysis: undefined, seed: 1, profile },
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { defaultsOf } from '../../base/index.ts';
 import { configurationOf } from '../../machine/profile/index.ts';
+import { coreCode } from './core-code.ts';
 import { ecamAddress, hcaDevice, windowAddress } from './memory-map.ts';
 import { pcParameters } from './parameters.ts';
 import type { Pc } from './pc.ts';
@@ -11,6 +12,7 @@ const pcConfig = { ...defaultsOf(pcParameters), memoryMib: 128 };
 
 async function machineWith(seed = 1): Promise<{ machine: PcMachine; pc: Pc }> {
   const machine = await PcMachine.make({
+    coreCode: coreCode(),
     ...{ config: configurationOf({ profile: 'connectx3-mps512' }), pc: pcConfig, pcCount: 1 },
     ...{ cabling: 'loopback', faults: [], analysis: undefined, seed },
   });

@@ -31,6 +31,8 @@ import { SeededNumbers } from './seeded-numbers.ts';
 
 export interface PcOptions {
   readonly name: string;
+  /** v86's machine code. */
+  readonly coreCode: Uint8Array;
   readonly config: PcConfig;
   readonly slot: Slot;
   readonly functionConfig: FunctionConfig;
@@ -127,7 +129,7 @@ export class Pc implements CoreHost {
   /** A PC without software, its slot occupied. @throws CorePatchError for another version of v86 */
   static async make(options: PcOptions): Promise<Pc> {
     const pc = new Pc(options);
-    pc.#core = await makeCore(options.config.memoryMib * MIB, pc);
+    pc.#core = await makeCore(options.coreCode, options.config.memoryMib * MIB, pc);
     const { cpu } = pc.#core;
     new PciHost(cpu, [pc.function]).placeBars();
     if (options.profile !== undefined) pc.#makeProfile(options.profile);

@@ -14,6 +14,7 @@
  * access that caused it, and from then on the slot answers all ones until it receives a new device.
  */
 
+import { toHex } from '../../base/index.ts';
 import { TrafficClass } from '../../hw/dma/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import {
@@ -181,7 +182,7 @@ export class Slot implements VfioUserDevice {
       if (offset < BARS_END && offset + bytes.length > BARS_BEGIN) this.#findBars();
       return true;
     } catch (error) {
-      const value = Buffer.from(bytes.subarray(0, 8)).toString('hex');
+      const value = toHex(bytes.subarray(0, 8));
       this.#fail(error, `write of ${bytes.length} bytes ${value} at ${hex(offset)} of ${regionName(region)}`);
       return true;
     }

@@ -9,7 +9,7 @@
  * The model does not depend on it: it only observes, by the wall clock.
  */
 import { bar0, commandNameOf, hcr, hcrGoOffset } from '../../abi/index.ts';
-import { viewOf } from '../../base/index.ts';
+import { toHex, viewOf } from '../../base/index.ts';
 import { operationNames, type QueuePair } from '../../hw/hca/index.ts';
 
 /** A driver that polls now and then, and sleeps in between, does not spin. */
@@ -70,7 +70,7 @@ export class RegisterSpin {
 
   /** Registers of BAR0 are big-endian. */
   #value(): string {
-    if (this.#bytes.length !== 4) return Buffer.from(this.#bytes).toString('hex');
+    if (this.#bytes.length !== 4) return toHex(this.#bytes);
     const value = hex(viewOf(this.#bytes).getUint32(0));
     const isGo = this.#bar === 0 && this.#offset === bar0.registers.hcr.offset + hcrGoOffset;
     return isGo ? `${value}: ${this.#command()}` : value;

@@ -14,23 +14,27 @@ import { silentProgress } from '../progress.ts';
 
 export { ConfigurationError } from '../../../base/index.ts';
 export type { PcConfig, PcTimeAccount } from '../../pc/index.ts';
+export {
+  fractionalPcParameters,
+  type LinuxCommandReport,
+  LinuxHost,
+  type LinuxHostReport,
+  type LinuxLimits,
+  type LinuxReport,
+  type LinuxResult,
+  type LinuxVersions,
+  linuxFaultsOf,
+  linuxReportOf,
+  parsedPcParameters,
+  pcConfigOf,
+  type RunningCommand,
+} from '../booted/index.ts';
 export { GuestError } from '../guest-error.ts';
 export type { CacheOptions } from '../packages/cache.ts';
 export type { GuestProfile, ProfiledFunction } from './guest-profile.ts';
 export { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
 export { type InsideStage, startInside } from './inside-session.ts';
-export { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
 export { LinuxMachine, type LinuxMachineOptions } from './linux-machine.ts';
-export {
-  type LinuxCommandReport,
-  type LinuxHostReport,
-  type LinuxReport,
-  type LinuxVersions,
-  linuxFaultsOf,
-  linuxReportOf,
-  linuxVersionsOf,
-} from './linux-report.ts';
-export { fractionalPcParameters, parsedPcParameters, pcConfigOf } from './pc-choice.ts';
 export { foldedProfile, profileText } from './profile-text.ts';
 export { renderHosts, renderLinuxReport } from './render-linux-report.ts';
 

@@ -3,9 +3,9 @@ import { countText, shareText, timeText } from '../../../explain/text/format.ts'
 import { tableOf } from '../../../explain/text/table.ts';
 import type { PcTimeAccount } from '../../pc/index.ts';
 import { renderDevicesReport } from '../../serve/index.ts';
+import type { LinuxCommandReport, LinuxHostReport, LinuxReport } from '../booted/index.ts';
 import { budgetTable } from '../budget.ts';
 import { interruptTable } from '../guest-report.ts';
-import type { LinuxCommandReport, LinuxHostReport, LinuxReport } from './linux-report.ts';
 
 /** Names of the kinds of time, in the order in which they are shown. */
 const kinds = {

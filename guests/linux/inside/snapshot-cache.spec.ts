@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { BootedPc } from '../booted/index.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
-import { type BootedPc, readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
+import { readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
 
 const folder = makeTemporaryFolder('hca-snapshots-');
 afterAll(() => folder.remove());

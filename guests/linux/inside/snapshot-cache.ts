@@ -1,25 +1,16 @@
 /**
  * Keeps the snapshot of a booted PC in the cache: the state of a Linux whose agent waits for its first command, before any driver
  * of ours is loaded. It is named by everything that decides its contents, so the guest boots again after a change of any of them.
- *
- *     length of the header (4 bytes, little-endian) · header: JSON · v86's state, both compressed by zstd as one
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import type { PcSnapshot } from '../../pc/index.ts';
+import { type BootedPc, bootedOfBytes, bytesOfBooted } from '../booted/index.ts';
 import { isWhole, writeDigested } from '../digested-file.ts';
-
-/** A PC, and what its console has printed so far. */
-export interface BootedPc {
-  readonly pc: PcSnapshot;
-  readonly consoleText: string;
-}
 
 /** Raised when the same inputs lead to another state: the PC's hardware, its boot, the format of the file. */
 const formatVersion = 3;
-const lengthBytes = 4;
 /** Snapshots with a user's own files are kept in a folder of their own: the latest of them. */
 const ownFolder = 'own';
 const ownKept = 6;
@@ -38,26 +29,14 @@ export function snapshotPath(cacheFolder: string, inputs: readonly unknown[], is
 /** Reads a snapshot; undefined if it is missing or incomplete. */
 export function readSnapshot(path: string): BootedPc | undefined {
   if (!existsSync(path) || !isWhole(path)) return undefined;
-  const bytes: Uint8Array = zstdDecompressSync(readFileSync(path));
-  const headerBytes = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const header = JSON.parse(
-    new TextDecoder().decode(bytes.subarray(lengthBytes, lengthBytes + headerBytes)),
-  ) as BootedPc;
-  return {
-    ...header,
-    pc: { ...header.pc, state: Uint8Array.from(bytes.subarray(lengthBytes + headerBytes)) },
-  };
+  return bootedOfBytes(zstdDecompressSync(readFileSync(path)));
 }
 
 /** Writes a snapshot; of those with files of a user's own, the oldest are removed. */
-export function writeSnapshot(path: string, { pc, consoleText }: BootedPc): void {
-  const { state, ...rest } = pc;
-  const header = new TextEncoder().encode(JSON.stringify({ pc: rest, consoleText }));
-  const length = new Uint8Array(lengthBytes);
-  new DataView(length.buffer).setUint32(0, header.length, true);
+export function writeSnapshot(path: string, booted: BootedPc): void {
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true });
-  writeDigested(path, zstdCompressSync(Buffer.concat([length, header, state])));
+  writeDigested(path, zstdCompressSync(bytesOfBooted(booted)));
   if (folder.endsWith(ownFolder)) removeOldest(folder);
 }
 

@@ -161,7 +161,7 @@ export class LinuxHost {
       command.output = command.output.slice(0, -listeningMark.length);
       command.isListening = true;
     }
-    command.limits.onOutput?.(Buffer.from(latin1, 'latin1').toString());
+    command.limits.onOutput?.(utf8Of(latin1));
   }
 
   #ended(exitStatus: number): void {
@@ -172,7 +172,7 @@ export class LinuxHost {
     const { beganPs, limits, output } = command;
     command.result = {
       command: command.command,
-      output: Buffer.from(output, 'latin1').toString(),
+      output: utf8Of(output),
       exitStatus,
       hasTimedOut: exitStatus === killedStatus && endedPs - beganPs >= limits.timeoutSeconds * psPerSecond,
       beganPs,
@@ -190,3 +190,7 @@ function accountBetween(before: PcTimeAccount, after: PcTimeAccount): PcTimeAcco
 }
 
 const consoleLinesShown = 12;
+
+/** Text of a guest's bytes, a character for each. */
+const utf8Of = (latin1: string): string =>
+  new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(latin1, (each) => each.charCodeAt(0)));

@@ -3,14 +3,13 @@
  * Everything in it is simulated: the same command line gives the same report, byte for byte.
  */
 import type { Cause } from '../../../explain/why/index.ts';
-import { coreVersion, type PcConfig, type PcTimeAccount } from '../../pc/index.ts';
+import type { PcConfig, PcTimeAccount } from '../../pc/index.ts';
 import type { DevicesReport } from '../../serve/index.ts';
 import { type BudgetRow, budgetFaultsOf, type RunCost } from '../budget.ts';
 import { commandFaultsOf, deviceFaultsOf, differencesOf } from '../guest-report.ts';
 import type { VectorComparison } from '../interrupts.ts';
-import { packagesOfKit } from '../packages/cache.ts';
+import type { BootedLinux, LinuxVersions } from './booted-linux.ts';
 import type { LinuxHost, LinuxResult } from './linux-host.ts';
-import type { LinuxMachine } from './linux-machine.ts';
 
 const linuxReportSchema = 'hca-linux-report/1';
 
@@ -48,14 +47,6 @@ export interface LinuxHostReport {
   readonly mmio: { readonly loads: number; readonly stores: number };
 }
 
-/** Versions of the programs that ran. */
-export interface LinuxVersions {
-  readonly kernel: string;
-  readonly rdmaCore: string;
-  readonly perftest: string;
-  readonly v86: string;
-}
-
 export interface LinuxReport {
   readonly schema: typeof linuxReportSchema;
   readonly meaning: typeof meaning;
@@ -78,10 +69,10 @@ export interface LinuxReport {
 
 /**
  * The report as of now.
- * @param interrupts of {@link LinuxMachine.compareInterrupts}; none if a guest no longer answers
+ * @param interrupts of {@link BootedLinux.compareInterrupts}; none if a guest no longer answers
  */
 export function linuxReportOf(
-  machine: LinuxMachine,
+  machine: BootedLinux,
   commands: readonly LinuxCommandReport[],
   interrupts: readonly VectorComparison[],
   more: Pick<LinuxReport, 'costs' | 'budget' | 'causes'> = {},
@@ -89,7 +80,7 @@ export function linuxReportOf(
   return {
     schema: linuxReportSchema,
     meaning,
-    versions: linuxVersionsOf(machine),
+    versions: machine.versions,
     seed: machine.config.machine.seed,
     pc: machine.pcConfig,
     commands,
@@ -97,18 +88,6 @@ export function linuxReportOf(
     hosts: machine.hosts.map(hostReportOf),
     interrupts,
     devices: machine.devices(),
-  };
-}
-
-export function linuxVersionsOf({ files: { kernelVersion, toolsRoot } }: LinuxMachine): LinuxVersions {
-  const packages = packagesOfKit(toolsRoot);
-  const versionOf = (name: string): string =>
-    packages.find((each) => each.name === name)?.version ?? 'unknown';
-  return {
-    kernel: kernelVersion,
-    rdmaCore: versionOf('libibverbs1'),
-    perftest: versionOf('perftest'),
-    v86: coreVersion,
   };
 }
 

@@ -1,0 +1,13 @@
+/** Stock Linux that has booted, in any runtime: see README.md. */
+
+export { BootedLinux, type BootedOrder, type LinuxVersions } from './booted-linux.ts';
+export { type BootedPc, bootedOfBytes, bytesOfBooted } from './booted-pc.ts';
+export { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
+export {
+  type LinuxCommandReport,
+  type LinuxHostReport,
+  type LinuxReport,
+  linuxFaultsOf,
+  linuxReportOf,
+} from './linux-report.ts';
+export { fractionalPcParameters, parsedPcParameters, pcConfigOf } from './pc-choice.ts';
