@@ -5,6 +5,7 @@
  *     hca-emulator.js                                `hca-emulator/browser`
  *     index.html, style.css, page.js                 the lab's page
  *     view-….js, ….worker.js                         its views, each loaded when it is shown, and its workers
+ *     v86.js                                         the processor of a stock Linux, loaded by its worker
  *     machine.js, library.js, parser.js …            code shared by several of these
  *     _headers                                       the headers that the lab needs, as static hosts read them
  *
@@ -58,8 +59,17 @@ const sharedNames: readonly (readonly [module: string, name: string])[] = [
   ['node_modules/@lezer/common/dist/index.js', 'parser'],
 ];
 
+/** v86 would import modules of Node.js if it ran there; a page never reaches those places. */
+const withoutNode: Plugin = {
+  name: 'v86-without-node',
+  transform: (code, id) =>
+    isCore(id) ? code.replace(/\bimport\("node:[\w/]+"\)/g, 'Promise.reject()') : null,
+};
+const isCore = (id: string): boolean => id.includes('node_modules/v86/');
+
 /** A descriptive name of a file. */
 function chunkFileNames({ name, isDynamicEntry, moduleIds }: ChunkContent): string {
+  if (moduleIds.some(isCore)) return 'v86.js';
   if (isDynamicEntry) return `view-${name.replace(/-view$/, '')}.js`;
   const shared = sharedNames.find(([module]) => moduleIds.includes(join(root, module)));
   return `${shared?.[1] ?? name}.js`;
@@ -82,7 +92,7 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
     input: { ...input },
     platform: 'browser',
     external: (id) => /^(node:|(fs|os|path|util|v8|crypto|worker_threads)$)/.test(id),
-    plugins: [texts, rewriting],
+    plugins: [texts, withoutNode, rewriting],
     checks: { bundlerTimings: false, pluginTimings: false },
     // A room's index exports everything available to others; unused exports are dropped, with their imports.
     treeshake: { moduleSideEffects: (id) => !isOurs(id) || id.startsWith(join(root, 'lab')) },
@@ -94,8 +104,14 @@ async function browserModules(input: Readonly<Record<string, string>>): Promise<
     format: 'es',
     entryFileNames: '[name].js',
     chunkFileNames,
-    // A separate file, to be loaded first.
-    codeSplitting: { groups: [{ name: 'start-model', test: /lab\/page\/start-model\.ts$/ }] },
+    codeSplitting: {
+      groups: [
+        // A separate file, to be loaded first.
+        { name: 'start-model', test: /lab\/page\/start-model\.ts$/ },
+        // Third-party code that is not to be rewritten.
+        { name: 'xterm', test: /node_modules\/@xterm\/.*\.m?js$/ },
+      ],
+    },
     banner: disposeSymbols,
     minify: true,
   });
@@ -124,6 +140,7 @@ export async function labInto(folder: string): Promise<void> {
     'model.worker': join(root, 'lab/worker/main.ts'),
     'form.worker': join(root, 'lab/worker/form.ts'),
     'program.worker': join(root, 'lab/worker/program.ts'),
+    'linux.worker': join(root, 'lab/linux/worker.ts'),
   });
   mkdirSync(folder, { recursive: true });
   for (const { fileName, code } of chunks) writeFileSync(join(folder, fileName), code);

@@ -390,3 +390,83 @@ export interface LabProgram {
   /** Draws the machine around the watched instant. */
   moment(): Promise<MachinePicture>;
 }
+
+/** Size of a terminal of the page. */
+export const linuxRows = 24;
+export const linuxColumns = 80;
+
+/** State of the snapshot at the lab's server (guests/linux/booted/linux-offer.ts). */
+export interface LinuxSnapshotState {
+  readonly phase: 'absent' | 'making' | 'ready' | 'failed';
+  /** The command that makes it. */
+  readonly command: string;
+  /** Lines that the command has printed so far. */
+  readonly notices: readonly string[];
+}
+
+/** Text typed into a host's console, and the number of steps before it. */
+export interface LinuxInput {
+  readonly step: number;
+  readonly host: number;
+  readonly text: string;
+}
+
+export interface LinuxOrder {
+  readonly hosts: 1 | 2;
+  readonly seed: number;
+  /** Inputs of an earlier run, to come to the same instants again. */
+  readonly inputs: readonly LinuxInput[];
+  /** Pauses after this step; omitted: runs on. */
+  readonly stopAtStep?: number;
+}
+
+/** Kinds of events to which a paused machine can go on: categories of the bus analyser. */
+export const linuxEvents = ['commands', 'doorbells', 'dma', 'events', 'interrupts'] as const;
+export type LinuxEvent = (typeof linuxEvents)[number];
+
+/** `starting`: no shell is open yet. */
+export type LinuxPhase = 'starting' | 'running' | 'paused';
+
+/** News since the last progress, and the place of the machine. */
+export interface LinuxProgress {
+  readonly phase: LinuxPhase;
+  /** Since power-on. */
+  readonly atPs: number;
+  readonly step: number;
+  /** New text of each host's console: a character for each byte. */
+  readonly said: readonly string[];
+  /** Commands of the drivers that have ended since, in the words of the bus analyser. */
+  readonly commands: readonly string[];
+  /** Events so far, by their kind. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** Instructions of each host so far. */
+  readonly instructions: readonly number[];
+}
+
+/** The latest records of the machine, until its present instant, with their bytes decoded. */
+export type LinuxMoment = MachinePicture & Pick<OperationPicture, 'decoded'>;
+
+/** The worker that runs a stock Linux. */
+export interface LabLinux {
+  /** Undefined if the page was not served by `hca lab`. */
+  snapshotState(): Promise<LinuxSnapshotState | undefined>;
+  /** Lets the server begin to make the snapshot. */
+  make(): Promise<void>;
+  /**
+   * Runs a machine, instead of the one that runs, until it ends.
+   * @param onProgress is called several times a second
+   * @throws if the guest ends or stands still
+   */
+  run(order: LinuxOrder, onProgress: (progress: LinuxProgress) => void): Promise<void>;
+  type(host: number, text: string): void;
+  pause(): void;
+  /** @param event pauses after the next event of this kind; omitted: goes on */
+  resume(event?: LinuxEvent): void;
+  moment(): LinuxMoment | undefined;
+  /** All inputs so far. */
+  inputs(): readonly LinuxInput[];
+  /** The last step before this one in which an event happened; undefined if it is no longer known. */
+  eventStepBefore(step: number): number | undefined;
+  /** The report as of now, as `hca linux --report` writes it. */
+  report(): string;
+}

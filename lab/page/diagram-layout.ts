@@ -26,3 +26,21 @@ export function layoutOfPicture({ tracks, records }: MachinePicture, isAcross: b
   };
   return layoutOf([...new Set(used.map(({ process }) => process))].map(partsOf), isAcross);
 }
+
+/** The same diagram without the far host and device, for a machine whose port has a loopback plug. */
+export function withoutFarSide(layout: DiagramLayout): DiagramLayout {
+  const isNear = ({ process }: { readonly process: string }): boolean => process.endsWith('0');
+  const zones = layout.zones.filter(isNear);
+  const far = layout.zones.filter((zone) => !isNear(zone));
+  const width = Math.min(layout.width, ...far.filter(({ x }) => x > zones[0]!.x).map(({ x }) => x));
+  const isAcross = width < layout.width;
+  const height = isAcross ? layout.height : Math.min(layout.height, ...far.map(({ y }) => y));
+  const isWithin = ({ x, y }: { readonly x: number; readonly y: number }): boolean => x < width && y < height;
+  return {
+    ...{ width, height, zones },
+    cells: layout.cells.filter(isNear),
+    lanes: layout.lanes.filter(isNear),
+    arrows: layout.arrows.filter(({ points }) => points.every(([x, y]) => isWithin({ x, y }))),
+    titles: layout.titles.filter(isWithin),
+  };
+}

@@ -10,4 +10,5 @@ export function modelWorker(): Worker {
   return worker;
 }
 
-if (globalThis.crossOriginIsolated && !/\bview=(?:what-if|program)\b/.test(location.hash)) modelWorker();
+if (globalThis.crossOriginIsolated && !/\bview=(?:what-if|program|linux)\b/.test(location.hash))
+  modelWorker();

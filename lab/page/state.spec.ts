@@ -49,6 +49,7 @@ const states: fc.Arbitrary<LabState> = fc.record({
   ),
   ranPs: fc.nat(1_000_000_000),
   stepPs: fc.integer({ min: 1, max: 1_000_000_000 }),
+  hosts: fc.constantFrom<1 | 2>(1, 2),
   side: fc.constantFrom(0, 1),
 });
 

@@ -24,7 +24,7 @@ import {
 } from '../protocol.ts';
 import { labPrograms } from './programs.ts';
 
-export const viewNames = ['operation', 'other-way', 'what-if', 'program'] as const;
+export const viewNames = ['operation', 'other-way', 'what-if', 'program', 'linux'] as const;
 export type ViewName = (typeof viewNames)[number];
 
 export interface LabState {
@@ -58,6 +58,8 @@ export interface LabState {
   /** Time for which the program has run, and the length of a step. */
   readonly ranPs: number;
   readonly stepPs: number;
+  /** Hosts with a stock Linux. */
+  readonly hosts: 1 | 2;
   /** The machine that the sliders change: 0 is A, 1 is B. */
   readonly side: 0 | 1;
 }
@@ -81,6 +83,7 @@ export const defaultState: LabState = {
   reached: undefined,
   ranPs: 0,
   stepPs: 1_000_000,
+  hosts: 1,
   side: 0,
 };
 
@@ -118,6 +121,7 @@ export async function addressOf(state: LabState): Promise<string> {
   if (state.reached !== undefined) query.set('reached', `${state.reached.node}:${state.reached.ordinal}`);
   put('ran', state.ranPs, defaultState.ranPs);
   put('step', state.stepPs, defaultState.stepPs);
+  put('hosts', state.hosts, defaultState.hosts);
   if (state.side === 1) query.set('side', 'B');
   if ('text' in program) query.set('text', await packed(program.text));
   else put('program', program.name, (defaultState.program as { name: string }).name);
@@ -162,6 +166,7 @@ export async function stateOf(address: string): Promise<Opened> {
     reached: fields.hostAndNumber('reached'),
     ranPs: fields.integer('ran', defaultState.ranPs, 0, ranPsMax),
     stepPs: fields.integer('step', defaultState.stepPs, 1, ranPsMax),
+    hosts: fields.word('hosts', ['1', '2'], '1') === '2' ? 2 : 1,
     side: fields.word('side', ['A', 'B'], 'A') === 'B' ? 1 : 0,
   };
   return { state, refused: [...fields.refused, ...fields.unknown] };

@@ -15,6 +15,8 @@ for (const name of [
   'indexedDB',
   'caches',
   'BroadcastChannel',
+  'Worker',
+  'SharedWorker',
 ])
   Reflect.deleteProperty(globalThis, name);
 

@@ -9,8 +9,10 @@ import type { Page } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { labInto } from '../../build/lab.ts';
 import { serveLab } from '../../cli/lab/lab-server.ts';
+import { LinuxFiles } from '../../cli/lab/linux-files.ts';
 import { countText, timeText } from '../../explain/text/format.ts';
 import { wordsOf } from '../../explain/text/words.ts';
+import { silentProgress } from '../../guests/linux/index.ts';
 import { instantsOf, recordsOfCell } from '../../lab/page/moment.ts';
 import { labPrograms } from '../../lab/page/programs.ts';
 import { spentUntil } from '../../lab/page/spent.ts';
@@ -34,23 +36,37 @@ it('files are named after their contents', () => {
     [
       ...['start-model', 'page', 'view-operation', 'view-other-way', 'view-what-if', 'view-program'],
       ...['model.worker', 'form.worker', 'program.worker', 'machine', 'library', 'parser', 'protocol'],
+      ...['view-linux', 'linux.worker', 'v86', 'xterm'],
       ...[
         'bars',
+        'cable',
         'closed-form',
-        'time-axis',
-        'watched',
-        'compare-plan',
         'comlink',
+        'compare-plan',
+        'diagram-layout',
+        'event-details',
+        'latest',
         'lit-html',
-        'ref',
-        'programs',
+        'perf-plan',
+        'player',
         'program-worker',
+        'programs',
+        'ref',
+        'rolldown-runtime',
+        'time-axis',
       ],
     ]
       .map((name) => `${name}.js`)
       .toSorted(),
   );
 });
+
+/** A cache without a snapshot: "A stock Linux" offers to make it. With one, it is tested in lab-linux.spec.ts. */
+const withoutSnapshot = (): LinuxFiles =>
+  new LinuxFiles({
+    kernel: 'debian',
+    cache: { folder: join(folder, 'cache'), mirror: undefined, progress: silentProgress },
+  });
 
 /** One browser for all; each test has its own context, as in a new browser. */
 let driven: ReturnType<typeof drivenBrowser> | undefined;
@@ -63,7 +79,7 @@ async function atAddress(
   look: (page: Page, url: string) => Promise<void>,
 ): Promise<void> {
   driven ??= drivenBrowser(tree);
-  await using server = await serveLab(folder, 0);
+  await using server = await serveLab(folder, 0, withoutSnapshot());
   await using context = await (await driven).browser.createBrowserContext();
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -533,6 +549,7 @@ const views = [
   ['#view=program&program=rpc&ran=9000000000', /Later operations/],
   ['#view=program&program=write-and-poll&breaks=34,42&ran=3910000000', /block at work/],
   ['#program=ping-pong&posted=1:7', /Milestones/],
+  ['#view=linux', /Make the snapshot/],
 ] as const;
 
 inBrowser('levels stand until they change, and are not drawn before they are known', async (tree) => {

@@ -108,12 +108,18 @@ export class BootedLinux {
     return host;
   }
 
+  /** Makes the hosts reach each other by name, over an Ethernet of their own; a single host needs none. @throws GuestError */
+  async joinHosts(): Promise<void> {
+    const nodes = [...this.hosts.keys()];
+    if (nodes.length > 1)
+      for (const node of nodes) await this.check(node, networkCommand(node), 'joining the hosts');
+  }
+
   /** Loads the adapter's drivers, their interfaces for user space and the user's modules; waits for the ports. @throws GuestError */
   async load(): Promise<void> {
     const { linkLayer, roce } = this.config.hca.capability;
     const nodes = [...this.hosts.keys()];
-    if (nodes.length > 1)
-      for (const node of nodes) await this.check(node, networkCommand(node), 'joining the hosts');
+    await this.joinHosts();
     // At once, because the ports at both ends of a cable come up together.
     await this.#checkAll('loading the drivers', (node) =>
       linkLayer === 'ethernet' ? ethernetLoadCommand(node, roce !== 'none', adapterNetwork) : loadCommand,
@@ -288,8 +294,11 @@ const identify = (name: string, seed: number): string =>
 /** Addresses of the adapters' own interfaces, by the number of the adapter in its host. */
 const adapterNetwork = '10.2.$adapter';
 
-/** The modules of an adapter of InfiniBand, all that user space uses; and its ports, at the pace of simulated time. */
-const loadCommand = `modprobe -a mlx4_core mlx4_ib mlx4_en ib_uverbs ib_umad rdma_ucm || exit 1
+/** Loads the modules of an adapter of InfiniBand, and all that user space uses. */
+export const driversLine = 'modprobe -a mlx4_core mlx4_ib mlx4_en ib_uverbs ib_umad rdma_ucm';
+
+/** Also waits for its ports, at the pace of simulated time. */
+const loadCommand = `${driversLine} || exit 1
 tries=0
 for port in /sys/class/infiniband/*/ports/*/state; do
   until grep -q ACTIVE $port; do

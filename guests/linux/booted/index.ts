@@ -1,8 +1,9 @@
 /** Stock Linux that has booted, in any runtime: see README.md. */
 
-export { BootedLinux, type BootedOrder, type LinuxVersions } from './booted-linux.ts';
+export { BootedLinux, type BootedOrder, driversLine, type LinuxVersions } from './booted-linux.ts';
 export { type BootedPc, bootedOfBytes, bytesOfBooted } from './booted-pc.ts';
 export { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
+export { type LinuxOffer, linuxPaths } from './linux-offer.ts';
 export {
   type LinuxCommandReport,
   type LinuxHostReport,

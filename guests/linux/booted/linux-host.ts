@@ -5,6 +5,7 @@
 import type { Pc, PcTimeAccount } from '../../pc/index.ts';
 import { AgentDialogue } from '../agent-dialogue.ts';
 import { GuestError } from '../guest-error.ts';
+import { shellCommand } from '../image/init-scripts.ts';
 import { listeningMark } from './server-command.ts';
 
 export interface LinuxResult {
@@ -49,6 +50,8 @@ const consoleCharactersMax = 256 * 1024;
 const outputCharactersMax = 8 * 1024 * 1024;
 const killedStatus = 137;
 const psPerSecond = 1e12;
+/** Seconds of simulated time after which the guest would kill a shell: busybox accepts little more. */
+const shellSeconds = 1_000_000;
 /** Tells the agent's marks from output; no secret is needed from a guest of one's own. */
 const tokenPrefix = 'hca';
 
@@ -122,6 +125,19 @@ export class LinuxHost {
     const line = this.#dialogue.begin(typed, Math.ceil(limits.timeoutSeconds));
     this.pc.type(agentPort, new TextEncoder().encode(line));
     return this.#command;
+  }
+
+  /**
+   * Runs a shell on the console, to which {@link type} types, until its user ends it; meanwhile no command can start.
+   * @throws GuestError if a command still runs, or the guest is not there
+   */
+  openShell(rows: number, columns: number): RunningCommand {
+    return this.start('the shell', { timeoutSeconds: shellSeconds }, shellCommand(rows, columns));
+  }
+
+  /** Types text into the console. */
+  type(text: string): void {
+    this.pc.type(consolePort, new TextEncoder().encode(text));
   }
 
   /** It has been switched off, or does not go on: a command that runs fails. */

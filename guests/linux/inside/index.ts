@@ -44,3 +44,8 @@ export const defaultCache = (): CacheOptions => ({
   mirror: undefined,
   progress: silentProgress,
 });
+
+/** @internal */
+export { type KeptLinux, keptLinux } from './linux-machine.ts';
+/** @internal */
+export { readSnapshot } from './snapshot-cache.ts';

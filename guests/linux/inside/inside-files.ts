@@ -10,8 +10,8 @@ import { elfBits } from '../image/elf.ts';
 import { ensureImage } from '../image/image-cache.ts';
 import { ensureKernelElf } from '../image/kernel-image.ts';
 import { kernelWithKits } from '../kernel-tree.ts';
-import type { CacheOptions } from '../packages/cache.ts';
-import { insideKernelKits, insideToolsKit } from '../packages/kits.ts';
+import { type CacheOptions, kitFolder } from '../packages/cache.ts';
+import { insideKernelKits, insideToolsKit, toolsKit } from '../packages/kits.ts';
 
 /** Which kernel, and how much its initial file system holds. */
 export interface InsideChoice {
@@ -40,6 +40,15 @@ export interface InsideFiles {
   /** Modules built for this kernel: none so far. */
   readonly builtModules: readonly string[];
 }
+
+/** Whether {@link insideFiles} would fetch nothing. */
+export const areInsideKitsThere = ({ kernel }: InsideChoice, { folder }: CacheOptions): boolean => {
+  const kernelKit = Object.hasOwn(insideKernelKits, kernel)
+    ? insideKernelKits[kernel as keyof typeof insideKernelKits]
+    : undefined;
+  const kits = [toolsKit, insideToolsKit, ...(kernelKit === undefined ? [] : [kernelKit])];
+  return kits.every((kit) => existsSync(kitFolder(folder, kit)));
+};
 
 /** Debian's packages have a file of one line, which refers to another package. */
 const systemMapBytesMin = 1024;

@@ -5,7 +5,7 @@
  *     snapshot of a booted Linux (made once) ─► each PC ─► load(): drivers ─► start, run … ─► report()
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { ConfigurationError } from '../../../base/index.ts';
 import type { AnalysisOptions } from '../../../machine/analysis/index.ts';
@@ -30,7 +30,7 @@ import { withArchive } from '../own-image.ts';
 import { type CacheOptions, packagesOfKit } from '../packages/cache.ts';
 import { type GuestProfile, guestProfileOf } from './guest-profile.ts';
 import { kernelSymbolsOf, modulesCommand } from './guest-symbols.ts';
-import { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
+import { areInsideKitsThere, type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
 import { programOf } from './program-name.ts';
 import { readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
 
@@ -119,21 +119,9 @@ export class LinuxMachine extends BootedLinux {
    * @throws ConfigurationError for options; GuestError if Linux does not start
    */
   static async start(options: LinuxMachineOptions): Promise<LinuxMachine> {
-    const { hosts = 1, onNotice = () => {}, ownFiles = noOwnFiles, cache } = options;
-    const order = checkedOrder(options);
-    const pcConfig = pcConfigOf(options.pc);
-    const files = await insideFiles(options, cache);
-    const own = ownFilesArchive(ownFiles, files.kernelVersion, pcConfig.memoryMib);
-    const inputs = [
-      coreVersion,
-      basename(files.bzImage),
-      files.initramfs,
-      commandLineOf(options),
-      pcConfig,
-      order.config.pcie,
-    ];
-    const ownDigest = own.length === 0 ? [] : [createHash('sha256').update(own).digest('hex')];
-    const path = snapshotPath(cache.folder, [...inputs, ...ownDigest], own.length > 0);
+    const { hosts = 1, onNotice = () => {}, ownFiles = noOwnFiles } = options;
+    const place = await placeOf(options);
+    const { order, pcConfig, files, own, path } = place;
     let booted = options.isFresh === true ? undefined : readSnapshot(path);
     if (booted === undefined) {
       onNotice('booting Linux once; later runs continue from here');
@@ -189,6 +177,57 @@ export class LinuxMachine extends BootedLinux {
     }
     return profiles;
   }
+}
+
+/** Inputs of a run, and the path of their snapshot. */
+interface SnapshotPlace {
+  readonly order: DevicesOrder;
+  readonly pcConfig: PcConfig;
+  readonly files: InsideFiles;
+  /** Archive of the user's own files. */
+  readonly own: Uint8Array;
+  readonly path: string;
+}
+
+/** Fetches missing parts. @throws ConfigurationError for options */
+async function placeOf(options: LinuxMachineOptions): Promise<SnapshotPlace> {
+  const { ownFiles = noOwnFiles, cache } = options;
+  const order = checkedOrder(options);
+  const pcConfig = pcConfigOf(options.pc);
+  const files = await insideFiles(options, cache);
+  const own = ownFilesArchive(ownFiles, files.kernelVersion, pcConfig.memoryMib);
+  const inputs = [
+    coreVersion,
+    basename(files.bzImage),
+    files.initramfs,
+    commandLineOf(options),
+    pcConfig,
+    order.config.pcie,
+  ];
+  const ownDigest = own.length === 0 ? [] : [createHash('sha256').update(own).digest('hex')];
+  return {
+    ...{ order, pcConfig, files, own },
+    path: snapshotPath(cache.folder, [...inputs, ...ownDigest], own.length > 0),
+  };
+}
+
+/**
+ * The snapshot for these options, and what a page needs beside it; undefined if it is yet to be made. Fetches nothing, and boots
+ * nothing.
+ * @internal
+ */
+export async function keptLinux(options: LinuxMachineOptions): Promise<KeptLinux | undefined> {
+  if (!areInsideKitsThere(options, options.cache)) return undefined;
+  const { path, pcConfig, files } = await placeOf(options);
+  return existsSync(path) ? { path, pc: pcConfig, versions: versionsOf(files) } : undefined;
+}
+
+/** @internal */
+export interface KeptLinux {
+  /** Path of the snapshot, for `readSnapshot`. */
+  readonly path: string;
+  readonly pc: PcConfig;
+  readonly versions: LinuxVersions;
 }
 
 /** @throws ConfigurationError naming the option */

@@ -26,7 +26,10 @@ export function snapshotPath(cacheFolder: string, inputs: readonly unknown[], is
   return join(cacheFolder, 'snapshots', isOwn ? ownFolder : '', `${digest.slice(0, 16)}.pc`);
 }
 
-/** Reads a snapshot; undefined if it is missing or incomplete. */
+/**
+ * Reads a snapshot; undefined if it is missing or incomplete.
+ * @internal
+ */
 export function readSnapshot(path: string): BootedPc | undefined {
   if (!existsSync(path) || !isWhole(path)) return undefined;
   return bootedOfBytes(zstdDecompressSync(readFileSync(path)));

@@ -16,6 +16,7 @@ import type {
 } from '../../protocol.ts';
 import { colourKey, colourOf, diagram } from '../diagram.ts';
 import { hasWidthAcross, layoutOfPicture } from '../diagram-layout.ts';
+import { eventDetails } from '../event-details.ts';
 import { Latest } from '../latest.ts';
 import { happeningAt, instantsOf, levelAt, recordsOfCell, underWay } from '../moment.ts';
 import { Player } from '../player.ts';
@@ -285,7 +286,7 @@ export class OperationView implements View {
     const moving = underWay(picture, atPs);
     return html`<h2>${shown === undefined ? 'At this instant' : 'Chosen'}</h2>
       ${records.length === 0 ? html`<p class="dim">Nothing begins or takes effect at this very instant.</p>` : nothing}
-      ${records.slice(0, detailsMax).map((record) => details(picture, record, atPs))}
+      ${records.slice(0, detailsMax).map((record) => eventDetails(picture, record, atPs))}
       ${records.length > detailsMax ? html`<p class="dim">… and ${records.length - detailsMax} more.</p>` : nothing}
       <h2>On the way now</h2>
       ${
@@ -330,30 +331,6 @@ export class OperationView implements View {
     this.#layout = { layout, picture, isAcross };
     return layout;
   }
-}
-
-/** A record with its numbers and bytes. */
-function details(picture: OperationPicture, record: PictureRecord, atPs: number): TemplateResult {
-  const { process, group, name } = picture.tracks[record.track]!;
-  const { label, fromPs, toPs, arrivesPs, inMemoryPs, values, decoded } = record;
-  const effect = inMemoryPs === atPs ? ': in memory now' : arrivesPs === atPs ? ': arrives now' : '';
-  const lasts = toPs > fromPs ? `, ${timeText(toPs - fromPs)}` : '';
-  const times = [
-    `from ${nsText(fromPs)}${lasts}`,
-    ...(arrivesPs === undefined ? [] : [`arrives at ${nsText(arrivesPs)}`]),
-    ...(inMemoryPs === undefined ? [] : [`in memory at ${nsText(inMemoryPs)}`]),
-  ];
-  return html`<div class="detail"><b><i class="mark c${colourOf(record)}"></i>${label}${effect}</b>
-    <span class="dim">${process}, ${group === 'pcie' || group === 'cable' ? `${group} ${name}` : name}; ${times.join(', ')}</span>
-    ${values.length === 0 ? nothing : html`<p class="dim">${values.map(([key, value]) => `${key} ${value}`).join(', ')}</p>`}
-    ${decoded.map((at) => {
-      const event = picture.decoded[at]!;
-      return html`<p>${event.summary}</p>${event.sections.map(
-        ({ title, fields }) =>
-          html`<dl class="layout"><dt>${title}</dt><dd>${fields.map((field) => html`<code>${field}</code> `)}</dd></dl>`,
-      )}`;
-    })}
-  </div>`;
 }
 
 /** Levels of queues, and credit limits. */

@@ -10,7 +10,7 @@ export interface BusEvent {
   readonly sections: readonly DecodedSection[];
 }
 
-const head = /^ *(\d+)\.(\d{3}) ns {2}host(\d+) {2}(\w+) +(.*)$/;
+const head = /^ *(\d+)\.(\d{3}) ns {2}(?:host|guest)(\d+) {2}(\w+) +(.*)$/;
 /** A section begins with its title; its further lines begin with blanks only. */
 const sectionLine = /^ {4}(.{14}) (.*)$/;
 /** A field: its name, and a value, which may be a name followed by a number in brackets. */

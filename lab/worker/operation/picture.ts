@@ -254,7 +254,7 @@ function spanOf(
 }
 
 /** @param ownPlaces indexes of the operation's own records in the timeline */
-function recordsOf(
+export function recordsOf(
   timeline: Timeline,
   ownPlaces: ReadonlySet<number>,
   postedPs: number,

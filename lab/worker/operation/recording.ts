@@ -92,7 +92,10 @@ function columnsAt(
 }
 
 /** Joins two parts of one process's recording; the tracks are those of the later part, which has all. */
-function joined(former: ProcessObservations | undefined, latter: ProcessObservations): ProcessObservations {
+export function joined(
+  former: ProcessObservations | undefined,
+  latter: ProcessObservations,
+): ProcessObservations {
   if (former === undefined) return latter;
   const [a, b] = [former.columns, latter.columns];
   return {
