@@ -193,15 +193,16 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   };
 }
 
-/** @throws ConfigurationError for switches that forward another kind of packet */
+/** @throws ConfigurationError for adapters that no switch joins, and for cables of two ports each on Ethernet */
 function checkSwitches({ config, topology }: Pick<PlanChoice, 'config' | 'topology'>): void {
   if (topology === undefined || switchesOf(topology).length === 0) return;
   const { adapter } = config.machine;
-  const { linkLayer } = config.hca.capability;
-  const where = 'where the topology has switches: they forward packets of InfiniBand';
-  if (adapter !== 'hca') throw new ConfigurationError('machine.adapter', adapter, `hca ${where}`);
-  if (linkLayer !== 'infiniband')
-    throw new ConfigurationError('hca.capability.linkLayer', linkLayer, `infiniband ${where}`);
+  if (adapter !== 'hca')
+    throw new ConfigurationError(
+      'machine.adapter',
+      adapter,
+      'hca where the topology has switches: the NIC knows the station at the other end of one cable only',
+    );
 }
 
 /** Smallest MTU of a RoCE cable: a path MTU of 256 bytes, the smallest, with the longest headers of a RoCE packet. */

@@ -10,6 +10,7 @@ import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { Topology } from '../topology/index.ts';
+import type { SwitchBufferLedger, SwitchOutputLedger } from './ethernet-switch-ledger.ts';
 import type { ExactDigits } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
 import type { CacheLedger, InlineReceiveLedger, LoopbackLedger, PageFaultLedger } from './hca-ledger.ts';
@@ -212,8 +213,10 @@ export interface FaultReport {
 export interface SwitchReport {
   readonly node: number;
   readonly ports: readonly SwitchPortReport[];
-  /** Packets that left in addition to those that came: copies for multicast groups. */
+  /** Packets that left in addition to those that came: copies for multicast groups and, on Ethernet, of flooded frames. */
   readonly copies: number;
+  /** The buffer that all ports share; left out for InfiniBand. */
+  readonly buffer?: Omit<SwitchBufferLedger, 'queuedBytes'>;
 }
 
 export interface SwitchPortReport {
@@ -225,8 +228,12 @@ export interface SwitchPortReport {
   /** Packets that came by this port and wait, and the most that have waited at once. */
   readonly waitingPackets: number;
   readonly waitingPacketsMax: number;
-  /** Most bytes of data held at once in its receive buffer. */
+  /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
+  /** Queues of the frames that leave by this port; left out for InfiniBand. */
+  readonly output?: SwitchOutputLedger;
+  /** Pauses that this port has sent, received and obeyed, without zeros; left out for InfiniBand. */
+  readonly flowControl?: Readonly<Record<string, number>>;
 }
 
 export interface Report {
