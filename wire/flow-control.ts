@@ -300,7 +300,7 @@ export class FlowControl {
       if (this.priorities.isSending) this.priorities.stopAll(this.#isFull);
     }
     if (this.#isBeyond(this.#fill.latest)) this.#wakeBy(nowPs + 1);
-    const isToStop = this.#isFull && this.isSending;
+    const isToStop = this.#isFull && this.#sends.at(nowPs);
     if (!isToStop) return this.#isStopping ? 0 : NONE;
     if (!this.#isStopping || nowPs >= this.#refreshPs) return this.#pauseQuanta;
     this.#wakeBy(this.#refreshPs);

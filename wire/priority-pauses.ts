@@ -66,6 +66,9 @@ export class PriorityPauses {
     const nowPs = this.#setup.now();
     this.#sends.set(sends, nowPs);
     this.#heeds.set(heeds, nowPs);
+    this.#each.forEach((own, priority) => {
+      if (((heeds >>> priority) & 1) === 0) this.#paused(own, 0, nowPs);
+    });
     this.#setup.wakeBy(nowPs + 1);
   }
 

@@ -29,6 +29,11 @@ export class EgressQueues {
     return this.#bytes[priority]!;
   }
 
+  /** The same in all of them. */
+  get bytes(): number {
+    return this.#bytes.reduce((sum, bytes) => sum + bytes, 0);
+  }
+
   add(frame: StoredFrame): void {
     const { priority } = frame;
     this.#queues[priority]!.add(frame);

@@ -149,8 +149,9 @@ export class EthernetSwitch {
       sender: { spaceFreed: () => this.#stepBy(this.#lp.nowPs) },
       link: { linkChanged: () => undefined },
     });
-    const { flowControl } = this.#config;
-    port.flowControl.set(flowControl === 'pause', flowControl === 'pause');
+    const { flowControl, losslessPriorities } = this.#config;
+    if (flowControl === 'pause') port.flowControl.set(true, true);
+    if (flowControl === 'pfc') port.flowControl.priorities.set(losslessPriorities, losslessPriorities);
     port.setEnabled(true);
   }
 
@@ -171,6 +172,7 @@ export class EthernetSwitch {
       done,
       queueDrops,
       queued: queues.count,
+      queuedBytes: queues.bytes,
       queuedBytesMax: queues.bytesMax,
       marked: marker.markedCount,
       inputBytesMax: bytesMax,
@@ -353,6 +355,7 @@ export interface SwitchPortStatistics {
   readonly inputBytesMax: number;
   /** Frames in its queues, the longest queue so far, frames that a queue had no room for, and frames marked. */
   readonly queued: number;
+  readonly queuedBytes: number;
   readonly queuedBytesMax: number;
   readonly queueDrops: number;
   readonly marked: number;
