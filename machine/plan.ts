@@ -8,6 +8,7 @@
  */
 import { ConfigurationError } from '../base/index.ts';
 import { linkChannelBytes } from '../hw/pcie/index.ts';
+import { checkEthernetSwitch } from '../hw/switch/index.ts';
 import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../sim/index.ts';
 import {
   type EthernetConfig,
@@ -27,6 +28,7 @@ import {
   linkAt,
   type NodePort,
   pairsOf,
+  portsOf,
   switchesOf,
   type Topology,
 } from './topology/index.ts';
@@ -193,7 +195,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   };
 }
 
-/** @throws ConfigurationError for adapters that no switch joins, and for cables of two ports each on Ethernet */
+/** @throws ConfigurationError for adapters that no switch joins, and for switches that their headroom fills */
 function checkSwitches({ config, topology }: Pick<PlanChoice, 'config' | 'topology'>): void {
   if (topology === undefined || switchesOf(topology).length === 0) return;
   const { adapter } = config.machine;
@@ -203,6 +205,9 @@ function checkSwitches({ config, topology }: Pick<PlanChoice, 'config' | 'topolo
       adapter,
       'hca where the topology has switches: the NIC knows the station at the other end of one cable only',
     );
+  if (config.hca.capability.linkLayer === 'infiniband') return;
+  for (const node of switchesOf(topology))
+    checkEthernetSwitch(config.switch.ethernet, config.ethernet, portsOf(topology, node).length);
 }
 
 /** Smallest MTU of a RoCE cable: a path MTU of 256 bytes, the smallest, with the longest headers of a RoCE packet. */

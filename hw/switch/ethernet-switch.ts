@@ -15,7 +15,7 @@
  *
  * Sources: IEEE 802.1Q, clauses 8 and 36; IEEE 802.3-2018, annex 31B and 31D.
  */
-import { NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
+import { ConfigurationError, NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
 import type { BlockState, ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import { type EthernetConfig, EthernetPort, ethernetFrameBytesMax, withTag } from '../../wire/index.ts';
 import { CongestionMarker } from './congestion-marker.ts';
@@ -23,7 +23,7 @@ import { bytesOf, EgressQueues, NO_PRIORITY } from './egress-queues.ts';
 import type { EthernetSwitchConfig } from './ethernet-parameters.ts';
 import { priorityOf } from './frame-fields.ts';
 import { headroomBytesOf } from './headroom.ts';
-import { SharedBuffer } from './shared-buffer.ts';
+import { checkSharedBuffer, SharedBuffer } from './shared-buffer.ts';
 import { type RouteRefusal, StationRoutes } from './station-routes.ts';
 import { FrameQueue, type StoredFrame, StoredFrames } from './stored-frames.ts';
 
@@ -103,10 +103,7 @@ export class EthernetSwitch {
   readonly #stepEvent: number;
   #stepDuePs = NEVER;
 
-  /**
-   * Connects itself to `lp`. Its ports are enabled: links come up when their other ends are enabled, too.
-   * @throws ConfigurationError for a buffer that is too small
-   */
+  /** Connects itself to `lp`. Its ports are enabled: links come up when their other ends are enabled, too. */
   constructor(setup: EthernetSwitchSetup) {
     const { lp, config, ethernet, number, cables } = setup;
     this.#lp = lp;
@@ -341,6 +338,24 @@ export class EthernetSwitch {
     port.send(frame.bytes, 0, frame.frameBytes);
     own.sendsUntilPs = port.isUp ? port.freePs : nowPs + 1;
   }
+}
+
+/**
+ * Checks the configuration of a switch with this number of ports in use.
+ * @throws ConfigurationError
+ */
+export function checkEthernetSwitch(
+  config: EthernetSwitchConfig,
+  ethernet: EthernetConfig,
+  portCount: number,
+): void {
+  checkSharedBuffer(config, portCount, headroomBytesOf(ethernet, config.headroomMetres));
+  if (config.marksCongestion && config.ecnMinBytes > config.ecnMaxBytes)
+    throw new ConfigurationError(
+      'switch.ethernet.ecnMinBytes',
+      config.ecnMinBytes,
+      `at most ${config.ecnMaxBytes}, switch.ethernet.ecnMaxBytes`,
+    );
 }
 
 /** Statistics of one port: frames that came by it, and the queues of those that leave by it. */

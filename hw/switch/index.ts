@@ -1,5 +1,10 @@
 /** Switches of a fabric. */
 export { ethernetSwitchParameters } from './ethernet-parameters.ts';
-export { EthernetSwitch, type EthernetSwitchCable, type SwitchPortStatistics } from './ethernet-switch.ts';
+export {
+  checkEthernetSwitch,
+  EthernetSwitch,
+  type EthernetSwitchCable,
+  type SwitchPortStatistics,
+} from './ethernet-switch.ts';
 export { InfinibandSwitch, type SwitchCable } from './infiniband-switch.ts';
 export { switchParameters } from './parameters.ts';

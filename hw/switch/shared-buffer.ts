@@ -39,24 +39,14 @@ export class SharedBuffer {
   /** Most bytes held at once. */
   usedBytesMax = 0;
 
-  /**
-   * @param headroomBytes of each input and lossless class
-   * @throws ConfigurationError for a buffer that the headroom fills
-   */
+  /** @param headroomBytes of each input and lossless class */
   constructor(config: EthernetSwitchConfig, inputCount: number, headroomBytes: number) {
     this.#config = config;
     this.#alpha = ratioOf(config.alpha);
     this.#pauseAlpha = ratioOf(config.pauseAlpha);
     this.#headroomBytes = headroomBytes;
     this.#inputs = Array.from({ length: inputCount }, () => new InputShare());
-    const reservedBytes = headroomBytes * inputCount * losslessClassCountOf(config);
-    this.sharedBytes = config.bufferKib * BYTES_PER_KIB - reservedBytes;
-    if (this.sharedBytes < reservedBytes)
-      throw new ConfigurationError(
-        'switch.ethernet.bufferKib',
-        config.bufferKib,
-        `at least ${Math.ceil((2 * reservedBytes) / BYTES_PER_KIB)}: ${inputCount} inputs need ${Math.ceil(reservedBytes / BYTES_PER_KIB)} of headroom`,
-      );
+    this.sharedBytes = bufferBytesOf(config) - reservedBytesOf(config, inputCount, headroomBytes);
   }
 
   /** Whether frames of a priority are kept from loss by stopping their sender. */
@@ -142,6 +132,27 @@ export class SharedBuffer {
     if (isShared && share.shared[index]! + bytes <= this.#inputLimitBytes) return 'shared';
     return share.headroom[index]! + bytes <= this.#headroomBytes ? 'headroom' : undefined;
   }
+}
+
+const bufferBytesOf = ({ bufferKib }: EthernetSwitchConfig): number => bufferKib * BYTES_PER_KIB;
+
+const reservedBytesOf = (config: EthernetSwitchConfig, inputCount: number, headroomBytes: number): number =>
+  headroomBytes * inputCount * losslessClassCountOf(config);
+
+/** @throws ConfigurationError for a buffer of which headroom takes more than half */
+export function checkSharedBuffer(
+  config: EthernetSwitchConfig,
+  inputCount: number,
+  headroomBytes: number,
+): void {
+  const reservedBytes = reservedBytesOf(config, inputCount, headroomBytes);
+  if (2 * reservedBytes <= bufferBytesOf(config)) return;
+  const kibOf = (bytes: number): number => Math.ceil(bytes / BYTES_PER_KIB);
+  throw new ConfigurationError(
+    'switch.ethernet.bufferKib',
+    config.bufferKib,
+    `at least ${kibOf(2 * reservedBytes)}, twice the headroom of ${inputCount} ports`,
+  );
 }
 
 const isLosslessIn = ({ flowControl, losslessPriorities }: EthernetSwitchConfig, priority: number): boolean =>
