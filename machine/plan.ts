@@ -98,6 +98,7 @@ interface CableChannels {
   readonly inbound: string;
   /** Rate and length of the cable; if left out: those of the configuration. */
   readonly wire?: WireConfig;
+  readonly ethernet?: EthernetConfig;
   /** True if the other end is a switch, which takes packets as soon as they begin to arrive. */
   readonly leadsToSwitch?: boolean;
 }
@@ -127,6 +128,11 @@ export type Cabled = Pick<MachinePlan, 'config' | 'topology'>;
 export function wireAt({ config: { wire }, topology }: Cabled, port: NodePort): WireConfig {
   const { metres = wire.cableMetres, speed = wire.speed, lanes = wire.lanes } = linkAt(topology, port) ?? {};
   return { ...wire, cableMetres: metres, speed, lanes } as WireConfig;
+}
+
+/** Length of the cable of Ethernet in a port: that of the configuration, unless its link has its own. */
+export function ethernetAt({ config: { ethernet }, topology }: Cabled, port: NodePort): EthernetConfig {
+  return { ...ethernet, cableMetres: linkAt(topology, port)?.metres ?? ethernet.cableMetres };
 }
 
 export interface PlanChoice {
@@ -170,7 +176,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     const wire = wireAt({ config, topology }, from);
     const isAtSwitch = isSwitch(topology, from.node) || isSwitch(topology, to.node);
     channels[cableKey({ config, topology }, from, to)] = new SharedArrayBuffer(
-      cableBytes({ ...config, wire }, isAtSwitch),
+      cableBytes({ ...config, wire, ethernet: ethernetAt({ config, topology }, from) }, isAtSwitch),
     );
   }
   const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));

@@ -11,8 +11,8 @@ export function ratioOf(alpha: Alpha): number {
   return Number(numerator) / Number(denominator);
 }
 
-const HPCC = 'HPCC, SIGCOMM 2019, simulator: switch-mmu.cc';
-const DCQCN = 'Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015';
+const HPCC = 'HPCC switch-mmu.cc';
+const DCQCN = 'DCQCN';
 
 export const ethernetSwitchParameters = {
   latencyNs: number(
@@ -58,7 +58,7 @@ export const ethernetSwitchParameters = {
     100,
     'm',
     [0, 100_000],
-    'SONiC buffer_headroom: cables of 5 to 300 m',
+    'SONiC buffer_headroom_barefoot.lua: cables of 5 to 300 m',
     'Cable for whose delay an input has headroom: lossless traffic loses nothing on shorter ones.',
   ),
   losslessPriorities: number(

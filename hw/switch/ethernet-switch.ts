@@ -31,12 +31,14 @@ import { FrameQueue, type StoredFrame, StoredFrames } from './stored-frames.ts';
 export interface EthernetSwitchCable {
   readonly writer: ChannelWriter;
   readonly reader: ChannelReader;
+  /** Its rate, length and frames. */
+  readonly ethernet: EthernetConfig;
 }
 
 export interface EthernetSwitchSetup {
   readonly lp: LogicalProcess;
   readonly config: EthernetSwitchConfig;
-  /** Rate, length and frames of all cables. */
+  /** Rate and frames of all cables. */
   readonly ethernet: EthernetConfig;
   /** Number of the switch: part of the MACs of its ports and of the hash of flows. */
   readonly number: number;
@@ -123,8 +125,9 @@ export class EthernetSwitch {
     for (const [input, own] of this.#used.entries()) this.#connect(input, own);
   }
 
-  #portAt(index: number, { writer, reader }: EthernetSwitchCable, setup: EthernetSwitchSetup): SwitchPort {
-    const { lp, config, ethernet, number, seed } = setup;
+  #portAt(index: number, cable: EthernetSwitchCable, setup: EthernetSwitchSetup): SwitchPort {
+    const { lp, config, number, seed } = setup;
+    const { writer, reader, ethernet } = cable;
     const stream = `${lp.name}.${index + 1}`;
     const port = new EthernetPort({
       lp,

@@ -3,8 +3,8 @@
  *
  *     longest frame of the sender + longest own frame before the PAUSE + 2 × cable × rate + ports + 64 × quanta of response
  *
- * Source: SONiC sonic-swss, cfgmgr/buffer_headroom_barefoot.lua, after IEEE 802.3-2018, 31B.3.7; quanta from the same file. Ports are those
- * of this model: each frame passes two, in both directions.
+ * Source: SONiC buffer_headroom_barefoot.lua, which follows 31B.3.7 of IEEE 802.3; the quanta are there, too. Ports are those of this model:
+ * each frame passes two, in both directions.
  */
 import {
   ETHERNET_FCS_BYTES,

@@ -18,7 +18,7 @@ const BYTES_PER_KIB = 1024;
 /** Part of the buffer that holds a frame. */
 export type Holding = 'shared' | 'headroom';
 
-/** What one input holds, by class. */
+/** Bytes of one input, by class. */
 class InputShare {
   readonly shared = new Float64Array(PRIORITY_COUNT);
   readonly headroom = new Float64Array(PRIORITY_COUNT);

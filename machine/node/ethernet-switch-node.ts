@@ -7,7 +7,7 @@
 import { macOf } from '../../hw/hca/index.ts';
 import { EthernetSwitch, type EthernetSwitchCable } from '../../hw/switch/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
-import { cableKey, type MachinePlan, switchName } from '../plan.ts';
+import { cableKey, ethernetAt, type MachinePlan, switchName } from '../plan.ts';
 import {
   type FabricRoutes,
   farEndOf,
@@ -70,6 +70,7 @@ function cablesOf(
     cables[own.port - 1] = {
       writer: new ChannelWriter(channels[cableKey({ config, topology }, own, far)]!),
       reader: new ChannelReader(channels[cableKey({ config, topology }, far, own)]!),
+      ethernet: ethernetAt({ config, topology }, own),
     };
   }
   return cables;

@@ -30,6 +30,7 @@ import {
   type OperationReport,
   type Report,
   reportSchema,
+  type SwitchBufferReport,
   type SwitchReport,
   type WireReport,
 } from './schema.ts';
@@ -306,7 +307,7 @@ const receivedPacketsOf = ({ wire, ethernet }: SwitchPortLedger): number =>
 const bufferReportOf = ({
   queuedBytes: _,
   ...buffer
-}: SwitchBufferLedger): Omit<SwitchBufferLedger, 'queuedBytes'> => buffer;
+}: SwitchBufferLedger): SwitchBufferReport => buffer;
 
 /** Frames with RoCE packets have their opcodes; other frames, and copies made by faults, have the opcode FRAME. */
 function frameWireOf(sender: FrameEnd, receiver: FrameEnd, between: BetweenFrames): WireReport {

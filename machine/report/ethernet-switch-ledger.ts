@@ -3,27 +3,13 @@ import type { EthernetSwitchNode } from '../node/ethernet-switch-node.ts';
 import { sumOf, unequal } from './failures.ts';
 import { portFramesOf } from './frame-ledger.ts';
 import type { WireEndLedger } from './hca-ledger.ts';
+import type { SwitchBufferReport } from './schema.ts';
 import type { SwitchLedger, SwitchPortLedger } from './switch-ledger.ts';
 
-/** The output side of a port of an Ethernet switch. */
-export interface SwitchOutputLedger {
-  /** Frames in its queues, and the longest queue so far. */
-  readonly queuedFrames: number;
-  readonly queuedBytesMax: number;
-  /** Copies of frames for which a queue of a lossy priority had no room. */
-  readonly queueDrops: number;
-  /** Frames marked as having experienced congestion. */
-  readonly markedFrames: number;
-}
-
 /** The shared buffer of an Ethernet switch. */
-export interface SwitchBufferLedger {
-  readonly usedBytes: number;
-  readonly usedBytesMax: number;
+export interface SwitchBufferLedger extends SwitchBufferReport {
   /** Bytes of the frames in its queues, counted one by one; left out of reports. */
   readonly queuedBytes: number;
-  /** Frames whose station was not known, or a group: they left by every port of the tree. */
-  readonly floodedFrames: number;
 }
 
 export function ethernetSwitchLedgerOf({ node, lp, device }: EthernetSwitchNode): SwitchLedger {

@@ -59,7 +59,7 @@ export function frameLedgerOf({
   };
 }
 
-/** What a port of the wire counts itself, of an adapter or of a switch. */
+/** Counters of a port of the wire, of an adapter or of a switch. */
 export const portFramesOf = (
   port: EthernetPort,
 ): Pick<FrameLedger, 'transmitted' | 'received' | 'flowControl' | 'busyPs' | 'linkPs' | 'heldBack'> => ({

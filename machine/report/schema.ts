@@ -10,7 +10,6 @@ import type { MemoryTraffic } from '../node/memory-traffic.ts';
 import type { Race } from '../node/race-watch.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { Topology } from '../topology/index.ts';
-import type { SwitchBufferLedger, SwitchOutputLedger } from './ethernet-switch-ledger.ts';
 import type { ExactDigits } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
 import type { CacheLedger, InlineReceiveLedger, LoopbackLedger, PageFaultLedger } from './hca-ledger.ts';
@@ -216,7 +215,26 @@ export interface SwitchReport {
   /** Packets that left in addition to those that came: copies for multicast groups and, on Ethernet, of flooded frames. */
   readonly copies: number;
   /** The buffer that all ports share; left out for InfiniBand. */
-  readonly buffer?: Omit<SwitchBufferLedger, 'queuedBytes'>;
+  readonly buffer?: SwitchBufferReport;
+}
+
+/** The output side of a port of an Ethernet switch. */
+export interface SwitchOutputReport {
+  /** Frames in its queues, and the longest queue so far. */
+  readonly queuedFrames: number;
+  readonly queuedBytesMax: number;
+  /** Copies of frames for which a queue of a lossy priority had no room. */
+  readonly queueDrops: number;
+  /** Frames marked as having experienced congestion. */
+  readonly markedFrames: number;
+}
+
+/** The buffer of an Ethernet switch. */
+export interface SwitchBufferReport {
+  readonly usedBytes: number;
+  readonly usedBytesMax: number;
+  /** Frames to groups and to stations that were not known: they left by every port of the tree. */
+  readonly floodedFrames: number;
 }
 
 export interface SwitchPortReport {
@@ -231,7 +249,7 @@ export interface SwitchPortReport {
   /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
   /** Queues of the frames that leave by this port; left out for InfiniBand. */
-  readonly output?: SwitchOutputLedger;
+  readonly output?: SwitchOutputReport;
   /** Pauses that this port has sent, received and obeyed, without zeros; left out for InfiniBand. */
   readonly flowControl?: Readonly<Record<string, number>>;
 }

@@ -8,7 +8,6 @@ import {
   ethernetSwitchFailures,
   ethernetSwitchLedgerOf,
   type SwitchBufferLedger,
-  type SwitchOutputLedger,
 } from './ethernet-switch-ledger.ts';
 import { behind, sumOf } from './failures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
@@ -20,6 +19,7 @@ import {
   wireLedgerOf,
 } from './hca-ledger.ts';
 import type { PacketLedger } from './packet-ledger.ts';
+import type { SwitchOutputReport } from './schema.ts';
 
 /** A port of a switch with a cable. */
 export interface SwitchPortLedger {
@@ -38,7 +38,7 @@ export interface SwitchPortLedger {
   /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
   /** Queues of the frames that leave by this port; left out for InfiniBand. */
-  readonly output?: SwitchOutputLedger;
+  readonly output?: SwitchOutputReport;
 }
 
 /**

@@ -159,6 +159,7 @@ export class EthernetSwitchBench {
       cables: channels.map(({ out, back }) => ({
         writer: new ChannelWriter(back),
         reader: new ChannelReader(out),
+        ethernet: this.ethernet,
       })),
     });
     this.device.routes.setTreePorts(channels.map((_, index) => index + 1));
