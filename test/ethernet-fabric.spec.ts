@@ -117,6 +117,17 @@ describe('hosts at one Ethernet switch', () => {
     );
   });
 
+  it('have cables of the length that a topology gives them', async () => {
+    const { nodes, links } = parsedTopology('star:2');
+    const topology = { nodes, links: links.map((link) => ({ ...link, metres: 1002 })) };
+    const flow = [{ from: 0, to: 1, bytes: 64, messages: 1 }];
+    const near = await outcomeOf(2, flow, roce('star:2'));
+    const far = await outcomeOf(2, flow, { ...roce('star:2'), topology });
+    // WRITE and ACK pass two cables each, which are 1000 m of 4.8 ns longer; the host polls.
+    const added = far.tookPs[0]! - near.tookPs[0]!;
+    expect(Math.abs(added - 4 * 1000 * 4800)).toBeLessThan(100_000);
+  });
+
   it('lose frames of an incast without flow control, and send them again', async () => {
     const set = { 'switch.ethernet.bufferKib': 64, 'switch.ethernet.flowControl': 'none' };
     const { report } = await outcomeOf(4, incast, roce('star:4', { set }));

@@ -304,10 +304,7 @@ const receivedPacketsOf = ({ wire, ethernet }: SwitchPortLedger): number =>
     ? Object.values(wire.received).reduce((sum, { packets }) => sum + packets, 0)
     : (ethernet.received['deliveredFrames'] ?? 0);
 
-const bufferReportOf = ({
-  queuedBytes: _,
-  ...buffer
-}: SwitchBufferLedger): SwitchBufferReport => buffer;
+const bufferReportOf = ({ queuedBytes: _, ...buffer }: SwitchBufferLedger): SwitchBufferReport => buffer;
 
 /** Frames with RoCE packets have their opcodes; other frames, and copies made by faults, have the opcode FRAME. */
 function frameWireOf(sender: FrameEnd, receiver: FrameEnd, between: BetweenFrames): WireReport {
