@@ -2,7 +2,7 @@
 import { type ConfigOf, choice, flag, number } from '../../base/index.ts';
 
 /** Multiples of the free buffer that a queue may take. Hardware has powers of two. */
-export const alphas = ['1/128', '1/64', '1/32', '1/16', '1/8', '1/4', '1/2', '1', '2', '4', '8'] as const;
+const alphas = ['1/128', '1/64', '1/32', '1/16', '1/8', '1/4', '1/2', '1', '2', '4', '8'] as const;
 export type Alpha = (typeof alphas)[number];
 
 /** The number that an alpha denotes. */

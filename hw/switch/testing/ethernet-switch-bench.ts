@@ -18,7 +18,7 @@ export interface FrameSeen {
 }
 
 /** MAC of an end. */
-export const macOfEnd = (end: number): number => 0x0200_0000_1000 + end;
+const macOfEnd = (end: number): number => 0x0200_0000_1000 + end;
 export const broadcastMac = 0xffff_ffff_ffff;
 
 export interface FrameParts {
