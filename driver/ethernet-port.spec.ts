@@ -83,6 +83,13 @@ describe.each([false, true])('an Ethernet port on a device with version 2: %s', 
     );
   });
 
+  it('sheet 8.3: names priorities for PFC in both directions, and then no pause of all traffic', async () => {
+    const { machine } = await openEthernet(hasVersion2, { pfcPriorities: 0x08 });
+    const general = machine.commands.find(({ name }) => name === 'SET_PORT')!;
+    // At 8 and c the bits of PAUSE, at 9 and d the masks.
+    expect(toHex(general.input.subarray(8, 14))).toBe('000800000008');
+  });
+
   it('sheet 5.1.1: has a connection use the MAC of its peer, its own by index, with priority and version', async () => {
     const opened = await open();
     const { machine, context } = opened;

@@ -99,6 +99,7 @@ export class EthernetPort extends Port {
   readonly address: string | undefined;
   private readonly hasVersion2: boolean;
   private readonly usesPause: boolean;
+  private readonly pfcPriorities: number;
   private readonly entries: readonly Entry[];
   private opened: NetworkInterface | undefined;
 
@@ -108,10 +109,11 @@ export class EthernetPort extends Port {
     number: number,
     port: PortLimits,
     limits: DeviceLimits,
-    { usesPause }: Pick<DriverConfig, 'usesPause'>,
+    { usesPause, pfcPriorities }: Pick<DriverConfig, 'usesPause' | 'pfcPriorities'>,
   ) {
     super(platform, commands, number, port);
-    this.usesPause = usesPause;
+    this.usesPause = usesPause && pfcPriorities === 0;
+    this.pfcPriorities = pfcPriorities;
     this.hasVersion2 = hasFlag(limits.memoryManagementFlags, MemoryManagementFlag.ROCE_V1_V2);
     this.address = platform.neighbours?.find(({ mac }) => mac === port.mac)?.address;
     const gids = [gidOfMac(port.mac), ...(this.address === undefined ? [] : [gidOfIpv4(this.address)])];
@@ -141,7 +143,9 @@ export class EthernetPort extends Port {
           txPauseValid: 1,
           mtuBytes: this.limits.maxEthernetMtu + frameOverheadBytes,
           txGlobalPause: Number(this.usesPause),
+          txPriorityPause: this.pfcPriorities,
           rxGlobalPause: Number(this.usesPause),
+          rxPriorityPause: this.pfcPriorities,
           ...(this.hasVersion2 ? { roceModeValid: 1, roceMode: bothRoceVersions } : {}),
         },
         bytes,

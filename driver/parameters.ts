@@ -247,6 +247,13 @@ export const driverParameters = {
     'Linux 6.1 mlx4_en: pause both ways unless told otherwise (ethtool -A)',
     'Whether a port of Ethernet sends PAUSE frames and heeds those that come.',
   ),
+  pfcPriorities: number(
+    0,
+    'mask of priorities',
+    [0, 255],
+    'Linux 6.1 mlx4_en: parameters pfctx and pfcrx, 0; a mask turns PAUSE off',
+    'Priorities of which a port of Ethernet sends and obeys pauses (PFC), in place of PAUSE; 0: none.',
+  ),
 } as const;
 
 export type DriverConfig = ConfigOf<typeof driverParameters>;

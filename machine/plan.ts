@@ -8,6 +8,7 @@
  */
 import { ConfigurationError } from '../base/index.ts';
 import { linkChannelBytes } from '../hw/pcie/index.ts';
+import { checkEthernetSwitch } from '../hw/switch/index.ts';
 import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../sim/index.ts';
 import {
   type EthernetConfig,
@@ -27,6 +28,7 @@ import {
   linkAt,
   type NodePort,
   pairsOf,
+  portsOf,
   switchesOf,
   type Topology,
 } from './topology/index.ts';
@@ -96,6 +98,7 @@ interface CableChannels {
   readonly inbound: string;
   /** Rate and length of the cable; if left out: those of the configuration. */
   readonly wire?: WireConfig;
+  readonly ethernet?: EthernetConfig;
   /** True if the other end is a switch, which takes packets as soon as they begin to arrive. */
   readonly leadsToSwitch?: boolean;
 }
@@ -125,6 +128,11 @@ export type Cabled = Pick<MachinePlan, 'config' | 'topology'>;
 export function wireAt({ config: { wire }, topology }: Cabled, port: NodePort): WireConfig {
   const { metres = wire.cableMetres, speed = wire.speed, lanes = wire.lanes } = linkAt(topology, port) ?? {};
   return { ...wire, cableMetres: metres, speed, lanes } as WireConfig;
+}
+
+/** Length of the cable of Ethernet in a port: that of the configuration, unless its link has its own. */
+export function ethernetAt({ config: { ethernet }, topology }: Cabled, port: NodePort): EthernetConfig {
+  return { ...ethernet, cableMetres: linkAt(topology, port)?.metres ?? ethernet.cableMetres };
 }
 
 export interface PlanChoice {
@@ -168,7 +176,7 @@ export function planMachine(choice: PlanChoice): MachinePlan {
     const wire = wireAt({ config, topology }, from);
     const isAtSwitch = isSwitch(topology, from.node) || isSwitch(topology, to.node);
     channels[cableKey({ config, topology }, from, to)] = new SharedArrayBuffer(
-      cableBytes({ ...config, wire }, isAtSwitch),
+      cableBytes({ ...config, wire, ethernet: ethernetAt({ config, topology }, from) }, isAtSwitch),
     );
   }
   const control = placement.length === 1 ? undefined : planSharedControl(placement, Object.values(channels));
@@ -193,15 +201,19 @@ export function planMachine(choice: PlanChoice): MachinePlan {
   };
 }
 
-/** @throws ConfigurationError for switches that forward another kind of packet */
+/** @throws ConfigurationError for adapters that no switch joins, and for switches that their headroom fills */
 function checkSwitches({ config, topology }: Pick<PlanChoice, 'config' | 'topology'>): void {
   if (topology === undefined || switchesOf(topology).length === 0) return;
   const { adapter } = config.machine;
-  const { linkLayer } = config.hca.capability;
-  const where = 'where the topology has switches: they forward packets of InfiniBand';
-  if (adapter !== 'hca') throw new ConfigurationError('machine.adapter', adapter, `hca ${where}`);
-  if (linkLayer !== 'infiniband')
-    throw new ConfigurationError('hca.capability.linkLayer', linkLayer, `infiniband ${where}`);
+  if (adapter !== 'hca')
+    throw new ConfigurationError(
+      'machine.adapter',
+      adapter,
+      'hca where the topology has switches: the NIC knows the station at the other end of one cable only',
+    );
+  if (config.hca.capability.linkLayer === 'infiniband') return;
+  for (const node of switchesOf(topology))
+    checkEthernetSwitch(config.switch.ethernet, config.ethernet, portsOf(topology, node).length);
 }
 
 /** Smallest MTU of a RoCE cable: a path MTU of 256 bytes, the smallest, with the longest headers of a RoCE packet. */

@@ -63,6 +63,7 @@ import { FlowControl } from './flow-control.ts';
 import { type Held, HeldBack } from './held-back.ts';
 import { Serializer } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
+import { ANY_PRIORITY } from './priority-pauses.ts';
 import { type ConcernedRules, noRules } from './wire-faults.ts';
 import type { WireTap } from './wire-observer.ts';
 import { type EthernetBlocks, ethernetPortWires } from './wire-port-blocks.ts';
@@ -131,6 +132,10 @@ export interface EthernetPortOptions {
   readonly seed: number;
   /** MAC of the station, 48 bits, if the port has a MAC control sublayer: then MAC control frames stop here, and software may enable flow control. */
   readonly controlMac?: number | undefined;
+  /** Name of its random numbers; left out: that of the logical process, which has one port. */
+  readonly stream?: string | undefined;
+  /** Slots of the receive fifo if frames are held elsewhere, and flow control is requested there; left out: as many as flow control needs. */
+  readonly slotCount?: number | undefined;
 }
 
 export interface EthernetPortPorts {
@@ -189,6 +194,7 @@ export class EthernetPort {
   readonly #slotBytes: number;
   readonly #frameBytes: Int32Array;
   readonly #freeSlots: number[];
+  readonly #isHeldElsewhere: boolean;
   readonly #copier = new BlockCopier();
   #ports!: EthernetPortPorts;
 
@@ -197,10 +203,12 @@ export class EthernetPort {
     const { lp, config, reader, writer } = options;
     this.config = config;
     this.frameBytesMax = ethernetFrameBytesMax(config);
-    this.faults = new EthernetFaults(config, options.seed, lp.name);
+    this.faults = new EthernetFaults(config, options.seed, options.stream ?? lp.name);
     this.flowControl = new FlowControl(lp, config, options.controlMac);
-    const slotCount = this.flowControl.isThere ? pausingFifoFrames(config) : config.receiveFifoFrames;
+    const wantedSlots = this.flowControl.isThere ? pausingFifoFrames(config) : config.receiveFifoFrames;
+    const slotCount = options.slotCount ?? wantedSlots;
     this.slotCount = slotCount;
+    this.#isHeldElsewhere = options.slotCount !== undefined;
     this.#slotBytes = Math.ceil(this.frameBytesMax / COPY_ALIGNMENT) * COPY_ALIGNMENT;
     this.rxBytes = new Uint8Array(slotCount * this.#slotBytes);
     this.#frameBytes = new Int32Array(slotCount);
@@ -265,18 +273,31 @@ export class EthernetPort {
 
   // ---- transmit ----
 
-  /** Whether a frame that will be formed by `formedPs` can be sent now. After a refusal, the sender is called when it may ask again. */
-  canTransmit(formedPs: Picoseconds = this.#lp.nowPs): boolean {
+  /**
+   * Whether a frame that will be formed by `formedPs` can be sent now. After a refusal, the sender is called when it may ask again.
+   * @param priority of the frame; left out for a sender that does not know it: then a pause of any priority stops it
+   */
+  canTransmit(formedPs: Picoseconds = this.#lp.nowPs, priority = ANY_PRIORITY): boolean {
     const nowPs = this.#lp.nowPs;
     let readyPs = this.readyPs(formedPs - nowPs);
-    const { pausedUntilPs } = this.flowControl;
+    const { flowControl } = this;
+    const { pausedUntilPs, priorities } = flowControl;
     if (nowPs < pausedUntilPs) {
-      this.flowControl.waits();
+      flowControl.waits();
       // At the repeated request, it waits for the link if that is still busy.
       this.#wakeSenderBy(pausedUntilPs);
       return false;
     }
-    this.flowControl.goesOn();
+    flowControl.goesOn();
+    if (priorities.isHeeding) {
+      const untilPs = priorities.pausedUntilPs(priority);
+      if (nowPs < untilPs) {
+        priorities.waits();
+        this.#wakeSenderBy(untilPs);
+        return false;
+      }
+      priorities.goesOn();
+    }
     if (readyPs <= nowPs && this.#waitsForLink) {
       // Frames that form while the link is busy would otherwise overtake it indefinitely.
       this.#goFirst();
@@ -359,7 +380,7 @@ export class EthernetPort {
   /** The frame was processed: its slot is free. */
   consume(slot: number): void {
     this.#freeSlots.push(slot);
-    this.flowControl.fifoHolds(this.heldFrames);
+    if (!this.#isHeldElsewhere) this.flowControl.fifoHolds(this.heldFrames);
   }
 
   // ---- reports ----
@@ -547,7 +568,7 @@ export class EthernetPort {
     this.#heldDuePs = NEVER;
     if (!this.isUp) return this.#loseHeld();
     const held = this.#held;
-    if (this.isPaused) return this.#wakeHeldBy(this.flowControl.pausedUntilPs);
+    if (this.isPaused) return this.#wakeHeldBy(this.flowControl.anyPausedUntilPs);
     for (let frame = held.firstDue(nowPs); frame !== undefined; frame = held.firstDue(nowPs)) {
       const readyPs = this.#serializer.freePs - this.#aheadPs;
       if (readyPs > nowPs) return this.#wakeHeldBy(readyPs);
@@ -663,7 +684,7 @@ export class EthernetPort {
   /** Moves the frame of the record at `offset` into the receive fifo. */
   #receive(offset: number, frameBytes: number): void {
     const slot = this.#freeSlots.pop()!;
-    this.flowControl.fifoHolds(this.heldFrames);
+    if (!this.#isHeldElsewhere) this.flowControl.fifoHolds(this.heldFrames);
     this.#frameBytes[slot] = frameBytes;
     const from = offset + RECORD_HEADER_BYTES;
     this.#copier.copy(this.rxBytes, this.frameStart(slot), this.#reader.bytes, from, frameBytes);

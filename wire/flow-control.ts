@@ -22,6 +22,7 @@ import {
   isControlFrame,
   MALFORMED,
   pauseFrame,
+  priorityQuantaOf,
   QUANTUM_BITS,
   quantaOf,
   UNKNOWN_OPCODE,
@@ -35,6 +36,7 @@ import {
   xoffFramesOf,
   xonFramesOf,
 } from './ethernet-sizing.ts';
+import { ANY_PRIORITY, PriorityPauses } from './priority-pauses.ts';
 
 const PS_GIGABITS_PER_BIT = 1000;
 /** Used instead of quanta: no frame is due. */
@@ -52,6 +54,8 @@ export interface FlowControlPorts {
 
 export class FlowControl {
   readonly counters = new FlowControlCounters();
+  /** Pauses of single priorities; off until software sets them. */
+  readonly priorities: PriorityPauses;
   /** Instant from which {@link nextFrame} must be called. */
   duePs = NEVER;
   /** Undefined: the port has no MAC control sublayer, and treats MAC control frames as any other. */
@@ -89,6 +93,13 @@ export class FlowControl {
     this.#pauseQuanta = config.pauseQuanta;
     this.#xoffFrames = xoffFramesOf(config);
     this.#xonFrames = xonFramesOf(config);
+    this.priorities = new PriorityPauses({
+      now: () => this.#lp.nowPs,
+      durationPs: (quanta) => this.#durationPs(quanta),
+      pauseQuanta: config.pauseQuanta,
+      wakeBy: (ps) => this.#wakeBy(ps),
+      pauseEnds: (fromPs) => this.#ports.port.pauseEnds(fromPs),
+    });
     this.#dueEvent = lp.queue.addHandler(() => {
       if (this.#lp.nowPs >= this.duePs) this.#ports.port.controlDue();
     });
@@ -120,7 +131,7 @@ export class FlowControl {
 
   /** Whether the port sends PAUSE frames, so that the fifo uses its headroom. */
   get isSending(): boolean {
-    return this.#sends.at(this.#lp.nowPs);
+    return this.#sends.at(this.#lp.nowPs) || this.priorities.isSending;
   }
 
   /** Handles a link that came up or went down: forgets the pauses that either end requested of the other. */
@@ -130,10 +141,16 @@ export class FlowControl {
     this.#isFull = false;
     this.#isStopping = false;
     this.#refreshPs = NEVER;
+    this.priorities.linkChanged();
     this.#wakeBy(nowPs + 1);
   }
 
   // ---- the other end is to stop ----
+
+  /** The other end is to stop, or may go on: for a station that holds frames elsewhere than in the receive fifo. */
+  stop(isToStop: boolean): void {
+    this.fifoHolds(isToStop ? this.#xoffFrames : 0);
+  }
 
   /** The receive fifo holds this many frames. */
   fifoHolds(frames: number): void {
@@ -146,7 +163,13 @@ export class FlowControl {
   /** The frame that must leave now, counted as sent; or nothing. Called while the link is up and free. */
   nextFrame(): Uint8Array | undefined {
     const quanta = this.#quantaDue();
-    return quanta === NONE ? undefined : this.#frameOf(quanta);
+    if (quanta !== NONE) {
+      if (this.priorities.isSending) this.#wakeBy(this.#lp.nowPs + 1);
+      return this.#frameOf(quanta);
+    }
+    const frame = this.priorities.nextFrame(this.#mac!);
+    if (frame !== undefined) this.#countSent();
+    return frame;
   }
 
   /** The link is busy: {@link nextFrame} is called again at `atPs`. */
@@ -167,6 +190,8 @@ export class FlowControl {
     const { counters } = this;
     counters.receivedFrames++;
     counters.receivedBytes += frameBytes + ETHERNET_FCS_BYTES;
+    const byPriority = this.#priorityQuantaIn(bytes, at, frameBytes);
+    if (byPriority !== undefined) return this.priorities.receive(byPriority);
     const quanta = this.#quantaIn(bytes, at, frameBytes);
     if (quanta === UNKNOWN_OPCODE) {
       counters.unknownOpcodes++;
@@ -178,9 +203,12 @@ export class FlowControl {
     }
   }
 
-  /** Whether a MAC control frame is a PAUSE for this station. */
+  /** Whether a MAC control frame is a PAUSE for this station, or of PFC if the port has it. */
   isPause(bytes: Uint8Array, at: number, frameBytes: number): boolean {
-    return this.#quantaIn(bytes, at, frameBytes) >= 0;
+    return (
+      this.#priorityQuantaIn(bytes, at, frameBytes) !== undefined ||
+      this.#quantaIn(bytes, at, frameBytes) >= 0
+    );
   }
 
   /** End of the pause as of this instant; a past end means no pause. */
@@ -188,9 +216,17 @@ export class FlowControl {
     return this.#until.at(this.#lp.nowPs);
   }
 
-  /** Whether the sender must not begin a frame now. */
+  /** The same of all traffic and of single priorities: end of the last. */
+  get anyPausedUntilPs(): Picoseconds {
+    const { pausedUntilPs, priorities } = this;
+    return priorities.isHeeding
+      ? Math.max(pausedUntilPs, priorities.pausedUntilPs(ANY_PRIORITY))
+      : pausedUntilPs;
+  }
+
+  /** Whether a sender that knows no priorities must not begin a frame now. */
   get isPaused(): boolean {
-    return this.#lp.nowPs < this.pausedUntilPs;
+    return this.#lp.nowPs < this.anyPausedUntilPs;
   }
 
   /** The sender was refused because of the pause. */
@@ -219,7 +255,11 @@ export class FlowControl {
   }
 
   inspect(): BlockState {
-    return { isStopping: this.#isStopping, isPaused: this.isPaused };
+    return {
+      isStopping: this.#isStopping,
+      isPaused: this.isPaused,
+      ...(this.priorities.isHeeding ? { priorities: this.priorities.inspect() } : {}),
+    };
   }
 
   /** Handles a new epoch: see TimeKeeper. */
@@ -234,6 +274,7 @@ export class FlowControl {
     this.#heeds.rebase(ps);
     this.#fill.rebase(ps);
     this.#until.rebase(ps, (untilPs) => untilPs - ps);
+    this.priorities.rebase(ps);
   }
 
   // ---- inside ----
@@ -254,20 +295,27 @@ export class FlowControl {
     const { nowPs } = this.#lp;
     this.duePs = NEVER;
     if (!this.#heeds.at(nowPs)) this.#endPause();
-    if (this.#isBeyond(this.#fill.at(nowPs))) this.#isFull = !this.#isFull;
+    if (this.#isBeyond(this.#fill.at(nowPs))) {
+      this.#isFull = !this.#isFull;
+      if (this.priorities.isSending) this.priorities.stopAll(this.#isFull);
+    }
     if (this.#isBeyond(this.#fill.latest)) this.#wakeBy(nowPs + 1);
-    const isToStop = this.#isFull && this.isSending;
+    const isToStop = this.#isFull && this.#sends.at(nowPs);
     if (!isToStop) return this.#isStopping ? 0 : NONE;
     if (!this.#isStopping || nowPs >= this.#refreshPs) return this.#pauseQuanta;
     this.#wakeBy(this.#refreshPs);
     return NONE;
   }
 
+  #countSent(): void {
+    this.counters.sentFrames++;
+    this.counters.sentBytes += ETHERNET_FRAME_MIN_BYTES + ETHERNET_FCS_BYTES;
+  }
+
   #frameOf(quanta: number): Uint8Array {
     const { nowPs } = this.#lp;
     const { counters } = this;
-    counters.sentFrames++;
-    counters.sentBytes += ETHERNET_FRAME_MIN_BYTES + ETHERNET_FCS_BYTES;
+    this.#countSent();
     if (quanta === 0) {
       counters.sentTransitions++;
       counters.stoppingPs += nowPs - this.#stoppingSincePs;
@@ -284,6 +332,11 @@ export class FlowControl {
 
   #quantaIn(bytes: Uint8Array, at: number, frameBytes: number): number {
     return quantaOf(bytes, at, frameBytes, this.#mac!);
+  }
+
+  /** A PFC frame is an unknown control frame to a port without PFC. */
+  #priorityQuantaIn(bytes: Uint8Array, at: number, frameBytes: number) {
+    return this.priorities.isHeeding ? priorityQuantaOf(bytes, at, frameBytes) : undefined;
   }
 
   #durationPs(quanta: number): Picoseconds {

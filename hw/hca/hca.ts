@@ -497,7 +497,8 @@ function makeEthernetPort(
 ): EthernetPort {
   const config = withTag(ethernet);
   const controlMac = macOf(nodeIndex, 1);
-  return new EthernetPort({ lp, config, ...(cable ?? ethernetPlug(config)), seed, controlMac });
+  const { writer, reader } = cable ?? ethernetPlug(config);
+  return new EthernetPort({ lp, config, writer, reader, seed, controlMac });
 }
 
 const linkOf = (port: EthernetPort): LinkStateSource => ({

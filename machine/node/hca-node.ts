@@ -10,6 +10,7 @@ import { FaultLog, injectHcaFaults } from '../faults/index.ts';
 import {
   cableKey,
   channelKey,
+  ethernetAt,
   type HcaNeighbours,
   type HcaPlan,
   hcaName,
@@ -78,7 +79,7 @@ export class HcaNode {
       linkEnd: pcie.endpointPort,
       linkPeer: pcie.rootPort,
       wire: config.wire,
-      ethernet: config.ethernet,
+      ethernet: neighbours.cables[0]?.ethernet ?? config.ethernet,
       iwarp: config.hca.iwarp,
       seed: config.machine.seed,
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
@@ -128,6 +129,7 @@ function neighboursOf(
           outbound: cableKey(cabled, port, far),
           inbound: cableKey(cabled, far, port),
           wire: wireAt(cabled, port),
+          ethernet: ethernetAt(cabled, port),
           leadsToSwitch: isSwitch(topology, far.node),
         }
       );

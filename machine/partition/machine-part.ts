@@ -19,6 +19,7 @@ import {
 } from '../../sim/index.ts';
 import { type Analysis, type AnalysisOptions, analysisOf, type NodeConnections } from '../analysis/index.ts';
 import type { PartEvidence } from '../evidence/index.ts';
+import { type FabricSwitch, fabricSwitchOf } from '../node/fabric-switch.ts';
 import { HcaNode } from '../node/hca-node.ts';
 import { type Held, heldByHca, heldByHost } from '../node/held.ts';
 import { HostNode } from '../node/host-node.ts';
@@ -26,7 +27,6 @@ import { inspectHca, inspectHost, inspectNic } from '../node/inspect.ts';
 import { NicNode } from '../node/nic-node.ts';
 import { type LinkPackets, packetsOf } from '../node/packet-log.ts';
 import { type ProgramOrder, ProgramRunner, type ProgressListener } from '../node/program-runner.ts';
-import { SwitchNode } from '../node/switch-node.ts';
 import { type WireCapture, wireCapturesOf } from '../node/wire-log.ts';
 import { hcaName, hostName, type MachinePlan, nicName, switchName } from '../plan.ts';
 import type { JsonValue, LogLine, ProgramFunction, ProgramState } from '../program.ts';
@@ -77,7 +77,7 @@ export class MachinePart {
   readonly hosts: readonly HostNode[];
   readonly hcas: readonly HcaNode[];
   readonly nics: readonly NicNode[];
-  readonly switches: readonly SwitchNode[];
+  readonly switches: readonly FabricSwitch[];
   readonly programs: readonly ProgramRunner[];
   readonly #analysis: AnalysisOptions | undefined;
   readonly #processes: readonly LogicalProcess[];
@@ -103,7 +103,7 @@ export class MachinePart {
     const switches = switchesOf(plan.topology).filter((node) => names.includes(switchName(node)));
     const routes =
       switches.length === 0 ? undefined : fabricRoutesOf(plan.topology, plan.config.machine.routing);
-    this.switches = switches.map((node) => new SwitchNode(plan, node, routes!));
+    this.switches = switches.map((node) => fabricSwitchOf(plan, node, routes!));
     this.programs = this.hosts.map((host) => new ProgramRunner(host, plan.progress));
     const all = [...this.hosts, ...this.hcas, ...this.nics, ...this.switches].map(({ lp }) => lp);
     this.#monitor = new PartMonitor(

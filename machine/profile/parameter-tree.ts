@@ -22,7 +22,7 @@ import {
   rootComplexParameters,
   rootPortParameters,
 } from '../../hw/pcie/index.ts';
-import { switchParameters } from '../../hw/switch/index.ts';
+import { ethernetSwitchParameters, switchParameters } from '../../hw/switch/index.ts';
 import { systemDmaParameters } from '../../hw/system-dma/index.ts';
 import { netParameters } from '../../net/index.ts';
 import { messagingParameters } from '../../userlib/messaging/index.ts';
@@ -52,7 +52,7 @@ export const parameterTree = {
   systemDma: systemDmaParameters,
   wire: wireParameters,
   ethernet: ethernetParameters,
-  switch: switchParameters,
+  switch: { ...switchParameters, ethernet: ethernetSwitchParameters },
   net: netParameters,
   driver: driverParameters,
   messaging: messagingParameters,

@@ -3,9 +3,16 @@ import { operationStages, streamStages } from '../../hw/hca/index.ts';
 import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
-import { declaredOf, directionsOf, type LinkDirectionEnds, type Topology } from '../topology/index.ts';
+import {
+  declaredOf,
+  directionsOf,
+  type LinkDirectionEnds,
+  type NodePort,
+  type Topology,
+} from '../topology/index.ts';
 import { blocksOf, nonZero } from './block-rows.ts';
 import { checksOf } from './checks.ts';
+import type { SwitchBufferLedger } from './ethernet-switch-ledger.ts';
 import { ExactFigures } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
 import type { CableEndLedger, HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
@@ -23,10 +30,11 @@ import {
   type OperationReport,
   type Report,
   reportSchema,
+  type SwitchBufferReport,
   type SwitchReport,
   type WireReport,
 } from './schema.ts';
-import { cableEndsOf, type SwitchLedger } from './switch-ledger.ts';
+import { cableEndsOf, type SwitchLedger, type SwitchPortLedger } from './switch-ledger.ts';
 
 /** The machine that a report describes. */
 export interface ReportedMachine {
@@ -230,18 +238,20 @@ export function wireOf(
 ): WireReport {
   const { wire, ethernet } = sender;
   if (ethernet !== undefined && receiver.ethernet !== undefined)
-    return frameWireOf(
-      { node: sender.node, ...ethernet },
-      { node: receiver.node, ...receiver.ethernet },
-      between,
-    );
+    return {
+      ...frameWireOf(
+        { node: sender.node, ...ethernet },
+        { node: receiver.node, ...receiver.ethernet },
+        between,
+      ),
+      ...portNumbersOf(from, to),
+    };
   const packetsOf = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>
     Object.values(byOpcode).reduce((sum, { packets }) => sum + packets, 0);
   return {
     from: sender.node,
     to: receiver.node,
-    ...(from.port === 1 ? {} : { fromPort: from.port }),
-    ...(to.port === 1 ? {} : { toPort: to.port }),
+    ...portNumbersOf(from, to),
     opcodes: wire.transmitted,
     retransmitted: wire.retransmitted,
     corrupted: packetsOf(receiver.wire.corrupted),
@@ -264,21 +274,37 @@ export function wireOf(
   };
 }
 
+/** Ports of a cable's ends, where they are not the first. */
+const portNumbersOf = (from: NodePort, to: NodePort): Pick<WireReport, 'fromPort' | 'toPort'> => ({
+  ...(from.port === 1 ? {} : { fromPort: from.port }),
+  ...(to.port === 1 ? {} : { toPort: to.port }),
+});
+
 /** A switch: for each port with a cable the packets that were kept back, and the buffer that was needed. */
-function switchReportOf({ node, ports, copies }: SwitchLedger): SwitchReport {
+function switchReportOf({ node, ports, copies, buffer }: SwitchLedger): SwitchReport {
   return {
     node,
-    ports: ports.map(({ port, wire, notForwarded, waitingPackets, waitingPacketsMax, bufferedBytesMax }) => ({
-      port,
-      receivedPackets: Object.values(wire.received).reduce((sum, { packets }) => sum + packets, 0),
-      notForwarded: nonZero({ ...notForwarded }),
-      waitingPackets,
-      waitingPacketsMax,
-      bufferedBytesMax,
+    ports: ports.map((own) => ({
+      port: own.port,
+      receivedPackets: receivedPacketsOf(own),
+      notForwarded: nonZero({ ...own.notForwarded }),
+      waitingPackets: own.waitingPackets,
+      waitingPacketsMax: own.waitingPacketsMax,
+      bufferedBytesMax: own.bufferedBytesMax,
+      ...(own.output === undefined ? {} : { output: own.output }),
+      ...(own.ethernet === undefined ? {} : { flowControl: nonZero({ ...own.ethernet.flowControl }) }),
     })),
     copies,
+    ...(buffer === undefined ? {} : { buffer: bufferReportOf(buffer) }),
   };
 }
+
+const receivedPacketsOf = ({ wire, ethernet }: SwitchPortLedger): number =>
+  ethernet === undefined
+    ? Object.values(wire.received).reduce((sum, { packets }) => sum + packets, 0)
+    : (ethernet.received['deliveredFrames'] ?? 0);
+
+const bufferReportOf = ({ queuedBytes: _, ...buffer }: SwitchBufferLedger): SwitchBufferReport => buffer;
 
 /** Frames with RoCE packets have their opcodes; other frames, and copies made by faults, have the opcode FRAME. */
 function frameWireOf(sender: FrameEnd, receiver: FrameEnd, between: BetweenFrames): WireReport {

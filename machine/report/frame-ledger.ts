@@ -50,19 +50,26 @@ export function frameLedgerOf({
   const { frameReceiver } = dataPath.blocks;
   const roceLink = ibta?.blocks.roceLink;
   return {
-    transmitted: transmittedOf(port),
-    received: { ...port.received },
-    flowControl: { ...port.flowControl.totals() },
+    ...portFramesOf(port),
     completed: frameReceiver.completedCount,
     packets: (roceLink?.receivedCount ?? 0) + (iwarp?.blocks.tcpEngine.arrivedCount ?? 0),
     dropped: { ...side.steering.drops },
     held: frameReceiver.heldCount,
-    busyPs: Math.floor(port.busyPs),
-    linkPs: linkPsOf(port),
-    heldBack: port.heldBack,
     ...(side.roce === undefined || roceLink === undefined ? {} : { roce: rocePacketsOf(roceLink) }),
   };
 }
+
+/** Counters of a port of the wire, of an adapter or of a switch. */
+export const portFramesOf = (
+  port: EthernetPort,
+): Pick<FrameLedger, 'transmitted' | 'received' | 'flowControl' | 'busyPs' | 'linkPs' | 'heldBack'> => ({
+  transmitted: transmittedOf(port),
+  received: { ...port.received },
+  flowControl: { ...port.flowControl.totals(), ...port.flowControl.priorities.totals() },
+  busyPs: Math.floor(port.busyPs),
+  linkPs: linkPsOf(port),
+  heldBack: port.heldBack,
+});
 
 const rocePacketsOf = ({
   sent,

@@ -49,7 +49,7 @@ export function ethernetOf(
   const { lostFrames = 0, copiedFrames = 0, copiedBytes = 0, heldBackFrames = 0 } = sender.transmitted;
   const frames = (sender.transmitted['frames'] ?? 0) + copiedFrames;
   const bytes = (sender.transmitted['bytes'] ?? 0) + copiedBytes;
-  const { sentFrames = 0, sentBytes = 0, pauseWaitPs = 0 } = sender.flowControl ?? {};
+  const { sentFrames = 0, sentBytes = 0, pauseWaitPs = 0, priorityWaitPs = 0 } = sender.flowControl ?? {};
   const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0 } = receiver.received;
   return {
     from: sender.node,
@@ -68,7 +68,7 @@ export function ethernetOf(
     busyPs: sender.busyPs,
     creditWaitPs: 0,
     serializerWaitPs: 0,
-    ...(sender.flowControl === undefined ? {} : { pauseWaitPs }),
+    ...(sender.flowControl === undefined ? {} : { pauseWaitPs: pauseWaitPs + priorityWaitPs }),
   };
 }
 

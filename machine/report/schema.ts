@@ -212,8 +212,29 @@ export interface FaultReport {
 export interface SwitchReport {
   readonly node: number;
   readonly ports: readonly SwitchPortReport[];
-  /** Packets that left in addition to those that came: copies for multicast groups. */
+  /** Packets that left in addition to those that came: copies for multicast groups and, on Ethernet, of flooded frames. */
   readonly copies: number;
+  /** The buffer that all ports share; left out for InfiniBand. */
+  readonly buffer?: SwitchBufferReport;
+}
+
+/** The output side of a port of an Ethernet switch. */
+export interface SwitchOutputReport {
+  /** Frames in its queues, and the longest queue so far. */
+  readonly queuedFrames: number;
+  readonly queuedBytesMax: number;
+  /** Copies of frames for which a queue of a lossy priority had no room. */
+  readonly queueDrops: number;
+  /** Frames marked as having experienced congestion. */
+  readonly markedFrames: number;
+}
+
+/** The buffer of an Ethernet switch. */
+export interface SwitchBufferReport {
+  readonly usedBytes: number;
+  readonly usedBytesMax: number;
+  /** Frames to groups and to stations that were not known: they left by every port of the tree. */
+  readonly floodedFrames: number;
 }
 
 export interface SwitchPortReport {
@@ -225,8 +246,12 @@ export interface SwitchPortReport {
   /** Packets that came by this port and wait, and the most that have waited at once. */
   readonly waitingPackets: number;
   readonly waitingPacketsMax: number;
-  /** Most bytes of data held at once in its receive buffer. */
+  /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
+  /** Queues of the frames that leave by this port; left out for InfiniBand. */
+  readonly output?: SwitchOutputReport;
+  /** Pauses that this port has sent, received and obeyed, without zeros; left out for InfiniBand. */
+  readonly flowControl?: Readonly<Record<string, number>>;
 }
 
 export interface Report {

@@ -1,8 +1,16 @@
-/** The statistics of one switch, copied as plain data at the end of a run, and their balance. */
+/** The statistics of one switch of either kind, copied as plain data at the end of a run, and their balance. */
 import type { ExactPs } from '../../sim/index.ts';
+import { EthernetSwitchNode } from '../node/ethernet-switch-node.ts';
+import type { FabricSwitch } from '../node/fabric-switch.ts';
 import type { SwitchNode } from '../node/switch-node.ts';
 import type { NodePort } from '../topology/index.ts';
+import {
+  ethernetSwitchFailures,
+  ethernetSwitchLedgerOf,
+  type SwitchBufferLedger,
+} from './ethernet-switch-ledger.ts';
 import { behind, sumOf } from './failures.ts';
+import type { FrameLedger } from './frame-ledger.ts';
 import {
   atPort,
   type CableEndLedger,
@@ -11,19 +19,26 @@ import {
   wireLedgerOf,
 } from './hca-ledger.ts';
 import type { PacketLedger } from './packet-ledger.ts';
+import type { SwitchOutputReport } from './schema.ts';
 
 /** A port of a switch with a cable. */
-interface SwitchPortLedger {
+export interface SwitchPortLedger {
   /** Number from 1. */
   readonly port: number;
   readonly wire: WireEndLedger;
+  /** Frames of its end of the cable, for which `wire` is empty; left out for InfiniBand. */
+  readonly ethernet?: FrameLedger;
   /** Packets that came by this port and were not forwarded, by reason. */
   readonly notForwarded: Readonly<Record<string, number>>;
   /** Packets that came by this port and wait, and the most that have waited at once. */
   readonly waitingPackets: number;
   readonly waitingPacketsMax: number;
-  /** Most bytes of data held at once in its receive buffer. */
+  /** Those of them that have no place in a queue yet; left out for InfiniBand. */
+  readonly inPipeline?: number;
+  /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
+  /** Queues of the frames that leave by this port; left out for InfiniBand. */
+  readonly output?: SwitchOutputReport;
 }
 
 /**
@@ -36,9 +51,14 @@ export interface SwitchLedger {
   readonly ports: readonly SwitchPortLedger[];
   /** Copies made for groups: packets that left in addition to the ones that came. */
   readonly copies: number;
+  /** Shared buffer; left out for InfiniBand. */
+  readonly buffer?: SwitchBufferLedger;
 }
 
-export function switchLedgerOf({ node, lp, device }: SwitchNode): SwitchLedger {
+export const switchLedgerOf = (node: FabricSwitch): SwitchLedger =>
+  node instanceof EthernetSwitchNode ? ethernetSwitchLedgerOf(node) : infinibandLedgerOf(node);
+
+function infinibandLedgerOf({ node, lp, device }: SwitchNode): SwitchLedger {
   const ports = device.ports.flatMap((wire, index): SwitchPortLedger[] => {
     if (wire === undefined) return [];
     const port = index + 1;
@@ -66,8 +86,8 @@ export function cableEndsOf(
     const hca = hcas.find(({ node }) => node === end.node);
     if (hca !== undefined) return atPort(hca, end);
     const { node, nowPs, ports } = switches.find((own) => own.node === end.node)!;
-    const { wire } = ports.find(({ port }) => port === end.port)!;
-    return { node, nowPs, wire, iwarp: undefined };
+    const { wire, ethernet } = ports.find(({ port }) => port === end.port)!;
+    return { node, nowPs, wire, ethernet, iwarp: undefined };
   };
 }
 
@@ -75,7 +95,9 @@ export function cableEndsOf(
  * Every packet that has come by any port of a switch has left it, is dropped for a named reason, or waits; copies for groups are added.
  * Nothing may leave that has not come.
  */
-export function switchFailures({ node, ports, copies }: SwitchLedger): string[] {
+export function switchFailures(ledger: SwitchLedger): string[] {
+  if (ledger.buffer !== undefined) return ethernetSwitchFailures(ledger);
+  const { node, ports, copies } = ledger;
   const came = sumOf(ports.map(({ wire }) => packetsIn(wire.received)));
   const left = sumOf(ports.map(({ wire }) => wire.transmittedPackets + wire.discardedPackets));
   const kept = sumOf(

@@ -32,9 +32,9 @@ export interface Link extends LinkCable {
   readonly ends: readonly [NodePort, NodePort];
 }
 
-/** How a cable of InfiniBand differs from the configuration's (`wire.…`); left out: not at all. */
+/** How a cable differs from the configuration's (`wire.…`), on Ethernet in its length alone; left out: not at all. */
 export interface LinkCable {
-  /** Its length: `wire.cableMetres`. */
+  /** Its length: `wire.cableMetres`, or `ethernet.cableMetres`. */
   readonly metres?: number;
   /** Signalling rate of a lane: `wire.speed`. */
   readonly speed?: string;

@@ -92,6 +92,14 @@ export class EthernetSide {
     flowControl.set(sends ?? setting.sends, heeds ?? setting.heeds);
   }
 
+  /** The same for pauses of single priorities, as masks. */
+  setPriorityPauses(sends: number | undefined, heeds: number | undefined): void {
+    const priorities = this.#flowControl?.priorities;
+    if (priorities === undefined) return;
+    const { setting } = priorities;
+    priorities.set(sends ?? setting.sends, heeds ?? setting.heeds);
+  }
+
   /** See Block.inspect. */
   inspect(): BlockState {
     const roce = this.roce === undefined ? {} : { roce: this.roce.inspect() };
@@ -109,6 +117,7 @@ export class EthernetSide {
     this.steering.reset();
     this.roce?.reset();
     this.setPauses(false, false);
+    this.setPriorityPauses(0, 0);
     this.statistics.clear();
     this.statistics.clearFlowControl();
     this.flowCounters?.reset();

@@ -37,6 +37,11 @@ export interface PauseControl {
   set(sends: boolean, heeds: boolean): void;
   readonly setting: { readonly sends: boolean; readonly heeds: boolean };
   totals(): PauseTotals;
+  /** Pauses of single priorities, as masks. */
+  readonly priorities: {
+    set(sends: number, heeds: number): void;
+    readonly setting: { readonly sends: number; readonly heeds: number };
+  };
 }
 
 const GROUP_BIT = 1;

@@ -240,6 +240,12 @@ export class ControlBench {
       totals(): typeof noPauses {
         return { ...this.counters };
       },
+      priorities: {
+        setting: { sends: 0, heeds: 0 },
+        set(sends: number, heeds: number): void {
+          this.setting = { sends, heeds };
+        },
+      },
     },
     config: { mtuBytes: 1500, gigabitsPerSecond: 40 },
   };

@@ -167,6 +167,21 @@ describe('SET_PORT on Ethernet', () => {
     expect(flowControl.setting).toEqual({ sends: false, heeds: false });
   });
 
+  it('sheet 3.12: sets the priorities whose pauses the port sends and obeys, and a reset ends them', () => {
+    const bench = ethernetDevice();
+    const { priorities } = bench.ethernet.flowControl;
+    const general = (parts: Parameters<typeof setPortGeneral.encode>[0]): number =>
+      setPort(bench, SetPortEthernet.GENERAL, setPortGeneral.encode(parts));
+    expect(general({ txPauseValid: 1, txPriorityPause: 0x18, rxPauseValid: 1, rxPriorityPause: 0x08 })).toBe(
+      OK,
+    );
+    expect(priorities.setting).toEqual({ sends: 0x18, heeds: 0x08 });
+    expect(general({ rxPauseValid: 1, rxPriorityPause: 0x80 })).toBe(OK);
+    expect(priorities.setting).toEqual({ sends: 0x18, heeds: 0x80 });
+    bench.control.reset(bench.domain.cycle);
+    expect(priorities.setting).toEqual({ sends: 0, heeds: 0 });
+  });
+
   it('sheet 3.12: takes it for a port that has no cable', () => {
     const bench = broughtUp({}, { linkLayer: 'ethernet', portCount: 2 });
     const inBox = setPortGeneral.encode({ txPauseValid: 1, txGlobalPause: 1 });

@@ -55,10 +55,7 @@ export function* setEthernetPort(port: HcaPort, request: CommandRequest): Steps<
   }
 }
 
-/**
- * Sets the MTU and the pauses of the whole port; pauses of single priorities are not supported. Enables all versions of
- * RoCE that the port has.
- */
+/** Sets the MTU and the pauses, of all traffic and of single priorities. Enables all versions of RoCE that the port has. */
 function* setGeneral(side: EthernetSide, request: CommandRequest): Steps<undefined> {
   const { steering, frameLimitBytes, roce } = side;
   const wanted = setPortGeneral.decode(yield* readInBox(request, setPortGeneral.sizeBytes));
@@ -73,6 +70,10 @@ function* setGeneral(side: EthernetSide, request: CommandRequest): Steps<undefin
   side.setPauses(
     wanted.txPauseValid === 1 ? wanted.txGlobalPause === 1 : undefined,
     wanted.rxPauseValid === 1 ? wanted.rxGlobalPause === 1 : undefined,
+  );
+  side.setPriorityPauses(
+    wanted.txPauseValid === 1 ? wanted.txPriorityPause : undefined,
+    wanted.rxPauseValid === 1 ? wanted.rxPriorityPause : undefined,
   );
   return undefined;
 }

@@ -1,0 +1,380 @@
+/**
+ * An Ethernet switch: whole frames pass the pipeline, share one buffer, and wait in the queue of their output and priority.
+ *
+ *     ═▶ port ─▶ pipeline ─▶ routes ─▶ room in the shared buffer? ─▶ queues of the output ─▶ port ═▶
+ *          ▲     (latency)                │ no: dropped             │ long: marked   ▲
+ *          └── PAUSE or PFC ◀── share of the input is full          └── paused by the far end?
+ *
+ * Promises:
+ * - Store and forward: a frame's first byte leaves `latencyNs` after its last byte has come, if the output is free.
+ * - Every frame that came leaves, waits, or is dropped and counted by a reason: no route, no room, no room in the queue, a link that is
+ *   down. Frames of lossless priorities are dropped only if their sender does not stop in time.
+ * - Frames of one flow keep their order.
+ * - What an instant decides depends on earlier instants alone, and on the order of ports: the order of records within an instant has no
+ *   effect. A frame that came is admitted later by the latency, all of an instant by one step.
+ *
+ * Sources: IEEE 802.1Q, clauses 8 and 36; IEEE 802.3-2018, annex 31B and 31D.
+ */
+import { ConfigurationError, NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
+import type { BlockState, ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
+import { type EthernetConfig, EthernetPort, ethernetFrameBytesMax, withTag } from '../../wire/index.ts';
+import { CongestionMarker } from './congestion-marker.ts';
+import { bytesOf, EgressQueues, NO_PRIORITY } from './egress-queues.ts';
+import type { EthernetSwitchConfig } from './ethernet-parameters.ts';
+import { priorityOf } from './frame-fields.ts';
+import { headroomBytesOf } from './headroom.ts';
+import { checkSharedBuffer, SharedBuffer } from './shared-buffer.ts';
+import { type RouteRefusal, StationRoutes } from './station-routes.ts';
+import { FrameQueue, type StoredFrame, StoredFrames } from './stored-frames.ts';
+
+/** The cable in a port of a switch. */
+export interface EthernetSwitchCable {
+  readonly writer: ChannelWriter;
+  readonly reader: ChannelReader;
+  /** Its rate, length and frames. */
+  readonly ethernet: EthernetConfig;
+}
+
+export interface EthernetSwitchSetup {
+  readonly lp: LogicalProcess;
+  readonly config: EthernetSwitchConfig;
+  /** Rate and frames of all cables. */
+  readonly ethernet: EthernetConfig;
+  /** Number of the switch: part of the MACs of its ports and of the hash of flows. */
+  readonly number: number;
+  /** Seed of everything that is drawn at random. */
+  readonly seed: number;
+  /** The cables, by port from 1; undefined for a port without one. */
+  readonly cables: readonly (EthernetSwitchCable | undefined)[];
+}
+
+/** Frames that came by a port and left by none, by reason. */
+export type InputDrops = Record<RouteRefusal | 'noRoom', number>;
+
+/** Locally administered MACs of a switch's ports: source of its PAUSE frames. */
+const LOCAL_MACS = 0x0200_0000_0000;
+const PORTS_PER_SWITCH = 256;
+
+class SwitchPort {
+  /** From 1. */
+  readonly number: number;
+  readonly port: EthernetPort;
+  readonly queues: EgressQueues;
+  readonly marker: CongestionMarker;
+  /** Frames that came by it and have not been admitted yet. */
+  readonly pipeline = new FrameQueue();
+  readonly drops: InputDrops = { noRoute: 0, ownPort: 0, linkLocal: 0, noRoom: 0 };
+  /** Frames that came by it and wait, with those in the pipeline, and the most so far; and all that have left by every output. */
+  waiting = 0;
+  waitingMax = 0;
+  done = 0;
+  /** Copies for this output that its queue had no room for. */
+  queueDrops = 0;
+  /** The frame that leaves by this output, until when. */
+  sending: StoredFrame | undefined;
+  sendsUntilPs = NEVER;
+  /** Classes of traffic whose sender is stopped: bit n is class n. */
+  stopped = 0;
+
+  constructor(
+    number: number,
+    port: EthernetPort,
+    config: EthernetSwitchConfig,
+    seed: number,
+    stream: string,
+  ) {
+    this.number = number;
+    this.port = port;
+    this.queues = new EgressQueues(config.scheduling);
+    this.marker = new CongestionMarker(config, seed, stream);
+  }
+}
+
+export class EthernetSwitch {
+  readonly routes: StationRoutes;
+  readonly buffer: SharedBuffer;
+  /** Copies made for several outputs: frames that leave in addition to those that came. */
+  copyCount = 0;
+  readonly #lp: LogicalProcess;
+  readonly #config: EthernetSwitchConfig;
+  readonly #latencyPs: Picoseconds;
+  readonly #frames: StoredFrames;
+  /** By port from 1; undefined for a port without a cable. */
+  readonly #ports: readonly (SwitchPort | undefined)[];
+  readonly #used: readonly SwitchPort[];
+  readonly #stepEvent: number;
+  #stepDuePs = NEVER;
+
+  /** Connects itself to `lp`. Its ports are enabled: links come up when their other ends are enabled, too. */
+  constructor(setup: EthernetSwitchSetup) {
+    const { lp, config, ethernet, number, cables } = setup;
+    this.#lp = lp;
+    this.#config = config;
+    this.#latencyPs = nsToPs(config.latencyNs);
+    this.routes = new StationRoutes(config, config.hashSeed + number);
+    this.#frames = new StoredFrames(ethernetFrameBytesMax(withTag(ethernet)));
+    this.#ports = cables.map((cable, index) => cable && this.#portAt(index, cable, setup));
+    this.#used = this.#ports.flatMap((port) => port ?? []);
+    this.buffer = new SharedBuffer(
+      config,
+      this.#used.length,
+      headroomBytesOf(ethernet, config.headroomMetres),
+    );
+    this.#stepEvent = lp.queue.addHandler(() => this.#stepDue());
+    lp.addTimeKeeper(this);
+    for (const [input, own] of this.#used.entries()) this.#connect(input, own);
+  }
+
+  #portAt(index: number, cable: EthernetSwitchCable, setup: EthernetSwitchSetup): SwitchPort {
+    const { lp, config, number, seed } = setup;
+    const { writer, reader, ethernet } = cable;
+    const stream = `${lp.name}.${index + 1}`;
+    const port = new EthernetPort({
+      lp,
+      // Frames leave the receive fifo at once, and are sent one at a time.
+      config: { ...withTag(ethernet), transmitAheadBytes: 0, receiveFifoFrames: 1 },
+      writer,
+      reader,
+      seed,
+      stream,
+      controlMac: LOCAL_MACS + number * PORTS_PER_SWITCH + index + 1,
+      slotCount: 1,
+    });
+    return new SwitchPort(index + 1, port, config, seed, stream);
+  }
+
+  #connect(input: number, { port }: SwitchPort): void {
+    port.connect({
+      receiver: { frameArrived: (slot) => this.#frameArrived(input, slot) },
+      sender: { spaceFreed: () => this.#stepBy(this.#lp.nowPs) },
+      link: { linkChanged: () => undefined },
+    });
+    const { flowControl, losslessPriorities } = this.#config;
+    if (flowControl === 'pause') port.flowControl.set(true, true);
+    if (flowControl === 'pfc') port.flowControl.priorities.set(losslessPriorities, losslessPriorities);
+    port.setEnabled(true);
+  }
+
+  /** The ports by number from 1; undefined for a port without a cable. */
+  get ports(): readonly (EthernetPort | undefined)[] {
+    return this.#ports.map((own) => own?.port);
+  }
+
+  /** Statistics of a port, from 1, with a cable. */
+  statisticsOf(number: number): SwitchPortStatistics {
+    const own = this.#ports[number - 1]!;
+    const { drops, waiting, waitingMax, done, queueDrops, queues, marker } = own;
+    const { bytesMax } = this.buffer.heldBy(this.#used.indexOf(own));
+    return {
+      drops,
+      waiting,
+      waitingMax,
+      done,
+      queueDrops,
+      queued: queues.count,
+      queuedBytes: queues.bytes,
+      queuedBytesMax: queues.bytesMax,
+      marked: marker.markedCount,
+      inputBytesMax: bytesMax,
+      inPipeline: own.pipeline.count,
+    };
+  }
+
+  /** Bytes of the frames in the queues and on their way out, counted one by one: for a check of the buffer's own count. */
+  countQueuedBytes(): number {
+    const frames = new Set(
+      this.#used.flatMap(({ queues, sending }) => [...queues.frames(), ...(sending ? [sending] : [])]),
+    );
+    return [...frames].reduce((sum, frame) => sum + bytesOf(frame), 0);
+  }
+
+  inspect(): BlockState {
+    return {
+      routes: this.routes.inspect(),
+      buffer: this.buffer.inspect(),
+      ports: this.#ports.flatMap((own, index) =>
+        own === undefined
+          ? []
+          : [
+              {
+                port: index + 1,
+                link: own.port.inspect(),
+                waiting: own.waiting,
+                queues: own.queues.inspect(),
+              },
+            ],
+      ),
+    };
+  }
+
+  /** Handles a new epoch: see TimeKeeper. */
+  rebase(ps: Picoseconds): void {
+    this.#stepDuePs -= ps;
+    this.routes.rebase(ps);
+    for (const own of this.#used) {
+      own.pipeline.rebase(ps);
+      own.sendsUntilPs -= ps;
+    }
+  }
+
+  // ---- inputs ----
+
+  /** A whole frame has come by a port. */
+  #frameArrived(input: number, slot: number): void {
+    const own = this.#used[input]!;
+    const { port, pipeline } = own;
+    const readyPs = this.#lp.nowPs + this.#latencyPs;
+    pipeline.add(
+      this.#frames.store(port.rxBytes, port.frameStart(slot), port.frameBytes(slot), input, readyPs),
+    );
+    port.consume(slot);
+    own.waiting++;
+    own.waitingMax = Math.max(own.waitingMax, own.waiting);
+    this.#stepBy(readyPs);
+  }
+
+  // ---- steps ----
+
+  #stepBy(ps: Picoseconds): void {
+    if (ps >= this.#stepDuePs) return;
+    this.#stepDuePs = ps;
+    this.#lp.queue.schedule(ps, this.#stepEvent);
+  }
+
+  /** All that is due at this instant: frames that have left make room, then frames are admitted, then outputs send. */
+  #stepDue(): void {
+    const { nowPs } = this.#lp;
+    if (nowPs < this.#stepDuePs) return;
+    this.#stepDuePs = NEVER;
+    for (const own of this.#used) if (own.sendsUntilPs <= nowPs) this.#hasLeft(own);
+    for (const own of this.#used) this.#admitFrom(own, nowPs);
+    let nextPs = NEVER;
+    for (const own of this.#used) {
+      this.#serve(own, nowPs);
+      nextPs = Math.min(nextPs, own.sendsUntilPs, own.pipeline.head?.readyPs ?? NEVER);
+    }
+    if (nextPs < NEVER) this.#stepBy(nextPs);
+  }
+
+  /** The last byte of a frame has left by this output. */
+  #hasLeft(output: SwitchPort): void {
+    const frame = output.sending!;
+    output.sending = undefined;
+    output.sendsUntilPs = NEVER;
+    output.queues.left(frame);
+    if (--frame.copiesLeft === 0) this.#finish(frame);
+  }
+
+  /** All outputs have sent a frame. */
+  #finish(frame: StoredFrame): void {
+    const { input, priority, holding } = frame;
+    const own = this.#used[input]!;
+    this.buffer.release(input, priority, bytesOf(frame), holding);
+    own.waiting--;
+    own.done++;
+    this.#frames.release(frame);
+    if (own.stopped !== 0 && this.buffer.isLossless(priority) && this.buffer.mayResume(input, priority))
+      this.#stopSender(own, priority, false);
+  }
+
+  #admitFrom(own: SwitchPort, nowPs: Picoseconds): void {
+    for (let { head } = own.pipeline; head !== undefined && head.readyPs <= nowPs; head = own.pipeline.head) {
+      const reason = this.#admit(own, own.pipeline.shift(), nowPs);
+      if (reason === undefined) continue;
+      own.drops[reason]++;
+      own.waiting--;
+      this.#frames.release(head);
+    }
+  }
+
+  /** Puts a frame into the queues of its outputs. Returns the reason if it leaves by none. */
+  #admit(own: SwitchPort, frame: StoredFrame, nowPs: Picoseconds): keyof InputDrops | undefined {
+    const { input, bytes, frameBytes } = frame;
+    this.routes.learn(frame, own.number, nowPs);
+    const ports = this.routes.portsOf(frame, own.number, nowPs);
+    if (typeof ports === 'string') return ports;
+    frame.priority = priorityOf(bytes, frameBytes, this.#config.trust);
+    const limitBytes = this.buffer.queueLimitBytes;
+    const holding = this.buffer.take(input, frame.priority, bytesOf(frame));
+    if (holding === undefined) return 'noRoom';
+    frame.holding = holding;
+    this.copyCount += ports.length - 1;
+    for (const number of ports) this.#enqueue(frame, this.#ports[number - 1]!, limitBytes);
+    if (frame.copiesLeft === 0) this.#finish(frame);
+    else if (this.buffer.isLossless(frame.priority) && this.buffer.mustStop(input, frame.priority))
+      this.#stopSender(own, frame.priority, true);
+    return undefined;
+  }
+
+  /** Puts a frame into the queue of one output, or drops that copy if the queue of a lossy priority is too long. */
+  #enqueue(frame: StoredFrame, output: SwitchPort, limitBytes: number): void {
+    const { bytes, frameBytes, priority } = frame;
+    const { queues } = output;
+    const queueBytes = queues.bytesOf(priority);
+    if (!this.buffer.isLossless(priority) && queueBytes + bytesOf(frame) > limitBytes) {
+      output.queueDrops++;
+      return;
+    }
+    output.marker.passes(bytes, frameBytes, queueBytes);
+    frame.copiesLeft++;
+    queues.add(frame);
+  }
+
+  /** Stops the sender of a class of traffic at an input, or lets it go on. */
+  #stopSender(own: SwitchPort, priority: number, isToStop: boolean): void {
+    const bit = 1 << this.buffer.classOf(priority);
+    if (((own.stopped & bit) !== 0) === isToStop) return;
+    own.stopped ^= bit;
+    const { flowControl } = own.port;
+    if (this.#config.flowControl === 'pause') flowControl.stop(isToStop);
+    else flowControl.priorities.stop(priority, isToStop);
+  }
+
+  /** Sends the next frame of an output that is free. */
+  #serve(own: SwitchPort, nowPs: Picoseconds): void {
+    const { port, queues } = own;
+    if (own.sending !== undefined || queues.count === 0) return;
+    const priority = queues.next((candidate) => !port.canTransmit(nowPs, candidate));
+    if (priority === NO_PRIORITY) return;
+    const frame = queues.take(priority);
+    own.sending = frame;
+    port.send(frame.bytes, 0, frame.frameBytes);
+    own.sendsUntilPs = port.isUp ? port.freePs : nowPs + 1;
+  }
+}
+
+/**
+ * Checks the configuration of a switch with this number of ports in use.
+ * @throws ConfigurationError
+ */
+export function checkEthernetSwitch(
+  config: EthernetSwitchConfig,
+  ethernet: EthernetConfig,
+  portCount: number,
+): void {
+  checkSharedBuffer(config, portCount, headroomBytesOf(ethernet, config.headroomMetres));
+  if (config.marksCongestion && config.ecnMinBytes > config.ecnMaxBytes)
+    throw new ConfigurationError(
+      'switch.ethernet.ecnMinBytes',
+      config.ecnMinBytes,
+      `at most ${config.ecnMaxBytes}, switch.ethernet.ecnMaxBytes`,
+    );
+}
+
+/** Statistics of one port: frames that came by it, and the queues of those that leave by it. */
+export interface SwitchPortStatistics {
+  readonly drops: Readonly<InputDrops>;
+  /** Frames that came by it and wait, those in the pipeline among them, and the most so far; and frames that all outputs have sent. */
+  readonly waiting: number;
+  readonly waitingMax: number;
+  readonly inPipeline: number;
+  readonly done: number;
+  /** Most bytes of frames that came by it. */
+  readonly inputBytesMax: number;
+  /** Frames in its queues, the longest queue so far, frames that a queue had no room for, and frames marked. */
+  readonly queued: number;
+  readonly queuedBytes: number;
+  readonly queuedBytesMax: number;
+  readonly queueDrops: number;
+  readonly marked: number;
+}

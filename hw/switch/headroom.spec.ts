@@ -1,0 +1,22 @@
+/** Expected values are those of SONiC's formula, computed apart: frames of 9216 bytes, 1.98e8 m/s, no time in the ports. */
+import { expect, it } from 'vitest';
+import { defaultsOf } from '../../base/index.ts';
+import { ethernetParameters } from '../../wire/index.ts';
+import { headroomBytesOf } from './headroom.ts';
+
+it.each([
+  [40, 5, 26_237],
+  [40, 100, 31_035],
+  [100, 5, 44_279],
+  [100, 100, 56_274],
+])('at %i Gb/s a cable of %i m needs %i bytes, to within two', (gigabitsPerSecond, metres, bytes) => {
+  const config = {
+    ...defaultsOf(ethernetParameters),
+    gigabitsPerSecond,
+    // Header, tag and FCS make it 9216; 1 / 1.98e8 m/s is 5050.5 ps.
+    mtuBytes: 9216 - 14 - 4 - 4,
+    cablePsPerMetre: 5050.5,
+    portLatencyNs: 0,
+  };
+  expect(Math.abs(headroomBytesOf(config, metres) - bytes)).toBeLessThanOrEqual(2);
+});

@@ -1,0 +1,77 @@
+/**
+ * The logical process of one Ethernet switch: the device of hw/switch at its ends of the cables.
+ *
+ * Where the topology has more cables between switches than a tree, it receives routes to the stations of the plan, as a control plane
+ * would distribute; otherwise it learns every station. It is built from the plan alone, so that the same code builds a switch in any thread.
+ */
+import { macOf } from '../../hw/hca/index.ts';
+import { EthernetSwitch, type EthernetSwitchCable } from '../../hw/switch/index.ts';
+import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { cableKey, ethernetAt, type MachinePlan, switchName } from '../plan.ts';
+import {
+  type FabricRoutes,
+  farEndOf,
+  hostsOf,
+  portsOf,
+  switchesOf,
+  type Topology,
+} from '../topology/index.ts';
+
+export class EthernetSwitchNode {
+  readonly node: number;
+  readonly lp: LogicalProcess;
+  readonly device: EthernetSwitch;
+  /** A field, because an image of the machine contains what fields refer to. */
+  readonly #shuffle: Random | undefined;
+
+  /** @param routes of the plan's topology */
+  constructor(plan: MachinePlan, node: number, routes: FabricRoutes) {
+    const { config, topology, shuffleSeed } = plan;
+    const name = switchName(node);
+    this.node = node;
+    this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
+    this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
+    this.device = new EthernetSwitch({
+      lp: this.lp,
+      config: config.switch.ethernet,
+      ethernet: config.ethernet,
+      number: node,
+      seed: config.machine.seed,
+      cables: cablesOf(plan, node),
+    });
+    this.device.routes.setTreePorts(routes.groupPorts(node));
+    if (config.switch.ethernet.multipath === 'ecmp' && !isTree(topology, routes))
+      this.#setRoutes(topology, routes);
+  }
+
+  #setRoutes(topology: Topology, routes: FabricRoutes): void {
+    for (const port of hostsOf(topology).flatMap((host) => portsOf(topology, host))) {
+      const ports = routes.portsTowards(this.node, port);
+      if (ports.length > 0) this.device.routes.setRoute(macOf(port.node, port.port), ports);
+    }
+  }
+}
+
+/** Whether every port of every switch belongs to the tree over which frames are flooded. */
+const isTree = (topology: Topology, routes: FabricRoutes): boolean =>
+  switchesOf(topology).every((node) =>
+    portsOf(topology, node).every(({ port }) => routes.groupPorts(node).includes(port)),
+  );
+
+/** The cables of a switch, by port from 1. */
+function cablesOf(
+  { config, topology, channels }: MachinePlan,
+  node: number,
+): (EthernetSwitchCable | undefined)[] {
+  const ports = portsOf(topology, node);
+  const cables = Array<EthernetSwitchCable | undefined>(ports.at(-1)!.port).fill(undefined);
+  for (const own of ports) {
+    const far = farEndOf(topology, own)!;
+    cables[own.port - 1] = {
+      writer: new ChannelWriter(channels[cableKey({ config, topology }, own, far)]!),
+      reader: new ChannelReader(channels[cableKey({ config, topology }, far, own)]!),
+      ethernet: ethernetAt({ config, topology }, own),
+    };
+  }
+  return cables;
+}
