@@ -26,14 +26,14 @@ export const flowCells = ({
   timeText(durationPs),
 ];
 
-export const outputHead = ['output', 'to', 'packets', 'sends', 'waits for credits', 'held as input'] as const;
+export const outputHead = ['output', 'to', 'packets', 'sends', 'waits for far end', 'held as input'] as const;
 
 export const outputCells = (row: OutputRow, hostCount: number): string[] => [
   `switch ${row.switch} port ${row.port}`,
   nodeText(row.to, hostCount),
   countText(row.packets),
   percentText(row.busyShare),
-  percentText(row.creditWaitShare),
+  percentText(row.farWaitShare),
   bytesText(row.bufferedBytesMax),
 ];
 
@@ -62,7 +62,7 @@ export function outputTable({ args, outputs }: FabricRow): string {
 const restText = (count: number, which: string): string =>
   count > rowsShown ? `, the ${rowsShown} ${which}` : '';
 
-/** The answer in three sentences. */
+/** The answer in three sentences, and one each for drops and marks if there are any. */
 export function fabricSentences(row: FabricRow): string[] {
   const { flows, args, bytesPerSecond, cableBytesPerSecond, fairness, durationPs } = row;
   const p99 = flows.map(({ p99Ps }) => p99Ps);
@@ -71,15 +71,26 @@ export function fabricSentences(row: FabricRow): string[] {
     `Together the flows reach ${rateText(bytesPerSecond)} in ${timeText(durationPs)}, ${(bytesPerSecond / cableBytesPerSecond).toFixed(2)} times what one cable carries in such messages (${rateText(cableBytesPerSecond)}).`,
     `The slowest flow has ${rateText(Math.min(...rates))}, the fastest ${rateText(Math.max(...rates))}; Jain's index of fairness is ${fairness.toFixed(3)}. 99 % of a flow's messages take at most ${timeText(Math.min(...p99))} to ${timeText(Math.max(...p99))}, with ${args.window} in flight.`,
     waitSentence(row),
+    ...lossSentences(row),
+  ];
+}
+
+/** Drops and marks, if any. */
+function lossSentences({ outputs }: FabricRow): string[] {
+  const drops = outputs.reduce((sum, row) => sum + row.drops, 0);
+  const marks = outputs.reduce((sum, row) => sum + row.marks, 0);
+  return [
+    ...(drops === 0 ? [] : [`The switches dropped ${countText(drops)} packets, which their senders sent again.`]),
+    ...(marks === 0 ? [] : [`They marked ${countText(marks)} packets for congestion (ECN).`]),
   ];
 }
 
 function waitSentence({ args, outputs }: FabricRow): string {
-  const [most] = outputs.toSorted((left, right) => right.creditWaitShare - left.creditWaitShare);
+  const [most] = outputs.toSorted((left, right) => right.farWaitShare - left.farWaitShare);
   if (most === undefined) return 'No switch is in the way.';
   const place = `switch ${most.switch} port ${most.port} to ${nodeText(most.to, args.hostCount)}`;
   const held = Math.max(...outputs.map(({ bufferedBytesMax }) => bufferedBytesMax));
-  return most.creditWaitShare < 0.0005
-    ? `No output of a switch waits for credits; the fullest input holds ${bytesText(held)}.`
-    : `Of the switches' outputs, ${place} waits longest for credits, ${percentText(most.creditWaitShare)} of the time; the fullest input holds ${bytesText(held)}.`;
+  return most.farWaitShare < 0.0005
+    ? `No output of a switch waits for credits or a pause; the fullest input holds ${bytesText(held)}.`
+    : `Of the switches' outputs, ${place} waits longest for credits or the end of a pause, ${percentText(most.farWaitShare)} of the time; the fullest input holds ${bytesText(held)}.`;
 }

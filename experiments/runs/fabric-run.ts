@@ -36,11 +36,14 @@ export interface OutputRow {
   /** Where its cable leads: a host or another switch, by node. */
   readonly to: number;
   readonly packets: number;
-  /** Share of the time of the traffic for which it sent, and for which a packet waited for credits of the next buffer. */
+  /** Share of the time of the traffic for which it sent, and for which a packet waited for credits or the end of a pause. */
   readonly busyShare: number;
-  readonly creditWaitShare: number;
+  readonly farWaitShare: number;
   /** Most bytes that waited at this port as an input. */
   readonly bufferedBytesMax: number;
+  /** Packets that came by this port and were dropped, copies that its queue had no room for, and packets that it marked. */
+  readonly drops: number;
+  readonly marks: number;
 }
 
 export interface FabricRow {
@@ -162,7 +165,7 @@ export function fairnessOf(rates: readonly number[]): number {
 /** Outputs of all switches, in order. */
 function outputsOf({ switches = [], wire }: Report, durationPs: number): OutputRow[] {
   return switches.flatMap(({ node, ports }) =>
-    ports.map(({ port, bufferedBytesMax }) => {
+    ports.map(({ port, bufferedBytesMax, notForwarded, output }) => {
       const row = wire.find(({ from, fromPort = 1 }) => from === node && fromPort === port)!;
       return {
         switch: node,
@@ -170,8 +173,10 @@ function outputsOf({ switches = [], wire }: Report, durationPs: number): OutputR
         to: row.to,
         packets: row.packets,
         busyShare: row.busyPs / durationPs,
-        creditWaitShare: row.creditWaitPs / durationPs,
+        farWaitShare: (row.creditWaitPs + (row.pauseWaitPs ?? 0)) / durationPs,
         bufferedBytesMax,
+        drops: Object.values(notForwarded).reduce((sum, count) => sum + count, output?.queueDrops ?? 0),
+        marks: output?.markedFrames ?? 0,
       };
     }),
   );
