@@ -1,0 +1,14 @@
+export { CardBench, type CardFit, type Order, orderKey } from './card-bench.ts';
+export {
+  cardCases,
+  cardFits,
+  type FoldResult,
+  foldResult,
+  probeCount,
+  searchCount,
+  together,
+  type ValueResult,
+  valueResults,
+} from './cross-validation.ts';
+export { type Fold, foldsOf } from './folds.ts';
+export { crossValidationSentences, foldTable, type ShownTable, valueTable } from './shown.ts';
