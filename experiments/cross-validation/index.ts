@@ -11,4 +11,5 @@ export {
   valueResults,
 } from './cross-validation.ts';
 export { type Fold, foldsOf } from './folds.ts';
+export { crossValidationSection, type KeptCrossValidation } from './section.ts';
 export { crossValidationSentences, foldTable, type ShownTable, valueTable } from './shown.ts';

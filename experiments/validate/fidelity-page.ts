@@ -25,7 +25,12 @@ import { tolerances } from './verdict.ts';
 /** The simulated value, by row. */
 export type SimulatedFigures = Readonly<Record<string, number>>;
 
-export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFigures): string {
+/** @param crossValidation a section of its own */
+export function fidelityPage(
+  rows: readonly Measurement[],
+  figures: SimulatedFigures,
+  crossValidation: string,
+): string {
   const cases = casesOf(rows);
   const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
   const withoutFigure = cases.filter(({ row, family }) => isRun(family) && figures[row.id] === undefined);
@@ -37,6 +42,7 @@ export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFig
     ...['', '## Rows found later', '', laterText(cases, results)],
     ...['', '## Signatures', '', signatureTable(rows, figures)],
     ...['', '## What was fitted', '', fittedText()],
+    ...['', crossValidation],
     ...['', '## What is suspected', '', suspicionTable(cases, results)],
     ...['', '## Rows that are missed', '', missTable(cases, results)],
     ...['', '## Rows that are not run', '', notRunTable(cases)],
