@@ -17,6 +17,7 @@ import {
   foldTable,
   type Order,
   orderKey,
+  passesPreset,
   probeCount,
   searchCount,
   valueResults,
@@ -41,6 +42,7 @@ export const crossValidationSchema = 'hca-cross-validation/1';
 export interface CrossValidationOptions extends HtmlChoice {
   readonly parameters?: string;
   readonly folds?: string;
+  readonly passes?: number;
   readonly save?: string;
   readonly json?: string;
 }
@@ -66,13 +68,15 @@ export async function crossValidate(
   const bench = new CardBench(fits, (order) => runs.run(order));
   screen.print(beforeText(rows, fits, folds));
   await runs.counted(probeCount(rows, fits), () => bench.probe(rows));
-  const most = searchCount(bench, rows, fits, folds);
+  const { passes = passesPreset } = options;
+  const most = searchCount(bench, rows, fits, folds, passes);
   screen.print(
     `Then the fits, in ${most} simulations at most: equal ones run once, and a candidate stops when it is worse.`,
   );
   const results: FoldResult[] = [];
   await runs.counted(most, async () => {
-    for (const fold of folds) results.push(await foldResult(bench, rows, fits, fold, tasksAtOnce()));
+    for (const fold of folds)
+      results.push(await foldResult(bench, rows, fits, fold, { passesMax: passes, atOnce: tasksAtOnce() }));
   });
   const values = valueResults(bench, rows, fits, results);
   const sentences = crossValidationSentences(values, results);

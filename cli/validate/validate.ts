@@ -25,7 +25,7 @@ import { checkWritable } from '../../runtime/output-files.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
 import { CountBar } from '../count-bar.ts';
 import { headOf, htmlOption, writePage } from '../html-output.ts';
-import { machineOptionsOf } from '../options.ts';
+import { integer, machineOptionsOf } from '../options.ts';
 import { codeOf, exitFailed, Screen, writeJson } from '../output.ts';
 import { type CrossValidationOptions, crossValidate } from './cross-validate.ts';
 import { failureOf } from './failure.ts';
@@ -60,6 +60,11 @@ export function addValidateCommand(program: Command): void {
     .option('--cross-validate', 'fit the values of a ConnectX-3 without some rows, and judge them on these')
     .option('--parameters <list>', 'with --cross-validate: the values to fit (default: all that were fitted)')
     .option('--folds <list>', 'with --cross-validate: sources to leave out, odd, even (default: all)')
+    .option(
+      '--passes <n>',
+      'with --cross-validate: passes over the values of a fit (default: 2)',
+      integer(1, 16),
+    )
     .option('--save <file>', 'with --cross-validate: keep each simulation, and continue from there')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
@@ -105,10 +110,10 @@ async function validate({ set: changes, ...options }: ValidateOptions, command: 
 
 /** @throws ConfigurationError for options that apply only with the other way of validation */
 function checkCrossValidation(options: ValidateOptions): void {
-  const { crossValidate: isCross = false, parameters, folds, save, rowsFile, list, set } = options;
+  const { crossValidate: isCross = false, parameters, folds, passes, save, rowsFile, list, set } = options;
   const refused = isCross
     ? { '--rows-file': rowsFile, '--list': list, '--set': set.length > 0 ? set : undefined }
-    : { '--parameters': parameters, '--folds': folds, '--save': save };
+    : { '--parameters': parameters, '--folds': folds, '--passes': passes, '--save': save };
   for (const [name, value] of Object.entries(refused))
     if (value !== undefined)
       throw new ConfigurationError(name, value, `no use ${isCross ? 'with' : 'without'} --cross-validate`);

@@ -28,7 +28,8 @@ describe('cross-validation', () => {
     const { bench, ran } = toyBench(fits, y);
     await bench.probe(of);
     const results = [];
-    for (const fold of foldsOf(of, names)) results.push(await foldResult(bench, of, fits, fold, 2));
+    for (const fold of foldsOf(of, names))
+      results.push(await foldResult(bench, of, fits, fold, { passesMax: 3, atOnce: 2 }));
     return { bench, results, ran, values: valueResults(bench, of, fits, results) };
   };
 
@@ -87,7 +88,7 @@ describe('cross-validation', () => {
     expect(ran()).toBe(bench.runCount);
     const folds = foldsOf(cases);
     expect(bench.runCount).toBeLessThanOrEqual(
-      probeCount(cases, fits) + searchCount(bench, cases, fits, folds),
+      probeCount(cases, fits) + searchCount(bench, cases, fits, folds, 3),
     );
     // Seven points under at most three times three values.
     expect(bench.runCount).toBeLessThanOrEqual(7 * 9);

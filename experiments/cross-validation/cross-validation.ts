@@ -6,11 +6,12 @@ import { configurationOf } from '../../machine/profile/index.ts';
 import { type Case, cardValues, isGiven, isRun, pointKey, type Tally, tallyOf } from '../validate/index.ts';
 import { type CardBench, type CardFit, probesOf } from './card-bench.ts';
 import { type Fold, isHalf } from './folds.ts';
-import { fitted, type Values } from './search.ts';
+import { fitted, type Search, type Values } from './search.ts';
 
 /** Profiles that have the card's fitted values. */
 const profiles: ReadonlySet<string> = new Set(['connectx3-qdr-fitted', 'connectx3-fdr-fitted']);
-export const passesMax = 2;
+/** A second pass corrects values that were fitted before others. */
+export const passesPreset = 2;
 
 /** The card's fitted values, with their published numbers. */
 export function cardFits(): CardFit[] {
@@ -46,6 +47,7 @@ export function searchCount(
   cases: readonly Case[],
   fits: readonly CardFit[],
   folds: readonly Fold[],
+  passesMax: number,
 ): number {
   const changed = pointCount(cases.filter((one) => bench.changes(one)));
   const perFold = folds.map(({ training }) => {
@@ -77,23 +79,18 @@ export interface FoldResult {
   readonly passes: number;
 }
 
-export interface Progress {
-  readonly fold: string;
-  readonly at: number;
-}
-
 export async function foldResult(
   bench: CardBench,
   cases: readonly Case[],
   fits: readonly CardFit[],
   fold: Fold,
-  atOnce: number,
+  limits: Pick<Search<Case>, 'passesMax' | 'atOnce'>,
 ): Promise<FoldResult> {
   const changed = (rows: readonly Case[]): Case[] => rows.filter((one) => bench.changes(one));
   const training = interleaved(changed(fold.training));
   const rowsOf = (name: string): Case[] => training.filter((one) => bench.changes(one, name));
   const judge = (one: Case, values: Values) => bench.judge(one, values);
-  const { values, passes } = await fitted({ values: fits, rowsOf, judge, passesMax, atOnce });
+  const { values, passes } = await fitted({ values: fits, rowsOf, judge, ...limits });
   const published = Object.fromEntries(fits.map((fit) => [fit.name, fit.published]));
   const sharesOf = async (rows: readonly Case[]): Promise<Shares> => {
     const tally = async (of: Values): Promise<Tally> =>

@@ -4,6 +4,7 @@ export {
   cardFits,
   type FoldResult,
   foldResult,
+  passesPreset,
   probeCount,
   searchCount,
   together,

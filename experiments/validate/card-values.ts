@@ -78,7 +78,7 @@ export const cardValues: Readonly<Record<string, CardValue>> = {
   'hca.blueFlameWqes': {
     rows: 'D-026, D-045',
     start: 1,
-    candidates: [1, 4, 8, 16, 32],
+    candidates: [1, 4, 8, 16],
     bounds: '1: none is kept after another; a line of the WQE cache holds no more than 16 of 64 bytes',
   },
   'hca.sendContextEntries, hca.qpcCacheEntries': {
