@@ -82,6 +82,19 @@ describe('cross-validation', () => {
     expect(valueTable(values, results).rows[1]).toContain('no row shows it');
   });
 
+  it('names a published number that no fold finds', async () => {
+    // The slope of the rows is 2; 3 is published.
+    const fits = [toyFit('b', 1, [1, 2, 3], 3)];
+    const { results, values } = await resultsOf(fits, (x, { b }) => 10 + b! * x, cases, ['odd', 'even']);
+    const sentences = crossValidationSentences(values, results);
+    expect(sentences.at(-1)).toBe('No fold finds the published number of b.');
+    // With 3, the errors are x of 10 + 2 x: 1/12 holds, 2/14 does not, nor any after.
+    expect(results.map(({ heldOut }) => [heldOut.fitted.holds, heldOut.published.holds])).toEqual([
+      [3, 1],
+      [3, 0],
+    ]);
+  });
+
   it('runs equal simulations once, and no more than it said', async () => {
     const fits = [toyFit('a', 0, [0, 10, 20], 10), toyFit('b', 1, [1, 2, 3], 2)];
     const { bench, ran } = await resultsOf(fits, (x, { a, b }) => a! + b! * x);

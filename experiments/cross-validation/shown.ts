@@ -67,7 +67,15 @@ export function crossValidationSentences(
             ? `No value jumps between folds; ${steady} of ${values.length} are the same in all.`
             : `The rows do not identify ${jumping.join(' · ')}: between folds these jump over a candidate or more. ${steady} of ${values.length} values are the same in all folds.`,
         ];
-  return [...shares, ...spread];
+  return [...shares, ...spread, ...notFound(values)];
+}
+
+/** Published numbers that no fold finds. */
+function notFound(values: readonly ValueResult[]): string[] {
+  const names = values
+    .filter(({ folds, published, verdict }) => verdict !== 'unshown' && !folds.includes(published))
+    .map(({ name }) => name);
+  return names.length === 0 ? [] : [`No fold finds the published number of ${names.join(' · ')}.`];
 }
 
 const sentenceOf = (words: string, { heldOutHolds, heldOutRows, heldOut, training }: Together): string =>
