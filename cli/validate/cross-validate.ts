@@ -37,7 +37,7 @@ import { Screen, writeJson } from '../output.ts';
 import { failureOf } from './failure.ts';
 import { KeptRuns } from './kept-runs.ts';
 
-export const crossValidationSchema = 'hca-cross-validation/1';
+const crossValidationSchema = 'hca-cross-validation/1';
 
 export interface CrossValidationOptions extends HtmlChoice {
   readonly parameters?: string;

@@ -147,7 +147,7 @@ export function probesOf(own: readonly Case[]): Point[] {
 }
 
 /** The candidate whose place is furthest from the published one. */
-export function furthestOf({ candidates, published }: CardFit): number {
+function furthestOf({ candidates, published }: CardFit): number {
   const at = candidates.indexOf(published);
   return at >= candidates.length / 2 ? candidates[0]! : candidates.at(-1)!;
 }

@@ -61,7 +61,7 @@ export function searchCount(
 }
 
 /** Rows under fitted values, and under the published ones. */
-export interface Shares {
+interface Shares {
   readonly fitted: Tally;
   readonly published: Tally;
 }

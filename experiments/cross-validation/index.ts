@@ -13,4 +13,4 @@ export {
 } from './cross-validation.ts';
 export { type Fold, foldsOf } from './folds.ts';
 export { crossValidationSection, type KeptCrossValidation } from './section.ts';
-export { crossValidationSentences, foldTable, type ShownTable, valueTable } from './shown.ts';
+export { crossValidationSentences, foldTable, valueTable } from './shown.ts';

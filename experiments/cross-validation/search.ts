@@ -45,7 +45,7 @@ interface Loss {
 const isLess = (one: Loss, other: Loss): boolean =>
   one.missed === other.missed ? one.medianError < other.medianError : one.missed < other.missed;
 
-export const startOf = (values: readonly SearchedValue[]): Values =>
+const startOf = (values: readonly SearchedValue[]): Values =>
   Object.fromEntries(values.map(({ name, start }) => [name, start]));
 
 /** Returns the best values that the descent finds, and the number of its passes. */

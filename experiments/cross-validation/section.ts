@@ -39,7 +39,8 @@ export const crossValidationSection = (runs: readonly KeptCrossValidation[]): st
 
 function runParts({ command, commit, rows, simulations, values, folds }: KeptCrossValidation): string[] {
   return [
-    paragraph(`\`npx ${command}\` at commit ${commit}: ${rows} rows, ${simulations} simulations.`),
+    `\`\`\`sh\nnpx ${command}\n\`\`\``,
+    paragraph(`With the model of commit ${commit}: ${rows} rows, ${simulations} simulations.`),
     ...crossValidationSentences(values, folds).map((sentence) => paragraph(sentence)),
     markdownOf(foldTable(folds)),
     markdownOf(valueTable(values, folds)),

@@ -1,5 +1,5 @@
 export { bandsOf } from './band-of-rows.ts';
-export { type CardValue, cardValues } from './card-values.ts';
+export { cardValues } from './card-values.ts';
 export { isRun } from './family.ts';
 export { fidelityPage, type SimulatedFigures } from './fidelity-page.ts';
 export { measure } from './measure.ts';
