@@ -31,7 +31,7 @@ const blank = {
   workload: '',
   metric: '',
   unit: '',
-  source: 'a paper',
+  source: 'toy',
   where: '',
   pcie: '',
 };
