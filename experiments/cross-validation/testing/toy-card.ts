@@ -49,7 +49,13 @@ export function toyCurve(name: string, rows: readonly ToyRow[]): Case[] {
   };
   return rows.map(({ id, x, measured, isKeptBack = false, run = '' }) => {
     const texts = { ...blank, verified: '', evidence: '', method: '', params: `x=${x}` };
-    const row: Measurement = { ...texts, id, value: measured, role: isKeptBack ? 'reserve' : 'accept' };
+    const row: Measurement = {
+      ...texts,
+      id,
+      source: name,
+      value: measured,
+      role: isKeptBack ? 'reserve' : 'accept',
+    };
     return { row, family, points: [pointOf(x, run)] };
   });
 }
