@@ -31,7 +31,6 @@ const blank = {
   workload: '',
   metric: '',
   unit: '',
-  source: 'toy',
   where: '',
   pcie: '',
 };
