@@ -5,6 +5,7 @@
  * Adding a field needs no new version. Removing a field or changing its name, type or meaning needs one.
  */
 
+import type { FoldResult, ValueResult } from '../experiments/cross-validation/index.ts';
 import type { CompareRow } from '../experiments/runs/compare-run.ts';
 import type { FabricRow } from '../experiments/runs/fabric-run.ts';
 import type { PerfRow } from '../experiments/runs/perf-run.ts';
@@ -214,6 +215,17 @@ interface ValidateOutput {
   readonly rows: readonly RowResult[];
 }
 
+/** `hca validate --cross-validate --json`: fitted values without some rows, judged on these. */
+interface CrossValidationOutput {
+  readonly schema: 'hca-cross-validation/1';
+  readonly invocation: Invocation;
+  /** Rows that run on the card. */
+  readonly rows: number;
+  readonly simulations: number;
+  readonly values: readonly ValueResult[];
+  readonly folds: readonly FoldResult[];
+}
+
 /** `hca explain --json`: one operation, step by step. */
 interface ExplainOutput extends Explanation {
   readonly schema: 'hca-explain/1';
@@ -260,6 +272,7 @@ export type JsonOutput =
   | StudiesOutput
   | AskOutput
   | ValidateOutput
+  | CrossValidationOutput
   | ExplainOutput
   | WhyOutput
   | WireOutput;

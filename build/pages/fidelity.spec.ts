@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { together } from '../../experiments/cross-validation/index.ts';
 import { casesOf, groupsOf, isRun, judged, shareText } from '../../experiments/validate/index.ts';
 import {
   bandsOfKept,
   bandsText,
   figuresOf,
+  keptCrossValidations,
   keptFigures,
   measuredRows,
   pageOfKept,
@@ -26,6 +28,13 @@ describe('docs/reference/fidelity.md (else: npm run docs)', () => {
     const all = groupsOf(cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN))).at(-1)!;
     const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
     for (const { share } of [all.given, all.unseen]) expect(readme).toContain(shareText(share));
+  });
+
+  it('and the README state the shares of held-out rows, of both kinds of folds', () => {
+    const folds = keptCrossValidations().flatMap((run) => run.folds);
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+    for (const kind of ['sources', 'halves'] as const)
+      expect(readme).toContain(shareText(together(folds, kind).heldOut));
   });
 
   it('is not generated from a run whose parameters were changed', () => {

@@ -1,10 +1,16 @@
 /**
- * docs/reference/fidelity.md, generated from docs/reference/fidelity.json and reference/measurements.csv. If its argument is a
- * file written by `hca validate --json`, it first reads the figures from that file.
+ * docs/reference/fidelity.md, generated from docs/reference/fidelity.json, docs/reference/cross-validation.json and
+ * reference/measurements.csv. If its argument is a file written by `hca validate --json`, it first reads the figures from
+ * that file; files of `hca validate --cross-validate --json` replace the kept runs of cross-validation.
  */
 import '../../runtime/node.ts';
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { InvariantError } from '../../base/index.ts';
+import {
+  crossValidationSection,
+  type KeptCrossValidation,
+} from '../../experiments/cross-validation/index.ts';
 import {
   bandsOf,
   casesOf,
@@ -18,6 +24,7 @@ import {
 
 const page = new URL('../../docs/reference/fidelity.md', import.meta.url);
 const kept = new URL('../../docs/reference/fidelity.json', import.meta.url);
+const keptCross = new URL('../../docs/reference/cross-validation.json', import.meta.url);
 const measurements = ['measurements.csv', 'measurements-second.csv', 'measurements-third.csv'].map(
   (name) => new URL(`../../reference/${name}`, import.meta.url),
 );
@@ -35,7 +42,12 @@ export function keptFigures(): SimulatedFigures {
 }
 
 export const pageText = (): string => readFileSync(page, 'utf8');
-export const pageOfKept = (): string => fidelityPage(measuredRows(), keptFigures());
+export const pageOfKept = (): string =>
+  fidelityPage(measuredRows(), keptFigures(), crossValidationSection(keptCrossValidations()));
+
+/** The runs of cross-validation that the page shows. */
+export const keptCrossValidations = (): readonly KeptCrossValidation[] =>
+  (JSON.parse(readFileSync(keptCross, 'utf8')) as { readonly runs: readonly KeptCrossValidation[] }).runs;
 
 /** The file of the error bands. */
 export const bandsText = (): string => readFileSync(bandsFile, 'utf8');
@@ -77,14 +89,35 @@ export function figuresOf({ set, rows }: Validated): SimulatedFigures {
   );
 }
 
-function keep(file: string): void {
-  const rows = figuresOf(JSON.parse(readFileSync(file, 'utf8')) as Validated);
-  writeFileSync(kept, `${JSON.stringify({ schema, rows }, undefined, 2)}\n`);
+/** Output of `hca validate --cross-validate --json`. */
+interface CrossValidated extends Omit<KeptCrossValidation, 'command' | 'commit'> {
+  readonly schema: string;
+  readonly invocation: { readonly arguments: readonly string[] };
+}
+
+function keep(files: readonly string[]): void {
+  const outputs = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as CrossValidated | Validated);
+  for (const output of outputs)
+    if (!('folds' in output))
+      writeFileSync(kept, `${JSON.stringify({ schema, rows: figuresOf(output) }, undefined, 2)}\n`);
+  const runs = outputs.flatMap((output) => ('folds' in output ? [keptOf(output)] : []));
+  if (runs.length > 0)
+    writeFileSync(
+      keptCross,
+      `${JSON.stringify({ schema: 'hca-cross-validations/1', runs }, undefined, 1)}\n`,
+    );
+}
+
+/** @returns the run, with the commit of this checkout, at which it must have run */
+function keptOf({ invocation, rows, simulations, values, folds }: CrossValidated): KeptCrossValidation {
+  const command = ['hca', 'validate', ...invocation.arguments].join(' ');
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  return { command, commit, rows, simulations, values, folds };
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const [, , file] = process.argv;
-  if (file !== undefined) keep(file);
+  const [, , ...files] = process.argv;
+  keep(files);
   writeFileSync(page, pageOfKept());
   writeFileSync(bandsFile, bandsOfKept());
 }

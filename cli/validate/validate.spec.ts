@@ -1,9 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import type { FoldResult, ValueResult } from '../../experiments/cross-validation/index.ts';
 import type { GroupResult, RowResult } from '../../experiments/validate/index.ts';
 import { type Ended, hcaWithin } from '../testing/in-process.ts';
+import { faultsOf } from '../testing/schemas.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -19,6 +21,19 @@ describe('hca validate', () => {
     [['--group', 'infound'], /--group is "infound"/],
     [['--rows', 'J', '--set', 'hca.sameQpIntervalCycle=1'], /did you mean hca.sameQpIntervalCycles/],
     [['--rows', 'J', '--set', 'hca.sameQpIntervalCycles=0'], /sameQpIntervalCycles/],
+    [['--folds', 'odd'], /--folds is "odd", expected no use without --cross-validate/],
+    [['--save', 'runs.jsonl'], /--save .* without --cross-validate/],
+    [['--cross-validate', '--list'], /--list .* no use with --cross-validate/],
+    [['--cross-validate', '--set', 'hca.gatherCycles=1'], /--set .* no use with --cross-validate/],
+    [['--cross-validate', '--rows-file', 'mine.csv'], /--rows-file .* no use with/],
+    [
+      ['--cross-validate', '--folds', 'odd,H'],
+      /--folds is "H", expected folds of A, C, D, E, F, I, odd, even/,
+    ],
+    [['--cross-validate', '--parameters', 'hca.blueFlameWqe'], /did you mean hca.blueFlameWqes/],
+    [['--cross-validate', '--rows', 'J'], /--rows .* ConnectX-3/],
+    [['--cross-validate', '--rows', 'I', '--save', '/'], /--save is "\/"/],
+    [['--cross-validate', '--rows', 'I', '--save', 'package.json'], /--save .*it has another head/],
     [['--rows', 'J', '--json', '/no/such/folder/x.json'], /\/no\/such\/folder/],
   ])('rejects %j before it runs anything', async (args, message) => {
     const { code, out, err } = await validate(...args);
@@ -75,5 +90,54 @@ describe('hca validate', () => {
     // 90 ns more than 435.
     expect(rows[0]).toMatchObject({ verdict: 'misses' });
     expect(rows[0]!.simulated).toBeCloseTo(525, -1);
+  });
+});
+
+describe('hca validate --cross-validate', () => {
+  const save = join(folder, 'runs.jsonl');
+  const args = ['--cross-validate', '--rows', 'I', '--parameters', 'pcie.rootComplex.readLatencyPs'];
+  const read = (file: string): CrossValidated => JSON.parse(readFileSync(file, 'utf8')) as CrossValidated;
+
+  interface CrossValidated {
+    readonly schema: string;
+    readonly simulations: number;
+    readonly values: readonly ValueResult[];
+    readonly folds: readonly FoldResult[];
+  }
+
+  it('says how many simulations it runs, fits, judges, and continues from a file with a torn end', async () => {
+    const [first, second] = [join(folder, 'cv1.json'), join(folder, 'cv2.json')];
+    const html = join(folder, 'cv.html');
+    const whole = await validate(
+      ...args,
+      '--folds',
+      'odd,even',
+      '--save',
+      save,
+      '--json',
+      first,
+      '--html',
+      html,
+    );
+    expect([whole.code, whole.err]).toEqual([0, '']);
+    expect(whole.out.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    expect(whole.out.replaceAll(/\s+/g, ' ')).toMatch(
+      /First \d+ simulations, at most.*Then the fits, in \d+ sim/,
+    );
+    const { schema, simulations, values, folds } = read(first);
+    expect(schema).toBe('hca-cross-validation/1');
+    expect(faultsOf(read(first))).toEqual([]);
+    // measurements.csv I-002a: 436 ns are measured; 80 ns at the root complex give 435, and each ns more one more.
+    expect(values).toMatchObject([{ start: 170_000, folds: [80_000, 80_000], verdict: 'steady' }]);
+    expect(folds.map(({ fold }) => fold)).toEqual(['odd', 'even']);
+    for (const { heldOut } of folds) expect(heldOut.fitted).toEqual(heldOut.published);
+    expect(readFileSync(html, 'utf8')).toContain('pcie.rootComplex.readLatencyPs');
+
+    const lines = readFileSync(save, 'utf8').trimEnd().split('\n');
+    expect(lines).toHaveLength(1 + simulations);
+    writeFileSync(save, `${lines.slice(0, -3).join('\n')}\n${lines.at(-1)!.slice(0, 40)}`);
+    const rest = await validate(...args, '--folds', 'odd,even', '--save', save, '--json', second);
+    expect(rest.out).toContain('3 simulations ran.');
+    expect({ ...read(second), invocation: undefined }).toEqual({ ...read(first), invocation: undefined });
   });
 });

@@ -23,21 +23,22 @@ import { configurationOf } from '../../machine/profile/index.ts';
 import { readSmallFile } from '../../runtime/files.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
-import { RunError } from '../../sim/index.ts';
 import { CountBar } from '../count-bar.ts';
-import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
-import { machineOptionsOf } from '../options.ts';
+import { headOf, htmlOption, writePage } from '../html-output.ts';
+import { integer, machineOptionsOf } from '../options.ts';
 import { codeOf, exitFailed, Screen, writeJson } from '../output.ts';
+import { type CrossValidationOptions, crossValidate } from './cross-validate.ts';
+import { failureOf } from './failure.ts';
 import { validatePage, validateSentences } from './validate-page.ts';
 import { familyTables, listTable, reasons, summaryTable } from './validate-table.ts';
 
 const validateSchema = 'hca-validate/1';
 
-interface ValidateOptions extends RowChoice, HtmlChoice {
+interface ValidateOptions extends RowChoice, CrossValidationOptions {
   readonly set: readonly string[];
   readonly list?: boolean;
   readonly rowsFile?: string;
-  readonly json?: string;
+  readonly crossValidate?: boolean;
 }
 
 export function addValidateCommand(program: Command): void {
@@ -56,6 +57,15 @@ export function addValidateCommand(program: Command): void {
       (text, before: string[]) => [...before, text],
       [],
     )
+    .option('--cross-validate', 'fit the values of a ConnectX-3 without some rows, and judge them on these')
+    .option('--parameters <list>', 'with --cross-validate: the values to fit (default: all that were fitted)')
+    .option('--folds <list>', 'with --cross-validate: sources to leave out, odd, even (default: all)')
+    .option(
+      '--passes <n>',
+      'with --cross-validate: passes over the values of a fit (default: 2)',
+      integer(1, 16),
+    )
+    .option('--save <file>', 'with --cross-validate: keep each simulation, and continue from there')
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
     .action(validate);
@@ -63,7 +73,9 @@ export function addValidateCommand(program: Command): void {
 
 async function validate({ set: changes, ...options }: ValidateOptions, command: Command): Promise<void> {
   const set = machineOptionsOf({ set: changes }).set!;
+  checkCrossValidation({ set: changes, ...options });
   const cases = chosen(casesIn(options), options);
+  if (options.crossValidate === true) return crossValidate(cases, options, command);
   const orders = pointsOf(cases).map((point) => ({ point, set }));
   for (const order of orders) configurationOf(machineOf(order));
   checkWritable(options.json);
@@ -94,6 +106,17 @@ async function validate({ set: changes, ...options }: ValidateOptions, command: 
   const ran = { title: 'The model beside real cards', sentences: validateSentences(groups) };
   writePage(options, () => validatePage(headOf(command, ran), cases, results, groups), screen);
   if (results.some(({ verdict }) => verdict === 'failed')) process.exitCode = exitFailed;
+}
+
+/** @throws ConfigurationError for options that apply only with the other way of validation */
+function checkCrossValidation(options: ValidateOptions): void {
+  const { crossValidate: isCross = false, parameters, folds, passes, save, rowsFile, list, set } = options;
+  const refused = isCross
+    ? { '--rows-file': rowsFile, '--list': list, '--set': set.length > 0 ? set : undefined }
+    : { '--parameters': parameters, '--folds': folds, '--passes': passes, '--save': save };
+  for (const [name, value] of Object.entries(refused))
+    if (value !== undefined)
+      throw new ConfigurationError(name, value, `no use ${isCross ? 'with' : 'without'} --cross-validate`);
 }
 
 function textOfFile(path: string): string {
@@ -131,9 +154,4 @@ async function outcomesOf(orders: readonly ValidateOrder[]): Promise<ReadonlyMap
     bar.stop();
   }
   return outcomes;
-}
-
-function failureOf(error: unknown): PointOutcome {
-  if (error instanceof RunError || error instanceof ConfigurationError) return { failure: error.message };
-  throw error;
 }

@@ -25,7 +25,12 @@ import { tolerances } from './verdict.ts';
 /** The simulated value, by row. */
 export type SimulatedFigures = Readonly<Record<string, number>>;
 
-export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFigures): string {
+/** @param crossValidation a section of its own */
+export function fidelityPage(
+  rows: readonly Measurement[],
+  figures: SimulatedFigures,
+  crossValidation: string,
+): string {
   const cases = casesOf(rows);
   const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
   const withoutFigure = cases.filter(({ row, family }) => isRun(family) && figures[row.id] === undefined);
@@ -37,6 +42,7 @@ export function fidelityPage(rows: readonly Measurement[], figures: SimulatedFig
     ...['', '## Rows found later', '', laterText(cases, results)],
     ...['', '## Signatures', '', signatureTable(rows, figures)],
     ...['', '## What was fitted', '', fittedText()],
+    ...['', crossValidation],
     ...['', '## What is suspected', '', suspicionTable(cases, results)],
     ...['', '## Rows that are missed', '', missTable(cases, results)],
     ...['', '## Rows that are not run', '', notRunTable(cases)],
@@ -68,7 +74,7 @@ const introduction = ({ rows, notRun, given, unseen }: GroupResult): string => {
       '`npx hca validate` runs all rows, `npx hca validate --rows D-030,C-074..C-083` some of them, and `npx hca validate --list` lists how each is run. `npm run docs` makes this page of the figures in `docs/reference/fidelity.json`. They come from a run of all rows (`npx hca validate --json validate.json`, then `npx node build/pages/fidelity.ts validate.json`).',
     ),
     paragraph(
-      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, B to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`; in groups G and T the columns nic, link and pcie decide. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them.',
+      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, B to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`; in groups G and T the columns nic, link and pcie decide. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them. The profiles of the other cards do not have these values, because their rows agree less with them: of a ConnectX-2, 26 instead of 31 of 121 unseen rows of group H are within tolerance, and of a ConnectX-5 none of three given ones instead of all.',
     ),
     paragraph(
       "Some parameters belong to a source: the switch and the core clock of the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128 bytes together (D-073); the times of group I's measuring device. If many machines send to one, a single machine represents them, with a faster slot and a requester without intervals of its own. A switch outside the Apt cluster is an estimate. No parameter is set for a row, except the number of cores, the size of memory and, for H-264, frames that hold packets of the MTU that it names.",

@@ -3,6 +3,7 @@
  * host or a device. Software costs that a row states directly (post_send, system calls, registration) are not included.
  */
 import { configurationOf, parametersByPath } from '../../machine/profile/index.ts';
+import { cardValues } from './card-values.ts';
 import { apt } from './families/index.ts';
 import { measuringDeviceNs } from './measuring-device.ts';
 
@@ -14,33 +15,7 @@ interface FittedParameter {
 }
 
 const card = 'ConnectX-3';
-const rowsOf: Readonly<Record<string, string>> = {
-  'hca.transmitLatencyCycles': 'A-001, together with receiveLatencyCycles',
-  'hca.sameQpIntervalCycles': 'A-088…A-094',
-  'hca.readIntervalCycles': 'A-126…A-133',
-  'hca.unreliableIntervalCycles': 'D-006',
-  'hca.receivePacketCycles, hca.writeGapCycles': 'C-023, D-010, A-100',
-  'hca.receiveHeadCycles': 'C-063…C-067, D-015',
-  'hca.receiveBytesPerCycle, hca.gatherBytesPerCycle': 'C-068…C-073, C-096…C-102',
-  'hca.wqeLineCycles': 'C-076…C-082',
-  'hca.wqeBufferLines': 'C-092, C-093',
-  'hca.gatherCycles': 'C-094',
-  'hca.blueFlameWqes': 'D-026, D-045',
-  'hca.sendContextEntries, hca.qpcCacheEntries': 'C-141, E-107',
-  'hca.contextFetchesInFlight': 'C-141',
-  'hca.sendContextRegisters': 'C-135, C-137',
-  'hca.sendContextLoadCycles': 'C-136, C-137',
-  'hca.qpcLinesPerContext': 'E-107',
-  'hca.qpcCacheWays': 'E-053, E-081',
-  'hca.qpcMissCycles': 'E-081…E-107',
-  'hca.readSegmentCycles': 'E-033, E-035',
-  'hca.readRequestCycles': 'C-103, E-001',
-  'hca.readResponseCycles': 'C-040',
-  'hca.readResponseBytesPerCycle': 'C-044…C-050',
-  'hca.readResponseLatencyCycles, hca.cacheMissCycles': 'A-057, F-023',
-  'hca.sendGapCycles, hca.readGapCycles': 'A-138, A-176',
-  'pcie.rootComplex.readLatencyPs': 'A-087, A-011',
-};
+const rowsOf = Object.fromEntries(Object.entries(cardValues).map(([paths, { rows }]) => [paths, rows]));
 const aptRows: Readonly<Record<string, string>> = {
   'wire.switchLatencyNs': 'C-019',
   'host.core.clockMHz': 'C-124, C-133, C-142, C-143',

@@ -9,6 +9,7 @@ import { perfArgsOf } from '../workloads/index.ts';
 import { families, isPublished, refusalOf } from './families/index.ts';
 import { belongs, type Family, isRun, type NotRunKind, simulatedOf, toleranceOf } from './family.ts';
 import { groupOf, isGiven, type Measurement } from './measurements.ts';
+import { medianOf } from './median.ts';
 import { type Figures, type Point, pointKey } from './points.ts';
 import { type ToleranceName, verdictOf } from './verdict.ts';
 
@@ -248,10 +249,6 @@ export function groupsOf(results: readonly RowResult[]): GroupResult[] {
   ];
 }
 
-/** Returns the median; for an even number of values the mean of the two in the middle; 0 for none. */
-const medianOf = (sorted: readonly number[]): number =>
-  ((sorted[(sorted.length - 1) >> 1] ?? 0) + (sorted[sorted.length >> 1] ?? 0)) / 2;
-
 const summed = (group: string, rows: readonly RowResult[]): GroupResult => ({
   group,
   ...tallyOf(rows),
@@ -259,13 +256,13 @@ const summed = (group: string, rows: readonly RowResult[]): GroupResult => ({
   unseen: tallyOf(rows.filter((row) => !row.isGiven)),
 });
 
-function tallyOf(rows: readonly RowResult[]): Tally {
+/** Counts of rows and their median error. */
+export function tallyOf(rows: readonly RowResult[]): Tally {
   const count = (verdict: RowVerdict): number => rows.filter((row) => row.verdict === verdict).length;
   const [holds, misses, failed, notRun] = rowVerdicts.map(count) as [number, number, number, number];
   const errors = rows.flatMap(({ error }) =>
     error === undefined || Number.isNaN(error) ? [] : [Math.abs(error)],
   );
-  const sorted = errors.toSorted((left, right) => left - right);
   const run = holds + misses + failed;
   return {
     rows: rows.length,
@@ -274,6 +271,6 @@ function tallyOf(rows: readonly RowResult[]): Tally {
     failed,
     notRun,
     share: run === 0 ? 0 : holds / run,
-    medianError: medianOf(sorted),
+    medianError: medianOf(errors),
   };
 }
