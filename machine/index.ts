@@ -94,6 +94,5 @@ export type {
   Report,
   WireReport,
 } from './report/schema.ts';
-export type { SwitchLedger } from './report/switch-ledger.ts';
 export type { RunFacts } from './run-facts.ts';
 export type { RunSignal } from './run-signal.ts';

@@ -80,7 +80,9 @@ function lossSentences({ outputs }: FabricRow): string[] {
   const drops = outputs.reduce((sum, row) => sum + row.drops, 0);
   const marks = outputs.reduce((sum, row) => sum + row.marks, 0);
   return [
-    ...(drops === 0 ? [] : [`The switches dropped ${countText(drops)} packets, which their senders sent again.`]),
+    ...(drops === 0
+      ? []
+      : [`The switches dropped ${countText(drops)} packets, which their senders sent again.`]),
     ...(marks === 0 ? [] : [`They marked ${countText(marks)} packets for congestion (ECN).`]),
   ];
 }
