@@ -162,13 +162,12 @@ function fatTree(text: string, size: string): Topology {
   for (let pod = 0; pod < k; pod++) {
     const above = drawing.addSwitches(half);
     const edges = drawing.addSwitches(half);
-    edges.forEach((edge, at) => {
+    for (const [at, edge] of edges.entries()) {
       for (let host = 0; host < half; host++) drawing.join((pod * half + at) * half + host, edge);
       for (const aggregation of above) drawing.join(edge, aggregation);
-    });
-    above.forEach((aggregation, at) => {
+    }
+    for (const [at, aggregation] of above.entries())
       for (let core = 0; core < half; core++) drawing.join(aggregation, cores[at * half + core]!);
-    });
   }
   return drawing.topology;
 }
