@@ -142,7 +142,7 @@ export {
   type ProfileListing,
   profileListing,
 } from './machine/profile/index.ts';
-export type { SwitchBufferLedger } from './machine/report/ethernet-switch-ledger.ts';
+export type * from './machine/report/ethernet-switch-ledger.ts';
 export type * from './machine/report/exact-figures.ts';
 export type * from './machine/report/hca-ledger.ts';
 export type * from './machine/report/host-ledger.ts';
@@ -151,7 +151,7 @@ export type * from './machine/report/ledger-link.ts';
 export type * from './machine/report/nic-ledger.ts';
 export type * from './machine/report/packet-ledger.ts';
 export type * from './machine/report/schema.ts';
-export type { SwitchLedger, SwitchPortLedger } from './machine/report/switch-ledger.ts';
+export type * from './machine/report/switch-ledger.ts';
 export type {
   DroppedRecords,
   Timeline,

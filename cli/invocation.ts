@@ -168,7 +168,15 @@ export function checkedInvocation(
 }
 
 /** Commands whose results are reproducible: those that only simulate. */
-const rerunnable: ReadonlySet<string> = new Set(['move', 'perf', 'compare', 'cutoff', 'devinfo', 'torture']);
+const rerunnable: ReadonlySet<string> = new Set([
+  'move',
+  'perf',
+  'compare',
+  'cutoff',
+  'fabric',
+  'devinfo',
+  'torture',
+]);
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -180,7 +188,8 @@ const isInput = (value: unknown): boolean =>
   typeof value['bytes'] === 'number' &&
   typeof value['sha256'] === 'string';
 /** Accepts links only: a foreign output must not cause a file to be read. */
-const isLinks = (value: unknown): boolean => typeof value === 'string' && /^[-.\d,]+$/.test(value);
+/** Links, or a topology as JSON: no name of a file. */
+const isLinks = (value: unknown): boolean => typeof value === 'string' && /^(?:[-.\d,]+$|\{)/.test(value);
 const isMachine = (value: unknown): boolean =>
   isObject(value) &&
   typeof value['seed'] === 'number' &&
@@ -195,7 +204,7 @@ function unexpectedWord(command: Command, words: readonly string[]): string | un
   const first = words.findIndex((word) => word.startsWith('-'));
   const positional = words.slice(0, first < 0 ? words.length : first);
   // The input stores the file to read.
-  if (positional.length > (command.name() === 'perf' ? 1 : 0)) return positional.at(-1);
+  if (positional.length > (['perf', 'fabric'].includes(command.name()) ? 1 : 0)) return positional.at(-1);
   for (let at = positional.length; at < words.length; at++) {
     const option = options.get(words[at]!);
     if (option === undefined) return words[at];

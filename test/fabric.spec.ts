@@ -171,7 +171,7 @@ describe('a ring of switches', () => {
 
   it('can stand still with routes by the fewest links, and the failure names the cause', async () => {
     await expect(trafficOf('ring:6', 'all-to-all', full)).rejects.toThrow(
-      /RETRY_EXC_ERR.*packets waited for credits.*machine\.routing=up-down has none/,
+      /RETRY_EXC_ERR.*had waited for credits longer than HOQLife.*machine\.routing=up-down has none/,
     );
   });
 
@@ -236,6 +236,19 @@ describe('the balance of a switch', () => {
       const { failures } = checksOf(topology, hosts, hcas, nics, changed(more)).wire;
       expect(failures.join()).toContain('switch 2, packets that left, wait or were dropped');
     }
+  });
+});
+
+describe('faults on cables to a switch', () => {
+  it('are made good, and the balances hold: also where a NAK is damaged on its way', async () => {
+    const faults = [0, 1].map((node) => ({ packet: 'corrupted', chance: '5%', node }) as const);
+    const more = { sizeBytes: 65_536, messages: 20 } as const;
+    const { report, isEqual } = await trafficOf('star:3', 'incast', more, { faults });
+    expect(isEqual).toBe(true);
+    expectBalanced(report);
+    const [toSwitch] = report.wire.filter(({ from }) => from === 0);
+    expect(toSwitch!.corrupted).toBeGreaterThan(0);
+    expect(report.nodes[0]!.hca.transport['sequenceNakSent']).toBeGreaterThan(0);
   });
 });
 

@@ -18,6 +18,7 @@ const durations = new Set([
   // Sums and remainders.
   ...['busyPs', 'heldPs', 'busHeldPs', 'stallPs', 'creditWaitPs', 'serializerWaitPs', 'lifePs', 'takenPs'],
   ...['pausedPs', 'stoppingPs', 'pauseWaitPs', 'sumsPs', 'retiredWaitsPs'],
+  ...['priorityPausedPs', 'priorityWaitPs'],
   ...[
     'farTakenPs',
     'delaysPs',

@@ -250,6 +250,11 @@ export class WirePort implements LateSender {
     return this.#sender.serializer.freePs;
   }
 
+  /** The packet that was refused will not be sent: nothing waits any longer. */
+  stopWaiting(): void {
+    this.#sender.stopWaiting();
+  }
+
   /**
    * Announces a packet to send from `fromPs` on, now or later, whose forming takes `formingPs`. For a caller that does not
    * retry before it can be sent.

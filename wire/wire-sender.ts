@@ -202,6 +202,11 @@ export class WireSender {
     return readyPs;
   }
 
+  /** The packet that was refused will not be sent. */
+  stopWaiting(): void {
+    if (this.#wait.reason !== NOT_WAITING) this.#wait.end(this.#lp.nowPs);
+  }
+
   /** Sends a packet at `atPs` or when the link is free; returns its record with opcode, flags and lengths set. */
   begin(opcode: number, payloadBytes: number, flags: number, atPs: Picoseconds, virtualLane: number): number {
     this.#packet.fill(opcode, payloadBytes, flags, virtualLane);
@@ -376,12 +381,9 @@ export class WireSender {
 
   /** Reserves the link for a packet. @returns the instant of its record */
   #reserve(packetBytes: number, atPs: Picoseconds): number {
-    const { serializer } = this;
-    if (this.#arrival === 'tail')
-      return serializer.occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;
-    const startPs = Math.max(serializer.freePs, atPs);
-    serializer.occupy(atPs, packetBytes + this.#framingBytes);
-    return startPs + this.#latencyPs;
+    const startPs = Math.max(this.serializer.freePs, atPs);
+    const endPs = this.serializer.occupy(atPs, packetBytes + this.#framingBytes);
+    return (this.#arrival === 'tail' ? endPs : startPs) + this.#latencyPs;
   }
 
   #isLost(packet: number, rules: ConcernedRules): boolean {

@@ -18,10 +18,10 @@ import { argumentsOf, invocationOf } from '../invocation.ts';
 import {
   addMachineOptions,
   addTopologyOption,
+  hcaMachineOptionsOf,
   integer,
   type MachineChoice,
   machineHashOf,
-  machineOptionsOf,
   type TopologyChoice,
 } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
@@ -97,7 +97,7 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
 }
 
 function machineOf(options: FabricOptions): MachineOptions {
-  const machine = machineOptionsOf(options);
+  const machine = hcaMachineOptionsOf(options);
   return machine.topology === undefined ? { ...machine, topology: parsedTopology(defaultFabric) } : machine;
 }
 

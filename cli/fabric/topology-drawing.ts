@@ -3,7 +3,14 @@
  * with the numbers of the ports at its ends.
  */
 import { type Html, html } from '../../explain/page/index.ts';
-import { farEndOf, hostsOf, type NodePort, portsOf, type Topology } from '../../machine/topology/index.ts';
+import {
+  farEndOf,
+  hostsOf,
+  type NodePort,
+  portsOf,
+  switchesOf,
+  type Topology,
+} from '../../machine/topology/index.ts';
 
 const columnPixels = 64;
 const rowPixels = 110;
@@ -35,7 +42,7 @@ export function topologyDrawing(topology: Topology): Html {
   return html`<svg class="topology" role="img" aria-label="hosts, switches and cables" viewBox="0 0 ${width} ${height}" style="max-width:${width}px">${cables}${boxes}</svg>`;
 }
 
-/** Nodes by row: hosts, then switches by their distance from the nearest host. */
+/** Nodes by row: hosts, then switches by their distance from the nearest host, then those that no host reaches. */
 function rowsOf(topology: Topology): number[][] {
   const rows = [hostsOf(topology)];
   const placed = new Set(rows[0]);
@@ -44,10 +51,12 @@ function rowsOf(topology: Topology): number[][] {
       rows.at(-1)!.flatMap((node) => portsOf(topology, node).map((port) => farEndOf(topology, port)!.node)),
     );
     const next = [...above].filter((node) => !placed.has(node)).toSorted((left, right) => left - right);
-    if (next.length === 0) return rows;
+    if (next.length === 0) break;
     for (const node of next) placed.add(node);
     rows.push(next);
   }
+  const unreached = switchesOf(topology).filter((node) => !placed.has(node));
+  return unreached.length === 0 ? rows : [...rows, unreached];
 }
 
 /** A cable between nodes of one row is an arc above them. */

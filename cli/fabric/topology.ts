@@ -50,6 +50,7 @@ function topologySentences(topology: Topology): string[] {
   const counts = `${hostCount} hosts, ${switchCount} ${switchCount === 1 ? 'switch' : 'switches'}, ${topology.links.length} cables.`;
   if (switchCount === 0) return [counts, `Cables: ${topologyText(topology)}.`];
   const lengths = pathLengths(topology);
+  if (lengths.length === 0) return [counts, 'No two hosts are joined by their first ports.'];
   const most = Math.max(...lengths);
   const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
   return [

@@ -96,8 +96,8 @@ describe('perf --topology', () => {
       { ...crossed, nodes: [host] },
       { ...crossed, switches: [] },
       { ...crossed, links: [{ ends: [{ node: 0 }] }] },
-      { ...crossed, links: [{ ends: [{ node: 0, port: 3 }, { node: 2 }] }] },
-      { ...crossed, links: [{ ends: [{ node: 0 }, { node: 8 }] }] },
+      { ...crossed, links: [{ ends: [{ node: 0, port: 65 }, { node: 2 }] }] },
+      { ...crossed, links: [{ ends: [{ node: 0 }, { node: 256 }] }] },
     ])
       expect(validate(wrong), JSON.stringify(wrong)).toBe(false);
   });

@@ -139,6 +139,7 @@ describe('hca rerun', () => {
   const others: typeof commands = [
     ['compare', ['compare', '--sizes', '64', '--paths', 'write,read', '--count', '2']],
     ['cutoff', ['cutoff', '--sizes', '64..128', '--waiting', 'poll']],
+    ['fabric', ['fabric', 'ring', '--topology', 'star:3', '--size', '1024', '--messages', '2']],
     ['torture', ['torture', '--seeds', '14..15', '--jobs', '1']],
   ];
   it.each(rowsOf(commands, others))(

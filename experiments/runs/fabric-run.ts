@@ -1,5 +1,7 @@
 /** One run of `hca fabric`: traffic of a pattern over the machine's topology, and the figures of its flows and switches. */
-import { Machine, type MachineOptions, type Report } from '../../machine/index.ts';
+import { ConfigurationError } from '../../base/index.ts';
+import { configuredOf, Machine, type MachineOptions, type Report } from '../../machine/index.ts';
+import { farPortsOf, type Topology } from '../../machine/topology/index.ts';
 import { RunError } from '../../sim/index.ts';
 import { linkBound } from '../bottleneck/index.ts';
 import {
@@ -41,7 +43,7 @@ export interface OutputRow {
   readonly farWaitShare: number;
   /** Most bytes that waited at this port as an input. */
   readonly bufferedBytesMax: number;
-  /** Packets that came by this port and were dropped, copies that its queue had no room for, and packets that it marked. */
+  /** Packets that came by this port and were lost, with copies that its queue had no room for; and packets that it marked. */
   readonly drops: number;
   readonly marks: number;
 }
@@ -67,10 +69,10 @@ export interface FabricRow {
 
 /**
  * @returns the row
- * @throws ConfigurationError for a pattern that needs more hosts than the topology has
+ * @throws ConfigurationError for a pattern that needs more hosts than the topology has, or hosts that are not joined
  */
 export default async function runFabric({ machine: options, args }: FabricOrder): Promise<FabricRow> {
-  flowsOf(args);
+  checkJoined(configuredOf(options).topology, flowsOf(args));
   await using machine = await Machine.create(options);
   const run = { url: programUrl('fabric-traffic').href, exportName: 'fabricHost' };
   for (let node = 0; node < args.hostCount; node++)
@@ -100,29 +102,44 @@ export default async function runFabric({ machine: options, args }: FabricOrder)
   };
 }
 
+/** @throws ConfigurationError for a flow between hosts whose first ports neither a cable nor switches join */
+function checkJoined(topology: Topology, flows: readonly Flow[]): void {
+  for (const { from, to } of flows) {
+    const reached = farPortsOf(topology, { node: from, port: 1 });
+    if (reached.some(({ node, port }) => node === to && port === 1)) continue;
+    throw new ConfigurationError(
+      `flow from host ${from}`,
+      `to host ${to}`,
+      'hosts whose first ports are joined by a cable or by switches',
+    );
+  }
+}
+
 /**
  * Runs to the end.
- * @throws RunError that says so if credits stood still in the switches
+ * @throws RunError that also says so if switches dropped packets which had waited too long for credits, or had no route
  */
 async function runTraffic(machine: Machine): Promise<void> {
   try {
     await runMachine(machine);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    const stuck = stuckPackets(await machine.report());
-    if (stuck === 0) throw error;
-    throw new RunError(
-      `${error.message}. In the switches ${stuck} packets waited for credits until their HOQLife had passed, or wait still: routes whose links wait for each other in a circle do that, and machine.routing=up-down has none`,
-      { cause: error },
-    );
+    const report = await machine.report();
+    const [old, lost] = [droppedFor(report, 'hoqLife'), droppedFor(report, 'noRoute')];
+    if (old + lost === 0) throw error;
+    const reason =
+      old > 0
+        ? `The switches dropped ${old} packets that had waited for credits longer than HOQLife: routes whose links wait for each other in a circle do that, and machine.routing=up-down has none`
+        : `The switches dropped ${lost} packets without a route`;
+    throw new RunError(`${error.message}. ${reason}`, { cause: error });
   }
 }
 
-/** Packets that switches dropped because they had waited too long, and that wait. */
-const stuckPackets = ({ switches = [] }: Report): number =>
+/** Packets that switches dropped for a reason. */
+const droppedFor = ({ switches = [] }: Report, reason: string): number =>
   switches
     .flatMap(({ ports }) => ports)
-    .reduce((sum, port) => sum + port.waitingPackets + (port.notForwarded['hoqLife'] ?? 0), 0);
+    .reduce((sum, { notForwarded }) => sum + (notForwarded[reason] ?? 0), 0);
 
 /** Says how a row is wrong, or nothing. */
 export function fabricFailure({ isEqual, isBalanced }: FabricRow): string | undefined {
@@ -162,6 +179,9 @@ export function fairnessOf(rates: readonly number[]): number {
   return squares === 0 ? 1 : (sum * sum) / (rates.length * squares);
 }
 
+/** Drops that senders must make good; a flooded copy that ends at the last switch of the tree is none. */
+const lossReasons = ['noRoom', 'hoqLife'];
+
 /** Outputs of all switches, in order. */
 function outputsOf({ switches = [], wire }: Report, durationPs: number): OutputRow[] {
   return switches.flatMap(({ node, ports }) =>
@@ -175,7 +195,10 @@ function outputsOf({ switches = [], wire }: Report, durationPs: number): OutputR
         busyShare: row.busyPs / durationPs,
         farWaitShare: (row.creditWaitPs + (row.pauseWaitPs ?? 0)) / durationPs,
         bufferedBytesMax,
-        drops: Object.values(notForwarded).reduce((sum, count) => sum + count, output?.queueDrops ?? 0),
+        drops: lossReasons.reduce(
+          (sum, reason) => sum + (notForwarded[reason] ?? 0),
+          output?.queueDrops ?? 0,
+        ),
         marks: output?.markedFrames ?? 0,
       };
     }),

@@ -102,7 +102,7 @@ async function commonStart({ args, node, exchange, cpu }: ProgramContext<FabricA
   }
   for (const _ of others) await exchange.take('fabric.ready');
   await cpu.settle();
-  const startPs = Number(cpu.instantPs) + startLeadPs;
+  const startPs = Number(cpu.instantPs) + exchange.latencyPs + startLeadPs;
   await exchange.put('fabric.start', startPs, others);
   return startPs;
 }

@@ -8,6 +8,7 @@ const versions: Readonly<Record<string, number>> = {
   'hca-perf': 2,
   'hca-compare': 1,
   'hca-cutoff': 1,
+  'hca-fabric': 1,
   'hca-devinfo': 1,
   'hca-profiles': 1,
   'hca-faults': 1,
@@ -42,7 +43,7 @@ export function checkedOutput(file: string, value: unknown): Output {
     throw new ConfigurationError(
       `schema of ${file}`,
       schema,
-      'an output of hca move, perf, compare, cutoff, devinfo, torture, serve or guest (--json or --report)',
+      'an output of hca move, perf, compare, cutoff, fabric, devinfo, torture, serve or guest (--json or --report)',
     );
   if (Number(digits) !== known)
     throw new ConfigurationError(

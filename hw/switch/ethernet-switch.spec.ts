@@ -193,7 +193,7 @@ describe('an incast with flow control', () => {
   ] as const;
 
   it.each(settings)('loses nothing with %s, and keeps the output busy', async (_name, changes) => {
-    const bench = await benchOf(4, { switch: { bufferKib: 128, ...changes } });
+    const bench = await benchOf(4, { switch: { bufferKib: 160, ...changes } });
     for (const from of [0, 1, 2])
       bench.ends[from]!.sendAt(
         startPs,

@@ -118,7 +118,7 @@ export class EthernetSwitch {
     this.buffer = new SharedBuffer(
       config,
       this.#used.length,
-      headroomBytesOf(ethernet, config.headroomMetres),
+      headroomBytesOf(ethernet, config.headroomMetres, config.latencyNs),
     );
     this.#stepEvent = lp.queue.addHandler(() => this.#stepDue());
     lp.addTimeKeeper(this);
@@ -352,7 +352,7 @@ export function checkEthernetSwitch(
   ethernet: EthernetConfig,
   portCount: number,
 ): void {
-  checkSharedBuffer(config, portCount, headroomBytesOf(ethernet, config.headroomMetres));
+  checkSharedBuffer(config, portCount, headroomBytesOf(ethernet, config.headroomMetres, config.latencyNs));
   if (config.marksCongestion && config.ecnMinBytes > config.ecnMaxBytes)
     throw new ConfigurationError(
       'switch.ethernet.ecnMinBytes',

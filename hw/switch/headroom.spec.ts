@@ -18,5 +18,5 @@ it.each([
     cablePsPerMetre: 5050.5,
     portLatencyNs: 0,
   };
-  expect(Math.abs(headroomBytesOf(config, metres) - bytes)).toBeLessThanOrEqual(2);
+  expect(Math.abs(headroomBytesOf(config, metres, 0) - bytes)).toBeLessThanOrEqual(2);
 });

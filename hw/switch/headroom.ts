@@ -2,6 +2,7 @@
  * Headroom: bytes that still arrive after a port has asked its sender to stop, for each input and lossless class of traffic.
  *
  *     longest frame of the sender + longest own frame before the PAUSE + 2 × cable × rate + ports + 64 × quanta of response
+ *     + what comes during the latency of the switch, which decides after it
  *
  * Source: SONiC buffer_headroom_barefoot.lua, which follows 31B.3.7 of IEEE 802.3; the quanta are there, too. Ports are those of this model:
  * each frame passes two, in both directions.
@@ -32,11 +33,12 @@ function quantaAt(gigabitsPerSecond: number): number {
   return Math.ceil((quanta * gigabitsPerSecond) / most);
 }
 
-/** Bytes of headroom for one class of one input. */
-export function headroomBytesOf(config: EthernetConfig, cableMetres: number): number {
+/** Bytes of headroom for one class of one input. @param latencyNs from the last byte of a frame until the switch counts it */
+export function headroomBytesOf(config: EthernetConfig, cableMetres: number, latencyNs: number): number {
   const frameBytes = ethernetFrameBytesMax(withTag(config)) + ETHERNET_FCS_BYTES;
   const { numeratorPs, denominator } = ethernetByteTime(config);
   const delayPs = 2 * (cableMetres * config.cablePsPerMetre + 2 * config.portLatencyNs * PS_PER_NS);
-  const flyingBytes = Math.ceil((delayPs * denominator) / numeratorPs);
+  const decisionPs = latencyNs * PS_PER_NS;
+  const flyingBytes = Math.ceil(((delayPs + decisionPs) * denominator) / numeratorPs);
   return 2 * frameBytes + flyingBytes + QUANTUM_BYTES * quantaAt(config.gigabitsPerSecond);
 }

@@ -18,7 +18,6 @@
 import { NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
 import type { BlockState, ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import {
-  byteTimeOf,
   destinationLidOf,
   MANAGEMENT_LANE,
   type PacketArrival,
@@ -64,8 +63,6 @@ class SwitchPort {
   readonly management: InputBuffer;
   /** Time from a packet's first byte to its last on this cable. */
   readonly tailDelayPs: (packetBytes: number) => Picoseconds;
-  /** Time of a byte, in picoseconds: rates of two ports are compared by it. */
-  readonly bytePs: number;
   readonly drops: SwitchDrops = { noRoute: 0, hoqLife: 0 };
   /** Input and output are busy with a packet until then. */
   readUntilPs = 0;
@@ -79,12 +76,10 @@ class SwitchPort {
   wantedBy = 0;
 
   constructor(port: WirePort) {
-    const { numeratorPs, denominator } = byteTimeOf(port.config);
     this.port = port;
     this.data = new InputBuffer(port.receivePacketsMax);
     this.management = new InputBuffer(port.receivePacketsMax);
     this.tailDelayPs = tailDelayOf(port.config, 'head');
-    this.bytePs = numeratorPs / denominator;
   }
 }
 
@@ -247,6 +242,8 @@ export class InfinibandSwitch {
     this.#laterDuePs = NEVER;
     for (const index of this.#used) this.#release(index, nowPs);
     for (const index of this.#used) this.#dropOld(index, nowPs);
+    for (const index of this.#used)
+      if (this.#ports[index]!.wantedBy === 0) this.#ports[index]!.port.stopWaiting();
     // A packet that leaves makes the next of its input the first, which may want an output that was asked before.
     while (this.#used.some((index) => this.#serve(index, nowPs)));
     for (const index of this.#used) this.#scheduleNext(index, nowPs);
@@ -257,13 +254,15 @@ export class InfinibandSwitch {
   /** Has packets move, and old ones dropped, when the oldest first packet is as old as it may be: one event at a time. */
   #watchHeads(nowPs: Picoseconds): void {
     if (this.#isHeadWatched || this.#headLimitPs === NEVER) return;
-    let oldestPs = NEVER;
-    for (const index of this.#used)
-      for (const { count, firstSincePs } of [this.#ports[index]!.data, this.#ports[index]!.management])
-        if (count > 0 && firstSincePs < oldestPs) oldestPs = firstSincePs;
-    if (oldestPs === NEVER) return;
+    let dropPs = NEVER;
+    for (const index of this.#used) {
+      const { data, management, readUntilPs } = this.#ports[index]!;
+      for (const { count, firstSincePs } of [data, management])
+        if (count > 0) dropPs = Math.min(dropPs, Math.max(readUntilPs, firstSincePs + this.#headLimitPs));
+    }
+    if (dropPs === NEVER) return;
     this.#isHeadWatched = true;
-    this.#lp.queue.schedule(Math.max(nowPs + 1, oldestPs + this.#headLimitPs), this.#headEvent);
+    this.#lp.queue.schedule(Math.max(nowPs + 1, dropPs), this.#headEvent);
   }
 
   #headDue(): void {

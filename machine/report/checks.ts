@@ -44,7 +44,7 @@ import { ethernetFailures, frameFailures, nicBlockFailures, nicCauseFailures } f
 import type { NicLedger } from './nic-ledger.ts';
 import type { PacketLedger } from './packet-ledger.ts';
 import type { ChecksReport } from './schema.ts';
-import { cableEndsOf, type SwitchLedger, switchFailures } from './switch-ledger.ts';
+import { cableEndsOf, keepsAll, type SwitchLedger, switchFailures } from './switch-ledger.ts';
 
 /** @param hosts and their adapters by node: HCAs or NICs */
 export function checksOf(
@@ -75,7 +75,7 @@ function hcaChecksOf(
     wire: checkOf([
       ...directionsOf(topology).flatMap((ends) => wireFailures(endAt(ends.from), endAt(ends.to), ends)),
       ...switches.flatMap(switchFailures),
-      ...nakFailures(topology, hcas),
+      ...nakFailures(topology, hcas, switches),
     ]),
     operations: checkOf(each.flatMap(({ operations }) => operations)),
   };
@@ -351,18 +351,29 @@ const nakKinds = ['rnrNak', 'sequenceNak', 'errorNak'] as const;
  * arrived too late for their QP; copies are added. HCAs count them for all ports together, and so does this balance.
  * @param hcas by node; undefined for a host with another adapter
  */
-export const nakFailures = (topology: Topology, hcas: readonly (HcaLedger | undefined)[]): string[] =>
+export const nakFailures = (
+  topology: Topology,
+  hcas: readonly (HcaLedger | undefined)[],
+  switches: readonly SwitchLedger[] = [],
+): string[] =>
   joinedHostsOf(topology)
     .filter((group) => group.every((node) => peersOf(topology, node).length > 0))
-    .flatMap((group) => nakFailuresAmong(group.flatMap((node) => hcas[node] ?? [])));
+    .flatMap((group) =>
+      nakFailuresAmong(
+        group.flatMap((node) => hcas[node] ?? []),
+        switches.every(keepsAll),
+      ),
+    );
 
-function nakFailuresAmong(ends: readonly HcaLedger[]): string[] {
+/** @param areKept whether switches between them have dropped nothing, and hold nothing */
+function nakFailuresAmong(ends: readonly HcaLedger[], areKept: boolean): string[] {
   if (ends.length === 0) return [];
   const nodes = ends.map(({ node }) => node);
   const what = nodes.length > 2 ? `cables of ${nodes.join(', ')}` : `cable ${nodes[0]} to ${nodes.at(-1)}`;
   const wires = ends.flatMap(wiresOf);
   const frames = ends.flatMap(({ ethernet }) => (ethernet === undefined ? [] : framesGone(ethernet)));
   const isLossless =
+    areKept &&
     ends.every(
       ({ loopback, violations, heldPackets }) =>
         heldPackets + loopback.dropped + loopback.held === 0 && Object.keys(violations).length === 0,

@@ -10,7 +10,7 @@ import {
   type SwitchBufferLedger,
 } from './ethernet-switch-ledger.ts';
 import { behind, sumOf } from './failures.ts';
-import type { FrameLedger } from './frame-ledger.ts';
+import { type FrameLedger, framesGone } from './frame-ledger.ts';
 import {
   atPort,
   type CableEndLedger,
@@ -55,8 +55,9 @@ export interface SwitchLedger {
   readonly buffer?: SwitchBufferLedger;
 }
 
-export const switchLedgerOf = (node: FabricSwitch): SwitchLedger =>
-  node instanceof EthernetSwitchNode ? ethernetSwitchLedgerOf(node) : infinibandLedgerOf(node);
+export function switchLedgerOf(node: FabricSwitch): SwitchLedger {
+  return node instanceof EthernetSwitchNode ? ethernetSwitchLedgerOf(node) : infinibandLedgerOf(node);
+}
 
 function infinibandLedgerOf({ node, lp, device }: SwitchNode): SwitchLedger {
   const ports = device.ports.flatMap((wire, index): SwitchPortLedger[] => {
@@ -76,6 +77,15 @@ function infinibandLedgerOf({ node, lp, device }: SwitchNode): SwitchLedger {
   });
   return { node, nowPs: lp.instantPs, ports, copies: device.copyCount };
 }
+
+/** Whether a switch has forwarded everything that was sent to it, undamaged. */
+export const keepsAll = ({ ports }: SwitchLedger): boolean =>
+  ports.every(
+    ({ wire, ethernet, notForwarded, waitingPackets, output }) =>
+      sumOf(Object.values(notForwarded)) + waitingPackets + (output?.queueDrops ?? 0) === 0 &&
+      sumOf(Object.values(wire.dropped)) + wire.discardedPackets + Object.keys(wire.corrupted).length === 0 &&
+      (ethernet === undefined || framesGone(ethernet).missing === 0),
+  );
 
 /** The ends of cables, in ports of HCAs and of switches. */
 export function cableEndsOf(

@@ -90,12 +90,13 @@ function nodesIn(nodes: unknown): TopologyNode[] {
 }
 
 /**
- * Parses an option: a JSON file, whose name has a slash or ends in `.json`; a ready-made fabric, such as `star:8`; or links as pairs of
+ * Parses an option: JSON; a JSON file, whose name has a slash or ends in `.json`; a ready-made fabric, such as `star:8`; or links as pairs of
  * hosts, such as `0-2,1-3`. A host's
  * second port is written after a dot: `0-1,0.2-2` joins host 0 by port 1 to host 1, and by port 2 to host 2.
  * @throws ConfigurationError
  */
 export function parsedTopology(text: string): Topology {
+  if (text.startsWith('{')) return checkedTopology(parsedJson(text, 'topology', 'valid JSON'));
   if (text.includes('/') || text.endsWith('.json')) return readTopology(text);
   if (isReadyMade(text)) return ordered(readyMadeTopology(text));
   const links = text.split(',').map((link) => parsedLink(text, link.trim()));
@@ -128,9 +129,13 @@ function parsedLink(text: string, link: string): LinkEntry {
   };
 }
 
-/** Formats a topology as an option. */
-export const topologyText = ({ links }: Topology): string =>
-  links.map(({ ends }) => ends.map(portText).join('-')).join(',');
+/** Formats a topology as an option: links of hosts, or JSON if it has switches or cables of their own. */
+export function topologyText(topology: Topology): string {
+  const { nodes, links } = topology;
+  const isPlain =
+    nodes.every(({ kind }) => kind === 'host') && links.every((link) => Object.keys(link).length === 1);
+  return isPlain ? links.map(({ ends }) => ends.map(portText).join('-')).join(',') : JSON.stringify(topology);
+}
 
 /** A port as the option names it: the number of its host, and of the port unless it is the first. */
 export const portText = ({ node, port }: NodePort): string =>
@@ -144,13 +149,16 @@ function readTopology(path: string): Topology {
   } catch (error) {
     throw new ConfigurationError('topology file', path, `a readable file (${codeOf(error)})`);
   }
-  let entry: unknown;
+  return checkedTopology(parsedJson(text, 'topology file', 'a file of valid JSON', path));
+}
+
+/** @param shown value of an error, if not the text */
+function parsedJson(text: string, field: string, range: string, shown = text): unknown {
   try {
-    entry = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
-    throw new ConfigurationError('topology file', path, 'a file of valid JSON');
+    throw new ConfigurationError(field, shown, range);
   }
-  return checkedTopology(entry);
 }
 
 function checkedNode(entry: unknown, at: number): TopologyNode {

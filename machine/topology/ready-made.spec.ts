@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import '../../runtime/node.ts';
 import { ConfigurationError } from '../../base/index.ts';
 import { checkedTopology, parsedTopology, topologyText } from './check-topology.ts';
-import { farEndOf, hostsOf, peersOf, subnetOf, switchesOf } from './topology.ts';
+import { farEndOf, hostsBySide, hostsOf, peersOf, subnetOf, switchesOf } from './topology.ts';
 
 const sizesOf = (text: string): readonly number[] => {
   const topology = parsedTopology(text);
@@ -45,7 +45,14 @@ describe('a ready-made fabric', () => {
       { node: 11, port: 1 },
       { node: 13, port: 2 },
     ]);
-    expect(topologyText(parsedTopology('star:3'))).toBe('0-3,1-3.2,2-3.3');
+  });
+
+  it('is the same as the text of an option, which is JSON', () => {
+    for (const name of ['star:3', 'leaf-spine:2x4:8']) {
+      const topology = parsedTopology(name);
+      expect(parsedTopology(topologyText(topology))).toEqual(topology);
+    }
+    expect(() => parsedTopology('{ "nodes"')).toThrow('expected valid JSON');
   });
 
   it.each([
@@ -82,6 +89,19 @@ describe('a topology with switches', () => {
     expect(members(0, 2)).toEqual(['0.2', '2.1', '3.1']);
     expect(peersOf(topology, 0)).toEqual([1, 2, 3]);
     expect(peersOf(topology, 2)).toEqual([0, 3]);
+  });
+
+  it('has no host that is its own peer by its other port, and tests use first ports', () => {
+    const nodes = [host, host, host, { kind: 'switch' }];
+    const links = [link(0, 1, 3, 1), link(0, 2, 3, 2), link(1, 2, 3, 3), link(2, 1, 3, 4), link(1, 1, 3, 5)];
+    const topology = checkedTopology({ nodes, links });
+    expect(peersOf(topology, 0)).toEqual([1, 2]);
+    expect(hostsBySide(topology)).toEqual([0, 1, 2]);
+    const second = checkedTopology({
+      nodes: [...nodes, { kind: 'switch' }],
+      links: [link(0, 1, 3, 1), link(1, 2, 3, 3), link(2, 1, 3, 4), link(1, 1, 4, 1)],
+    });
+    expect(hostsBySide(second)).toEqual([0, 2, 1]);
   });
 
   it.each([

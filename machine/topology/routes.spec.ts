@@ -1,7 +1,7 @@
 /** Routes are walked from switch to switch as a packet would go; lengths and circles are judged by searches of this file's own. */
 import { describe, expect, it } from 'vitest';
 import '../../runtime/node.ts';
-import { parsedTopology } from './check-topology.ts';
+import { checkedTopology, parsedTopology } from './check-topology.ts';
 import { fabricRoutesOf, type Routing, routings } from './routes.ts';
 import {
   farEndOf,
@@ -104,6 +104,58 @@ describe('routes up, then down', () => {
     const topology = parsedTopology(name);
     for (const [from, to] of pairs(topology))
       expect(walked(topology, 'up-down', from, to).nodes).toHaveLength(shortest(topology, from, to));
+  });
+});
+
+describe('fabrics from files', () => {
+  const joined = (hosts: number, switches: number, cables: readonly (readonly number[])[]): Topology =>
+    checkedTopology({
+      nodes: [...Array(hosts).fill({ kind: 'host' }), ...Array(switches).fill({ kind: 'switch' })],
+      links: cables.map(([left, leftPort, right, rightPort]) => ({
+        ends: [
+          { node: left, port: leftPort },
+          { node: right, port: rightPort },
+        ],
+      })),
+    });
+  const inRow = joined(3, 3, [
+    ...[
+      [0, 1, 3, 1],
+      [1, 1, 4, 1],
+      [2, 1, 5, 1],
+    ],
+    ...[
+      [3, 2, 5, 2],
+      [5, 3, 4, 2],
+    ],
+  ]);
+  const crossed = joined(2, 2, [
+    ...[
+      [0, 1, 2, 1],
+      [1, 1, 3, 1],
+    ],
+    ...[
+      [2, 5, 3, 6],
+      [2, 6, 3, 5],
+    ],
+  ]);
+
+  it.each(routings)(
+    'have routes between all hosts by %s, whatever the numbers of switches in a row',
+    (routing) => {
+      for (const topology of [inRow, crossed])
+        expect(
+          hasCircle(pairs(topology).map(([from, to]) => walked(topology, routing, from, to).links)),
+        ).toBe(false);
+    },
+  );
+
+  it('have a tree whose ports are the two ends of one cable, also where parallel cables cross', () => {
+    const routes = fabricRoutesOf(crossed, 'min-hop');
+    const between = routes.groupPorts(2).filter((port) => port > 1);
+    expect(between).toHaveLength(1);
+    const far = farEndOf(crossed, { node: 2, port: between[0]! })!;
+    expect(routes.groupPorts(3)).toEqual([1, far.port]);
   });
 });
 

@@ -2,7 +2,8 @@
  * Routes through switches: for each switch the port towards each port of a host, as a subnet manager writes them into forwarding tables.
  *
  * `min-hop`: fewest links. `up-down`: packets go up, then down, and never up again, which leaves no circle of buffers that wait for each
- * other (Autonet: Schroeder et al., 1991); switches nearer to hosts are lower, and of equals the higher number. In both, of several ports
+ * other (Autonet: Schroeder et al., 1991). Switches nearer to hosts are lower, and of equals the higher number; where that order leaves
+ * switches without a route, the order is that of levels below one root, the highest switch. In both, of several ports
  * the one that the fewest hosts use so far is taken, then the lowest: the balance of opensm (osm_switch.c, osm_switch_recommend_path).
  * `fat-tree`: fewest links, and of several ports one by a digit of the host's number, lower digits at lower switches (d-mod-k: Zahavi,
  * 2010), so that a permutation by a shift takes every link once.
@@ -17,6 +18,8 @@ export type Routing = (typeof routings)[number];
 interface Hop {
   readonly port: number;
   readonly to: number;
+  /** Port of the other switch in which the cable ends. */
+  readonly farPort: number;
 }
 
 /** Ports of one switch towards one port of a host: the chosen one first, then others of equal length. */
@@ -131,6 +134,8 @@ class SwitchGraph {
   readonly attachments: readonly { readonly host: NodePort; readonly at: NodePort }[];
   readonly #hops = new Map<number, Hop[]>();
   readonly #ranks = new Map<number, number>();
+  /** Levels below the root of each group of joined switches, where the order by ranks leaves switches without a route. */
+  #levels: ReadonlyMap<number, number> | undefined;
 
   constructor(topology: Topology) {
     this.switches = switchesOf(topology);
@@ -139,11 +144,39 @@ class SwitchGraph {
     const attachments: { host: NodePort; at: NodePort }[] = [];
     for (const { from, to } of directionsOf(topology)) {
       if (isSwitch(from.node) && isSwitch(to.node))
-        this.#hops.get(from.node)!.push({ port: from.port, to: to.node });
+        this.#hops.get(from.node)!.push({ port: from.port, to: to.node, farPort: to.port });
       if (!isSwitch(from.node) && isSwitch(to.node)) attachments.push({ host: from, at: to });
     }
     this.attachments = attachments;
     this.#rank();
+    if (!this.#reachesAll()) this.#levels = this.#levelsBelowRoots();
+  }
+
+  /** Whether every switch has a route up, then down, to every switch with hosts that it is joined to. */
+  #reachesAll(): boolean {
+    const targets = [...new Set(this.attachments.map(({ at }) => at.node))];
+    return targets.every((target) => {
+      const [joined, legal] = [this.distancesTo(target), this.legalDistancesTo(target)];
+      return this.switches.every((node) => joined.of(node) === undefined || legal.of(node) !== undefined);
+    });
+  }
+
+  /** Breadth first from the highest switch of each group of joined ones. */
+  #levelsBelowRoots(): ReadonlyMap<number, number> {
+    const levels = new Map<number, number>();
+    const byHeight = this.switches.toSorted((left, right) => (this.#isHigher(left, right) ? -1 : 1));
+    for (const root of byHeight) {
+      if (levels.has(root)) continue;
+      levels.set(root, 0);
+      const order = [root];
+      for (const node of order)
+        for (const { to } of this.hopsOf(node)) {
+          if (levels.has(to)) continue;
+          levels.set(to, levels.get(node)! + 1);
+          order.push(to);
+        }
+    }
+    return levels;
   }
 
   hopsOf(node: number): readonly Hop[] {
@@ -192,22 +225,15 @@ class SwitchGraph {
       reached.add(root);
       const order = [root];
       for (const node of order)
-        for (const { port, to } of this.hopsOf(node)) {
+        for (const { port, to, farPort } of this.hopsOf(node)) {
           if (reached.has(to)) continue;
           reached.add(to);
           order.push(to);
           ports.get(node)!.push(port);
-          ports.get(to)!.push(this.#portBack(to, node, port));
+          ports.get(to)!.push(farPort);
         }
     }
     return new Map([...ports].map(([node, own]) => [node, own.toSorted((left, right) => left - right)]));
-  }
-
-  /** The port of `to` at the other end of a link from `node`: of parallel links, the one with the same position. */
-  #portBack(to: number, node: number, port: number): number {
-    const there = this.hopsOf(node).filter((hop) => hop.to === to);
-    const back = this.hopsOf(to).filter((hop) => hop.to === node);
-    return back[there.findIndex((hop) => hop.port === port)]!.port;
   }
 
   /** Breadth first over links along which `step` gives a distance. */
@@ -238,8 +264,15 @@ class SwitchGraph {
       }
   }
 
-  /** Whether a switch is above another: farther from hosts, or of equals the lower number. */
+  /** Whether a switch is above another: nearer to the root, if there is one; else higher. */
   #isAbove(left: number, right: number): boolean {
+    if (this.#levels === undefined) return this.#isHigher(left, right);
+    const difference = this.#levels.get(right)! - this.#levels.get(left)!;
+    return difference > 0 || (difference === 0 && left < right);
+  }
+
+  /** Whether a switch is farther from hosts than another, or of equals has the lower number. */
+  #isHigher(left: number, right: number): boolean {
     const difference = this.rankOf(left) - this.rankOf(right);
     return difference > 0 || (difference === 0 && left < right);
   }

@@ -144,13 +144,11 @@ export const peersOf = (topology: Topology, node: number): number[] =>
 export const portsOf = (topology: Topology, node: number): readonly NodePort[] =>
   cablingOf(topology).ports[node] ?? [];
 
-/** Ports of hosts that a host's port reaches: the far end of its cable, or all others of its subnet; a loopback plug reaches its port. */
+/** Ports of other hosts that a host's port reaches: at the far end of its cable, or in its subnet; a loopback plug reaches its port. */
 export function farPortsOf(topology: Topology, port: NodePort): NodePort[] {
   const far = farEndOf(topology, port);
   if (far === undefined) return [];
-  return byPort(port, far) === 0
-    ? [far]
-    : subnetOf(topology, port).filter((other) => byPort(other, port) !== 0);
+  return byPort(port, far) === 0 ? [far] : subnetOf(topology, port).filter(({ node }) => node !== port.node);
 }
 
 /** The port at the other end of a port's cable; undefined where it is open. A loopback plug leads to the port itself. */
@@ -186,14 +184,15 @@ export function cabledPeerOf(topology: Topology, node: number): number {
  * @throws ConfigurationError for a cable to a second port, which tests do not use
  */
 export function hostsBySide(topology: Topology): readonly number[] {
-  const far = farPortsOf(topology, { node: 0, port: firstPort })[0];
+  const all = farPortsOf(topology, { node: 0, port: firstPort });
+  const far = all.find(({ port }) => port === firstPort) ?? all[0];
   if (far !== undefined && far.port !== firstPort)
     throw new ConfigurationError(
       'topology, cable of host 0, port 1,',
       `a cable to port ${far.port} of host ${far.node}`,
       'one to port 1 of another host: a test uses the first ports of two hosts',
     );
-  return [...new Set([0, cabledPeerOf(topology, 0), ...hostsOf(topology)])];
+  return [...new Set([0, far?.node ?? cabledPeerOf(topology, 0), ...hostsOf(topology)])];
 }
 
 /** Ports of hosts in the subnet of a host's port, ascending, that port among them: all that cables and switches join to it. */

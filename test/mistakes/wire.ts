@@ -16,8 +16,8 @@ export const wireMistakes: readonly Mistake[] = [
     kind: 'wrong time',
     scene: 'one-message',
     file: 'wire/wire-sender.ts',
-    find: 'occupy(atPs, packetBytes + this.#framingBytes) + this.#latencyPs;\n    return',
-    replace: 'occupy(atPs, packetBytes) + this.#latencyPs;\n    return',
+    find: 'occupy(atPs, packetBytes + this.#framingBytes);\n    return (',
+    replace: 'occupy(atPs, packetBytes);\n    return (',
   },
   {
     name: 'fractions-dropped',

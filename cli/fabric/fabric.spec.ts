@@ -1,0 +1,95 @@
+/** `hca fabric` and `hca topology`: tables, sentences, files, and errors in one line. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { makeTemporaryFolder } from '../../guests/linux/temporary-folder.ts';
+import { type Ended, hcaWithin } from '../testing/in-process.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const folder = makeTemporaryFolder('hca-fabric-spec-');
+afterAll(() => folder.remove());
+
+const hca = (...args: string[]): Promise<Ended> => hcaWithin({ cwd: folder.path }, args);
+const textOf = (name: string): string => readFileSync(join(folder.path, name), 'utf8');
+
+const few = ['--size', '4096', '--messages', '3'];
+
+describe('hca fabric', () => {
+  it('shows each flow, each output, and the answer; as a page and as JSON, too', async () => {
+    const files = ['--html', 'incast.html', '--json', 'incast.json'];
+    const { code, out, err } = await hca('fabric', 'incast', '--topology', 'star:3', ...few, ...files);
+    expect([code, err]).toEqual([0, '']);
+    expect(out).toContain('2 flows of 3 messages of 4.000 KiB');
+    expect(out).toContain('host 2 to 0');
+    expect(out).toContain('switch 3 port 1');
+    expect(out).toContain("Jain's index of fairness is");
+    const page = textOf('incast.html');
+    // Three hosts and one switch, joined by three cables.
+    expect(page.match(/<title>host \d<\/title>/g)).toHaveLength(3);
+    expect(page.match(/<path d="M/g)).toHaveLength(3);
+    const row = JSON.parse(textOf('incast.json')) as { schema: string; isEqual: boolean; flows: object[] };
+    expect(row).toMatchObject({ schema: 'hca-fabric/1', isEqual: true });
+    expect(row.flows).toHaveLength(2);
+  });
+
+  it('names a fabric without switches so', async () => {
+    const { code, out } = await hca('fabric', 'ring', '--topology', '0-1', ...few);
+    expect([code, out]).toEqual([0, expect.stringContaining('No switch is in the way.')]);
+  });
+
+  it.each([
+    [['victim', '--topology', 'star:3'], 'hosts of victim is 3, expected at least 4'],
+    [
+      ['incast', '--topology', '0-1,2-3'],
+      'flow from host 2 is "to host 0", expected hosts whose first ports',
+    ],
+    [
+      ['incast', '--topology', 'star:99'],
+      'topology star:99, hosts, is "99", expected an integer from 2 to 64',
+    ],
+    [
+      ['outcast', '--topology', 'star:3', '--set', 'machine.adapter=nic'],
+      'machine.adapter is "nic", expected hca',
+    ],
+    [['storm'], 'storm'],
+  ])('rejects %j', async (args, message) => {
+    const { code, err } = await hca('fabric', ...args, ...few);
+    expect([code, err]).toEqual([2, expect.stringContaining(message)]);
+  });
+});
+
+describe('a run on a fabric', () => {
+  it.each([
+    ['fabric', 'ring', '--topology', 'star:2', ...few],
+    ['perf', 'write-lat', '--iters', '5', '--topology', 'star:4'],
+  ])('is repeated by what it wrote: %s %s', async (...args) => {
+    expect(await hca(...args, '--json', 'run.json')).toMatchObject({ code: 0, err: '' });
+    const again = await hca('rerun', 'run.json', '--json', '-');
+    expect(again.code).toBe(0);
+    expect(again.out).toContain('"isEqual": true');
+  });
+});
+
+describe('hca topology', () => {
+  it('counts, draws, and writes a file that --topology reads', async () => {
+    const { code, out } = await hca('topology', 'dumbbell:4', '--json', 'bell.json', '--html', 'bell.html');
+    expect(code).toBe(0);
+    expect(out).toContain('4 hosts, 2 switches, 5 cables.');
+    // Of 12 ordered pairs 4 pass one switch and 8 pass two: 20 / 12.
+    expect(out).toContain('A packet passes 1 to 2 switches, 1.67 on average');
+    expect(textOf('bell.html').match(/<path d="M/g)).toHaveLength(5);
+    const again = await hca('topology', './bell.json', '--json', '-');
+    expect(JSON.parse(again.out)).toEqual(JSON.parse(textOf('bell.json')));
+  });
+
+  it('says that no two hosts are joined', async () => {
+    const text = JSON.stringify({
+      nodes: [{ kind: 'host' }, { kind: 'host' }, { kind: 'switch' }, { kind: 'switch' }],
+      links: [0, 1].map((node) => ({ ends: [{ node }, { node: node + 2 }] })),
+    });
+    writeFileSync(join(folder.path, 'apart.json'), text);
+    const { code, out } = await hca('topology', './apart.json');
+    expect([code, out]).toEqual([0, expect.stringContaining('No two hosts are joined')]);
+  });
+});
