@@ -61,6 +61,14 @@ describe("the patch of v86's machine code", () => {
     expect(() => new WebAssembly.Module(patched)).not.toThrow();
   });
 
+  it('leave the given bytes as they are, so that a second machine of the process can be made of them', () => {
+    const code = coreCode();
+    const before = Uint8Array.from(code);
+    const first = patchCore(code);
+    expect(Buffer.compare(code, before)).toBe(0);
+    expect(Buffer.compare(patchCore(code), first)).toBe(0);
+  });
+
   it('refuses code in which a place is missing, or was changed before', () => {
     expect(() => patchCore(patchCore(coreCode()))).toThrow(CorePatchError);
     expect(() => patchCore(block(quantumTest))).toThrow(/ends of a frame in v86.wasm is 0, expected 1/);

@@ -44,7 +44,8 @@ export class CorePatchError extends SimulatorError {
 export function patchCore(wasm: Uint8Array): Uint8Array<ArrayBuffer> {
   const frames = placesOf(wasm, frameTest);
   if (frames.length !== 1) throw new CorePatchError('ends of a frame in v86.wasm', frames.length, '1');
-  const core = wasm.slice();
+  // A copy: slice() of a Buffer, which is how a file is read, would share its bytes with the next machine.
+  const core = new Uint8Array(wasm);
   core[frames[0]! + signByte]! |= negative;
   const isTest = (code: Uint8Array, at: number): boolean =>
     startsAt(code, at + quantumConstant.length, inCore);
