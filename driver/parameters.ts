@@ -252,7 +252,7 @@ export const driverParameters = {
     'mask of priorities',
     [0, 255],
     'Linux 6.1 mlx4_en: parameters pfctx and pfcrx, 0; a mask turns PAUSE off',
-    'Priorities of which a port of Ethernet sends and obeys pauses (PFC), in place of PAUSE; 0: none.',
+    'The port sends and obeys PFC frames for these priorities instead of PAUSE; 0: for none.',
   ),
 } as const;
 

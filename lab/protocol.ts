@@ -460,7 +460,7 @@ export interface LabLinux {
   run(order: LinuxOrder, onProgress: (progress: LinuxProgress) => void): Promise<void>;
   type(host: number, text: string): void;
   pause(): void;
-  /** @param event pauses after the next event of this kind; omitted: goes on */
+  /** @param event the Linux pauses after the next event of this kind; omitted: when the reader asks for it */
   resume(event?: LinuxEvent): void;
   moment(): LinuxMoment | undefined;
   /** All inputs so far. */

@@ -76,7 +76,7 @@ describe('hca topology', () => {
     const { code, out } = await hca('topology', 'dumbbell:4', '--json', 'bell.json', '--html', 'bell.html');
     expect(code).toBe(0);
     expect(out).toContain('4 hosts, 2 switches, 5 cables.');
-    // Of 12 ordered pairs 4 pass one switch and 8 pass two: 20 / 12.
+    // Four of the 12 ordered pairs pass one switch, eight pass two: 20 / 12.
     expect(out).toContain('A packet passes 1 to 2 switches, 1.67 on average');
     expect(textOf('bell.html').match(/<path d="M/g)).toHaveLength(5);
     const again = await hca('topology', './bell.json', '--json', '-');

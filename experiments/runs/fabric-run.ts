@@ -25,7 +25,7 @@ export interface FlowRow extends Flow {
   /** Payload over the time from the common start to its last completion. */
   readonly bytesPerSecond: number;
   readonly durationPs: number;
-  /** Of its messages, from post to completion. */
+  /** Times of the flow's messages from post to completion. */
   readonly medianPs: number;
   readonly p99Ps: number;
   readonly maxPs: number;

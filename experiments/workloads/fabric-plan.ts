@@ -6,7 +6,7 @@
  *     permutation   host n ─▶ host n + half of them            every host sends and receives once
  *     ring          host n ─▶ host n + 1
  *     all-to-all    every host ─▶ every other
- *     victim        incast to host 0, and one flow of a sender to a host that nobody else sends to
+ *     victim        incast to host 0, and one of its senders also sends to a host with no other sender
  */
 import { ConfigurationError } from '../../base/index.ts';
 

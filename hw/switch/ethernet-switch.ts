@@ -10,7 +10,7 @@
  * - Every frame that came leaves, waits, or is dropped and counted by a reason: no route, no room, no room in the queue, a link that is
  *   down. Frames of lossless priorities are dropped only if their sender does not stop in time.
  * - Frames of one flow keep their order.
- * - What an instant decides depends on earlier instants alone, and on the order of ports: the order of records within an instant has no
+ * - A decision depends on earlier instants alone, and on the order of ports: the order of records within an instant has no
  *   effect. A frame that came is admitted later by the latency, all of an instant by one step.
  *
  * Sources: IEEE 802.1Q, clauses 8 and 36; IEEE 802.3-2018, annex 31B and 31D.

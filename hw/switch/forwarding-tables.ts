@@ -1,5 +1,5 @@
 /**
- * The forwarding tables of an InfiniBand switch: one output port for each unicast LID, a set of ports for each multicast LID (IBTA volume
+ * The forwarding tables of an InfiniBand switch: one output port for each unicast LID, and a set of ports for all multicast LIDs (IBTA volume
  * 1, 14.2.5.10 to 14.2.5.12 and 18.2.4). A subnet manager writes them.
  */
 import { InvariantError } from '../../base/index.ts';
@@ -15,21 +15,14 @@ export const NO_PORT = 255;
 
 export class ForwardingTables {
   readonly #linear = new Uint8Array(LINEAR_ENTRIES).fill(NO_PORT);
-  /** Ports of groups without an entry of their own: a manager that keeps no groups sets this alone. */
-  #groupPorts: readonly number[] = [];
-  readonly #groups = new Map<number, readonly number[]>();
+  /** Ports of every group: the subnet manager keeps no members. */
+  groupPorts: readonly number[] = [];
 
   /** @param lid a unicast LID, @param port its output, from 1; {@link NO_PORT} drops */
   setPort(lid: number, port: number): void {
     if (lid <= 0 || lid >= LINEAR_ENTRIES)
       throw new InvariantError('LID of a linear entry', lid, `1 to ${LINEAR_ENTRIES - 1}`);
     this.#linear[lid] = port;
-  }
-
-  /** Ports for all groups, or for one. */
-  setGroupPorts(ports: readonly number[], lid?: number): void {
-    if (lid === undefined) this.#groupPorts = ports;
-    else this.#groups.set(lid, ports);
   }
 
   /** Whether packets to a LID go to a group. */
@@ -42,16 +35,11 @@ export class ForwardingTables {
     return lid < LINEAR_ENTRIES ? this.#linear[lid]! : NO_PORT;
   }
 
-  portsOfGroup(lid: number): readonly number[] {
-    return this.#groups.get(lid) ?? this.#groupPorts;
-  }
-
   inspect(): BlockState {
     const entries = [...this.#linear.entries()].filter(([, port]) => port !== NO_PORT);
     return {
       linear: entries.map(([lid, port]) => [lid, port]),
-      groupPorts: [...this.#groupPorts],
-      groups: [...this.#groups].map(([lid, ports]) => [lid, ...ports]),
+      groupPorts: [...this.groupPorts],
     };
   }
 }

@@ -146,7 +146,7 @@ describe('the life of a first packet', () => {
 describe('a multicast group', () => {
   it('leaves by each of its ports but the one by which it came', async () => {
     const bench = new SwitchBench(4);
-    bench.device.tables.setGroupPorts([1, 2, 4], 0xc001);
+    bench.device.tables.groupPorts = [1, 2, 4];
     bench.ends[0]!.sendAt(startPs, 0xc001, 512, 3);
     await bench.runTo(startPs + 10 * usPs);
     expect(bench.ends.map(({ arrivals }) => psnsOf(arrivals))).toEqual([[], [3], [], [3]]);

@@ -7,11 +7,11 @@
  *
  * Promises:
  * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own credits return when its
- *   last byte has left. Drops have a named reason: no route, or an output whose link is down.
+ *   last byte has left. Every drop has a named reason: no route, HOQLife, or an output whose link is down.
  * - A packet's first byte leaves `latencyNs` after its first byte has come, if the output is free. A packet that would leave faster than it
  *   comes waits until its last byte cannot be late.
  * - An input is read by one output at a time. Lane 15 has an input buffer of its own and goes first.
- * - What an instant decides depends on earlier instants alone: the order of records within an instant has no effect.
+ * - A decision depends on earlier instants alone: the order of records within an instant has no effect.
  *
  * Lanes: VL 0 and VL 15, as the ports have. Source: InfiniBand Architecture Specification, volume 1, chapters 7 and 18.
  */
@@ -200,9 +200,7 @@ export class InfinibandSwitch {
     const lid = destinationLidOf(this.#ports[index]!.port, offset);
     const input = index + 1;
     if (this.tables.isGroup(lid))
-      return this.tables
-        .portsOfGroup(lid)
-        .filter((port) => port !== input && this.#ports[port - 1] !== undefined);
+      return this.tables.groupPorts.filter((port) => port !== input && this.#ports[port - 1] !== undefined);
     const output = this.tables.portOf(lid);
     return output === NO_PORT || this.#ports[output - 1] === undefined ? [] : [output];
   }

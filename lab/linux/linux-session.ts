@@ -47,7 +47,7 @@ const aheadPs = 50_000_000_000;
 const psPerMs = 1e9;
 /** Steps with events that are kept: as far as a reader goes back one by one. */
 const eventStepsMax = 2000;
-/** Of busybox's shell in its home. */
+/** The prompt of busybox's shell in its home folder. */
 const prompt = '~ # ';
 
 export class LinuxSession {
@@ -136,7 +136,7 @@ export class LinuxSession {
     this.#report();
   }
 
-  /** @param event pauses after the next event of this kind; left out: goes on until the reader pauses */
+  /** @param event the session pauses after the next event of this kind; left out: when the reader asks for it */
   resume(event?: LinuxEvent): void {
     if (this.#pause === undefined) return;
     this.#awaited = event === undefined ? undefined : { event, count: this.#countOf(event) };

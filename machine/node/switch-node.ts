@@ -47,7 +47,7 @@ export class SwitchNode {
       const output = routes.portTowards(this.node, port);
       if (output !== undefined) tables.setPort(lidOf(config.hca.control, port), output);
     }
-    tables.setGroupPorts(routes.groupPorts(this.node));
+    tables.groupPorts = routes.groupPorts(this.node);
   }
 }
 

@@ -33,7 +33,7 @@ export interface SwitchPortLedger {
   /** Packets that came by this port and wait, and the most that have waited at once. */
   readonly waitingPackets: number;
   readonly waitingPacketsMax: number;
-  /** Those of them that have no place in a queue yet; left out for InfiniBand. */
+  /** Waiting packets that have no place in a queue yet; left out for InfiniBand. */
   readonly inPipeline?: number;
   /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
