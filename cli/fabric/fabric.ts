@@ -2,10 +2,11 @@
 import { Argument, type Command, Option } from 'commander';
 import runFabric, { type FabricRow, fabricFailure } from '../../experiments/runs/fabric-run.ts';
 import {
-  type FabricArgs,
   type FabricPattern,
   type FabricVerb,
+  fabricArgsOf,
   fabricDefaults,
+  fabricFields,
   fabricPatterns,
   fabricVerbs,
   flowsOf,
@@ -33,11 +34,9 @@ interface FabricOptions extends MachineChoice, TopologyChoice, HtmlChoice {
   readonly size: number;
   readonly messages: number;
   readonly window: number;
+  readonly hosts?: number;
   readonly json?: string;
 }
-
-/** The fabric of a newcomer who names none. */
-const defaultFabric = 'star:8';
 
 export function addFabricCommand(program: Command): void {
   const command = program
@@ -51,30 +50,33 @@ export function addFabricCommand(program: Command): void {
         .default(fabricDefaults.pattern),
     )
     .addOption(
-      new Option('--verb <verb>', 'who moves the data: the sender by WRITE, or the receiver by READ')
+      new Option('--verb <verb>', fabricFields.verb.meaning)
         .choices([...fabricVerbs])
         .default(fabricDefaults.verb),
     )
-    .option('--size <bytes>', 'bytes of a message', integer(1, 2 ** 30), fabricDefaults.sizeBytes)
-    .option('--messages <n>', 'messages of each flow', integer(1, 1_000_000), fabricDefaults.messages)
-    .option('--window <n>', 'messages of a flow in flight', integer(1, 1024), fabricDefaults.window)
+    .addOption(fieldOption('size', fabricDefaults.sizeBytes))
+    .addOption(fieldOption('messages', fabricDefaults.messages))
+    .addOption(fieldOption('window', fabricDefaults.window))
+    .addOption(fieldOption('hosts'))
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
     .action(fabric);
   addTopologyOption(addMachineOptions(command));
 }
 
+/** A number of the workload as an option. */
+function fieldOption(name: 'size' | 'messages' | 'window' | 'hosts', value?: number): Option {
+  const { unit, min, max, meaning } = fabricFields[name];
+  const option = new Option(`--${name} <${unit}>`, meaning).argParser(integer(min, max));
+  return value === undefined ? option : option.default(value);
+}
+
 async function fabric(pattern: FabricPattern, options: FabricOptions, command: Command): Promise<void> {
   const machine = machineOf(options);
   const { topology } = configuredOf(machine);
-  const args: FabricArgs = {
-    pattern,
-    verb: options.verb,
-    hostCount: hostsOf(topology).length,
-    sizeBytes: options.size,
-    messages: options.messages,
-    window: options.window,
-  };
+  const { size, messages, window, verb, hosts } = options;
+  const workload = { test: pattern, size, messages, window, verb, ...(hosts === undefined ? {} : { hosts }) };
+  const args = fabricArgsOf(workload, hostsOf(topology).length);
   flowsOf(args);
   checkWritable(options.json);
   checkWritable(options.html);
@@ -98,7 +100,9 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
 
 function machineOf(options: FabricOptions): MachineOptions {
   const machine = hcaMachineOptionsOf(options);
-  return machine.topology === undefined ? { ...machine, topology: parsedTopology(defaultFabric) } : machine;
+  return machine.topology === undefined
+    ? { ...machine, topology: parsedTopology(fabricDefaults.topology) }
+    : machine;
 }
 
 function reportFailure(row: FabricRow): void {

@@ -3,13 +3,13 @@
  * sweep, so that each loads modules and compiles code once; or other machines, by a queue or by Slurm.
  */
 import { join } from 'node:path';
-import type { PerfOrder } from '../../experiments/runs/perf-run.ts';
 import runPoint, { outcomeOfError } from '../../experiments/runs/sweep-run.ts';
 import { TaskPool, tasksAtOnce } from '../../experiments/runs/task-pool.ts';
 import { BullmqEngine } from '../../experiments/sweep/bullmq/index.ts';
 import {
   laneEngine,
   type Outcome,
+  type PointOrder,
   type PointRunner,
   type RunManner,
   type SweepEngine,
@@ -20,7 +20,7 @@ import { defaultTasks, queueAddressOf, type SweepChoice } from './sweep-options.
 
 export type LocalRunner = PointRunner & AsyncDisposable;
 
-const inManner = ({ machine, args }: PerfOrder, manner: RunManner): PerfOrder => ({
+const inManner = ({ machine, args }: PointOrder, manner: RunManner): PointOrder => ({
   machine: { ...machine, ...manner },
   args,
 });
@@ -40,7 +40,7 @@ export function poolRunner(
   jobs: number,
   { manner = {}, ordersOfWorker = 1 }: { readonly manner?: RunManner; readonly ordersOfWorker?: number } = {},
 ): LocalRunner {
-  const pool = new TaskPool<PerfOrder, Outcome>('sweep-run', jobs);
+  const pool = new TaskPool<PointOrder, Outcome>('sweep-run', jobs);
   return {
     capacity: jobs * ordersOfWorker,
     run: (order) => pool.run(inManner(order, manner)).catch(outcomeOfError),

@@ -20,15 +20,18 @@ export interface FabricOrder {
   readonly args: FabricArgs;
 }
 
-/** One flow of the row. */
-export interface FlowRow extends Flow {
-  /** Payload over the time from the common start to its last completion. */
-  readonly bytesPerSecond: number;
-  readonly durationPs: number;
-  /** Times of the flow's messages from post to completion. */
+/** Times of messages from post to completion. */
+export interface MessageTimes {
   readonly medianPs: number;
   readonly p99Ps: number;
   readonly maxPs: number;
+}
+
+/** One flow of the row, with the times of its messages. */
+export interface FlowRow extends Flow, MessageTimes {
+  /** Payload over the time from the common start to its last completion. */
+  readonly bytesPerSecond: number;
+  readonly durationPs: number;
 }
 
 /** One output of a switch. */
@@ -52,6 +55,8 @@ export interface FabricRow {
   readonly args: FabricArgs;
   readonly flows: readonly FlowRow[];
   readonly outputs: readonly OutputRow[];
+  /** Times of the messages of all flows. */
+  readonly messageTimes: MessageTimes;
   /** Payload of all flows over the time until the last has ended. */
   readonly bytesPerSecond: number;
   /** Payload that one cable could carry in such messages, in bytes per second. */
@@ -91,6 +96,7 @@ export default async function runFabric({ machine: options, args }: FabricOrder)
     args,
     flows: rates,
     outputs: outputsOf(report, durationPs),
+    messageTimes: timesOf(flows.flatMap(({ messagePs }) => messagePs)),
     bytesPerSecond: perSecond(args.sizeBytes * args.messages * flows.length, durationPs),
     cableBytesPerSecond: linkBound(machine.config, asked),
     fairness: fairnessOf(rates.map(({ bytesPerSecond }) => bytesPerSecond)),
@@ -156,16 +162,18 @@ function flowRowOf(
   { from, to, durationPs, messagePs }: FlowResult,
   { sizeBytes, messages }: FabricArgs,
 ): FlowRow {
-  const times = messagePs.toSorted((left, right) => left - right);
   return {
     from,
     to,
     bytesPerSecond: perSecond(sizeBytes * messages, durationPs),
     durationPs,
-    medianPs: quantileOf(times, 0.5),
-    p99Ps: quantileOf(times, 0.99),
-    maxPs: times.at(-1)!,
+    ...timesOf(messagePs),
   };
+}
+
+function timesOf(messagePs: readonly number[]): MessageTimes {
+  const times = messagePs.toSorted((left, right) => left - right);
+  return { medianPs: quantileOf(times, 0.5), p99Ps: quantileOf(times, 0.99), maxPs: times.at(-1)! };
 }
 
 /** The smallest time that at least this share of the times does not exceed. @param times ascending */

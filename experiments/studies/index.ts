@@ -1,5 +1,6 @@
 /** Interface of this room: see README.md. */
 import { contexts, iommu, mtt } from './caches.ts';
+import { incast, loss, routes } from './fabrics.ts';
 import { generations, tags } from './links.ts';
 import { inline, postLists } from './posting.ts';
 import { scale } from './scale.ts';
@@ -21,4 +22,7 @@ export const studies: readonly Study[] = [
   iommu,
   sides,
   scale,
+  incast,
+  loss,
+  routes,
 ];

@@ -8,11 +8,10 @@
 import { ConfigurationError, shortJson } from '../../base/index.ts';
 import { type MachineOptions, partitions } from '../../machine/index.ts';
 import { profileValues } from '../../machine/profile/index.ts';
-import type { PerfOrder } from '../runs/perf-run.ts';
 import { orderAndHashOf } from './expansion.ts';
 import { packageVersion } from './package-version.ts';
 import type { Outcome } from './row.ts';
-import type { PointToRun } from './runner.ts';
+import type { PointOrder, PointToRun } from './runner.ts';
 import { checkedMachine, type SweepMachine } from './spec.ts';
 import { checkedDraft } from './workload-field.ts';
 
@@ -50,7 +49,7 @@ function withoutProfile({ profile, ...machine }: SweepMachine): SweepMachine {
  * @throws ConfigurationError for an invalid assignment, and if this emulator has another version or computes another
  * hash
  */
-export function orderOf(value: unknown, hash: string): PerfOrder {
+export function orderOf(value: unknown, hash: string): PointOrder {
   const given = (typeof value === 'object' && value !== null ? value : {}) as Partial<Assignment>;
   const { version, machine, workload, manner } = given;
   if (version !== packageVersion())

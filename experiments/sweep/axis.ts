@@ -1,6 +1,6 @@
 /**
  * The axes of a sweep: the varied quantities and their values. An axis is a parameter by its path, a workload field by
- * its name, or `profile`. Each value is checked here by itself; conflicts between values appear at each point.
+ * its name, `profile` or `topology`. Each value is checked here by itself; conflicts between values appear at each point.
  */
 import { ConfigurationError, shortJson } from '../../base/index.ts';
 import {
@@ -10,6 +10,7 @@ import {
   parsedAssignment,
   profileValues,
 } from '../../machine/profile/index.ts';
+import { parsedTopology } from '../../machine/topology/index.ts';
 import {
   axisName,
   axisValuesMax,
@@ -28,8 +29,12 @@ export type Axis =
   /** A span of values, for Latin hypercubes only. */
   | { readonly path: string; readonly span: Span };
 
-/** The axis that varies the profile. */
+/** The axes that vary the profile, and the fabric by the name of a ready one: `star:8`. */
 export const profileAxis = 'profile';
+export const topologyAxis = 'topology';
+
+/** Whether the axis selects a machine by name. */
+export const isMachineAxis = (path: string): boolean => path === profileAxis || path === topologyAxis;
 
 /**
  * Builds an axis from values as a user gives them: a text (axis-text.ts), a number, or a list of both.
@@ -38,7 +43,7 @@ export const profileAxis = 'profile';
 export function checkedAxis(path: string, given: unknown, isSampled: boolean): Axis {
   checkAxisPath(path);
   // File paths may contain "..", which is not a range.
-  const isRanged = path !== profileAxis;
+  const isRanged = !isMachineAxis(path);
   const textsOf = isRanged ? valueTextsOf : partsOf;
   const texts = typeof given === 'string' ? textsOf(path, given) : undefined;
   if (texts !== undefined && 'from' in texts) return spanAxis(path, texts, isSampled);
@@ -75,12 +80,12 @@ function spanAxis(path: string, span: Span, isSampled: boolean): Axis {
 
 /** @throws ConfigurationError that suggests the nearest axis */
 export function checkAxisPath(path: string): void {
-  if (path === profileAxis || parametersByPath.has(path) || isWorkloadField(path)) return;
-  const hint = hintFor(path, [profileAxis, ...workloadFieldNames, ...parametersByPath.keys()]);
+  if (isMachineAxis(path) || parametersByPath.has(path) || isWorkloadField(path)) return;
+  const hint = hintFor(path, [profileAxis, topologyAxis, ...workloadFieldNames, ...parametersByPath.keys()]);
   throw new ConfigurationError(
     'axis',
     path,
-    `a parameter (hca profiles), a field of the workload (${workloadFieldNames.join(', ')}) or profile${hint}`,
+    `a parameter (hca profiles), a field of the workload (${workloadFieldNames.join(', ')}), profile or topology${hint}`,
   );
 }
 
@@ -90,9 +95,10 @@ export function checkAxisPath(path: string): void {
  */
 export function checkedAxisValue(path: string, value: unknown): AxisValue {
   if (isWorkloadField(path)) return checkedFieldValue(path, value);
-  if (path === profileAxis) {
+  if (isMachineAxis(path)) {
     if (typeof value !== 'string') throw new ConfigurationError(path, shortJson(value), 'a name or a file');
-    profileValues(value);
+    if (path === profileAxis) profileValues(value);
+    else parsedTopology(value);
     return value;
   }
   if (typeof value !== 'string') return checkedValue(path, value);

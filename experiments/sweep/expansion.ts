@@ -6,22 +6,26 @@
 import { ConfigurationError, sha256Hex } from '../../base/index.ts';
 import { effectiveOf } from '../../machine/index.ts';
 import { canonicalJson, configHashOf } from '../../machine/profile/index.ts';
-import type { PerfOrder } from '../runs/perf-run.ts';
-import { type Axis, type AxisValue, profileAxis } from './axis.ts';
+import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
+import { fabricDefaults } from '../workloads/index.ts';
+import { type Axis, type AxisValue, isMachineAxis, profileAxis, topologyAxis } from './axis.ts';
 import { latinHypercube } from './latin-hypercube.ts';
 import { packageVersion } from './package-version.ts';
 import type { SweepHeader } from './row.ts';
 import type { SweepMachine, SweepSpec } from './spec.ts';
 import {
+  argsOfDraft,
+  isFabricDraft,
   isWorkloadField,
-  perfArgsOfDraft,
+  type PointArgs,
   type WorkloadDraft,
   workloadTextOfDraft,
 } from './workload-field.ts';
 
 /** The run of a point, with the canonical text of its workload. */
-export interface SweepOrder extends PerfOrder {
+export interface SweepOrder {
   readonly machine: SweepMachine;
+  readonly args: PointArgs;
   readonly workload: string;
 }
 
@@ -104,16 +108,23 @@ function pointOf(
  * @throws ConfigurationError if the machine or the workload is impossible
  */
 export function orderAndHashOf(
-  machine: SweepMachine,
+  given: SweepMachine,
   draft: WorkloadDraft,
   hashOf = hcaHashOf,
 ): { readonly order: SweepOrder; readonly hash: string } {
-  const args = perfArgsOfDraft(draft);
+  const machine = isFabricDraft(draft) ? onFabric(given) : given;
+  const args = argsOfDraft(draft, machine.topology === undefined ? 2 : hostsOf(machine.topology).length);
   const configHash = hashOf(machine);
   const workloadText = workloadTextOfDraft(draft);
   const hash = sha256Hex(canonicalJson({ version: packageVersion(), configHash, workloadText }));
   return { order: { machine, args, workload: workloadText }, hash };
 }
+
+/** The machine with the fabric of `hca fabric`, if it names no topology. */
+const onFabric = (machine: SweepMachine): SweepMachine =>
+  machine.topology === undefined
+    ? { ...machine, topology: parsedTopology(fabricDefaults.topology) }
+    : machine;
 
 function workloadAt(base: WorkloadDraft, values: ReadonlyMap<string, AxisValue>): WorkloadDraft {
   return { ...base, ...Object.fromEntries([...values].filter(([path]) => isWorkloadField(path))) };
@@ -124,11 +135,13 @@ const seedPath = 'machine.seed';
 
 function machineAt({ seed, ...base }: SweepMachine, values: ReadonlyMap<string, AxisValue>): SweepMachine {
   const profile = values.get(profileAxis);
-  const set = [...values].filter(([path]) => path !== profileAxis && !isWorkloadField(path));
+  const topology = values.get(topologyAxis);
+  const set = [...values].filter(([path]) => !isMachineAxis(path) && !isWorkloadField(path));
   return {
     ...base,
     ...(seed === undefined || values.has(seedPath) ? {} : { seed }),
     ...(profile === undefined ? {} : { profile: String(profile) }),
+    ...(topology === undefined ? {} : { topology: parsedTopology(String(topology)) }),
     ...(set.length === 0 ? {} : { set: { ...base.set, ...Object.fromEntries(set) } }),
   };
 }

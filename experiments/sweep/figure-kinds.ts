@@ -11,7 +11,7 @@ export interface FigureKind {
 
 /** Kinds by the end of the name; the first match applies. */
 const kinds: readonly (readonly [end: RegExp, kind: FigureKind])[] = [
-  [/BytesPerSecond$/, { unit: 'MB/s', divisor: 1e6, isMoreBetter: true }],
+  [/bytesPerSecond$/i, { unit: 'MB/s', divisor: 1e6, isMoreBetter: true }],
   [/messagesPerSecond$/i, { unit: 'Mmsg/s', divisor: 1e6, isMoreBetter: true }],
   [/^load\.(offered|arrived)PerSecond$/, { unit: 'Mmsg/s', divisor: 1e6 }],
   [/^load\.interruptsPerSecond\.\d+$/, { unit: '/s', divisor: 1, isMoreBetter: false }],

@@ -6,6 +6,7 @@
  *     caches[0].mtt.misses        ─►  caches.0.mtt.misses
  *     stages[0], named transmit   ─►  stages.transmit.share, wherever in the list it stands
  */
+import type { FabricTotals } from '../runs/fabric-totals.ts';
 import type { PerfRow } from '../runs/perf-run.ts';
 import type { Figure, Outcome } from './row.ts';
 
@@ -16,6 +17,14 @@ const leftOut: ReadonlySet<string> = new Set(['args', 'isBalanced', 'races', 'lo
 export function outcomeOfRun(row: PerfRow): Outcome {
   if (!row.isBalanced) return { status: 'failed', error: 'the statistics of the run do not balance' };
   return { status: 'done', figures: figuresOf(row) };
+}
+
+/** The same of traffic over a fabric. @param failure how the run is wrong, if it is */
+export function outcomeOfFabric(totals: FabricTotals, failure: string | undefined): Outcome {
+  if (failure !== undefined) return { status: 'failed', error: failure };
+  const figures: Record<string, Figure> = {};
+  flatten(totals, '', figures);
+  return { status: 'done', figures };
 }
 
 function figuresOf(row: PerfRow): Record<string, Figure> {

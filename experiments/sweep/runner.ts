@@ -9,11 +9,12 @@
  * figures. This file ensures, for every engine, that no point is lost or has two rows.
  */
 import { assertInvariant } from '../../base/index.ts';
+import type { MachineOptions } from '../../machine/index.ts';
 import { canonicalJson } from '../../machine/profile/index.ts';
-import type { PerfOrder } from '../runs/perf-run.ts';
 import type { SweepOrder, SweepPoint } from './expansion.ts';
 import type { ResultsFile } from './results-file.ts';
 import { type Outcome, outcomeOf, rowOf, type SweepRow, worthOfStatus } from './row.ts';
+import type { PointArgs } from './workload-field.ts';
 
 /** A point to run; its outcome is identified by its hash. */
 export interface PointToRun {
@@ -33,12 +34,18 @@ export interface SweepEngine {
   run(points: readonly PointToRun[], take: TakeOutcome): Promise<void>;
 }
 
+/** A point's run, on a machine that may also say in which manner it runs. */
+export interface PointOrder {
+  readonly machine: MachineOptions;
+  readonly args: PointArgs;
+}
+
 /** Executes single orders. */
 export interface PointRunner {
   /** Number of orders that it needs at once to stay busy. */
   readonly capacity: number;
   /** Never throws: an error is an outcome. */
-  run(order: PerfOrder): Promise<Outcome>;
+  run(order: PointOrder): Promise<Outcome>;
 }
 
 /** The engine that keeps a runner busy. */

@@ -1,7 +1,9 @@
 /** Specifications: their valid contents; every error in one is detected before anything runs. */
+
 import { describe, expect, it, test } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';
 import { canonicalJson } from '../../machine/profile/canonical-json.ts';
+import { parsedTopology } from '../../machine/topology/index.ts';
 import { pointsOf } from './expansion.ts';
 import { checkedSpec, parsedSpec } from './spec.ts';
 import { specSchema } from './spec-schema.ts';
@@ -132,6 +134,36 @@ describe('the points of a sweep', () => {
       set: { 'pcie.link.lanes': 4, 'pcie.link.generation': 4 },
     });
     expect(point!.order!.args).toMatchObject({ verb: 'write', sizeBytes: 128, iterations: 10 });
+  });
+
+  it('of traffic over a fabric have its pattern, its hosts and a topology, star:8 if none is named', () => {
+    const [plain, few] = pointsOf(checkedSpec({ workload: 'incast,messages=5', vary: { hosts: '8,3' } }));
+    expect(plain!.order!.args).toEqual({
+      ...{ pattern: 'incast', verb: 'write', hostCount: 8, sizeBytes: 65_536, messages: 5, window: 16 },
+    });
+    expect(plain!.order!.machine.topology).toEqual(parsedTopology('star:8'));
+    expect(few!.order!.args).toMatchObject({ hostCount: 3 });
+    expect(few!.order!.workload).toBe('incast,messages=5,hosts=3');
+    const [star, ring] = pointsOf(
+      checkedSpec({ workload: 'incast', vary: { test: 'permutation', topology: 'star:4,ring:6' } }),
+    );
+    expect(star!.order!.args).toMatchObject({ pattern: 'permutation', hostCount: 4 });
+    expect(ring!.order!.args).toMatchObject({ pattern: 'permutation', hostCount: 6 });
+    expect(ring!.order!.machine.topology).toEqual(parsedTopology('ring:6'));
+  });
+
+  it.each([
+    [{ workload: 'incast', vary: { hosts: '9' } }, 'hosts is 9, expected at most those of the topology, 8'],
+    [
+      { workload: 'incast,iters=5', vary: { hosts: '3' } },
+      'field of incast is "iters", expected one of size, ',
+    ],
+    [{ workload: 'incats', vary: { hosts: '3' } }, 'did you mean incast'],
+    [{ workload: 'incast', vary: { topology: 'star:99' } }, 'topology star:99, hosts'],
+    [{ workload: 'incast', vary: { topology: 4 } }, 'topology is "4", expected a name'],
+    [{ workload: 'write-bw,hosts=3', vary: { size: '64' } }, 'workload field is "hosts"'],
+  ])('refuse of a fabric %j', (spec, message) => {
+    expect(() => pointsOf(checkedSpec(spec))).toThrow(message);
   });
 
   it('have the seeds of their axis, for any seed of the machine', () => {

@@ -4,8 +4,11 @@ import { kneeOf } from './knee.ts';
 import { linesOver } from './lines.ts';
 import type { SweepRow } from './row.ts';
 
-/** The figures of a summary: the measurements of a test's client. */
-const headlineFigures = ['messagesPerSecond', 'averageBytesPerSecond', 'typicalPs', 'p99Ps'] as const;
+/** The figures of a summary: the measurements of a test's client, or of all flows of a fabric. */
+const headlineFigures = [
+  ...['messagesPerSecond', 'averageBytesPerSecond', 'typicalPs'],
+  ...['bytesPerSecond', 'fairness', 'p99Ps'],
+];
 
 interface Extreme {
   readonly value: number;

@@ -1,22 +1,27 @@
 /**
  * Drafts of workloads for a sweep: fields are checked one by one, because an axis may still change some of them. Each
- * point checks their combination.
+ * point checks their combination. The test is one of `perf`, or a pattern of traffic over a fabric.
  */
 import { ConfigurationError, shortJson } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
 import {
+  checkedFabricWorkload,
   checkedField,
   checkedTest,
   checkedWorkload,
+  type FabricArgs,
   type FieldValue,
-  workloadFieldNames as namesOfTable,
+  fabricArgsOf,
+  fabricFields,
+  fabricPatterns,
+  fabricText,
+  isFabricPattern,
   type PerfArgs,
   parsedField,
   parsedWorkload,
   perfArgsOf,
   perfTestNames,
   type WorkloadField,
-  type WorkloadFieldName,
   workloadFields,
   workloadText,
 } from '../workloads/index.ts';
@@ -24,14 +29,18 @@ import {
 /** Fields by name; each has a valid value. */
 export type WorkloadDraft = Readonly<Record<string, FieldValue>>;
 
+/** The fields of every test by name. A name in both tables accepts the same values. */
+const fields: Readonly<Record<string, WorkloadField>> = { ...fabricFields, ...workloadFields };
+
 /** Every field that an axis may vary, the test first. */
-export const workloadFieldNames: readonly string[] = ['test', ...namesOfTable];
+export const workloadFieldNames: readonly string[] = ['test', ...Object.keys(fields)];
+const testNames: readonly string[] = [...perfTestNames, ...fabricPatterns];
 
 export const isWorkloadField = (name: string): boolean => workloadFieldNames.includes(name);
 
 /** Whether K, M and G are powers of 1000 in values of this axis. */
 export function isRateField(name: string): boolean {
-  const field: WorkloadField | undefined = workloadFields[name as WorkloadFieldName];
+  const field = fields[name];
   return field?.kind === 'integer' && field.unit === 'msg/s';
 }
 
@@ -40,8 +49,8 @@ export function isRateField(name: string): boolean {
  * @throws ConfigurationError naming field, value and range
  */
 export function checkedFieldValue(name: string, value: unknown): FieldValue {
-  if (name === 'test') return checkedTest(value);
-  const field: WorkloadField = workloadFields[name as WorkloadFieldName];
+  if (name === 'test') return isFabricPattern(value) ? value : checkedTest(value, testNames);
+  const field = fields[name]!;
   if (typeof value === 'string') return parsedField(name, field, value);
   return checkedField(name, field, value);
 }
@@ -90,14 +99,27 @@ function looseFieldsOf(text: string): Record<string, string> {
   return fields;
 }
 
+/** The task of a point's programs. */
+export type PointArgs = PerfArgs | FabricArgs;
+
+export const isFabric = (args: PointArgs): args is FabricArgs => 'hostCount' in args;
+
+/** Whether the draft is of traffic over a fabric. */
+export const isFabricDraft = ({ test }: WorkloadDraft): boolean => isFabricPattern(test);
+
 /**
  * The programs' arguments.
+ * @param hostCount hosts of the topology
  * @throws ConfigurationError for contradictory fields
  */
-export const perfArgsOfDraft = (draft: WorkloadDraft): PerfArgs => perfArgsOf(checkedWorkload(draft));
+export const argsOfDraft = (draft: WorkloadDraft, hostCount: number): PointArgs =>
+  isFabricDraft(draft)
+    ? fabricArgsOf(checkedFabricWorkload(draft), hostCount)
+    : perfArgsOf(checkedWorkload(draft));
 
 /** The canonical text of the workload, which is part of hashes. */
-export const workloadTextOfDraft = (draft: WorkloadDraft): string => workloadText(checkedWorkload(draft));
+export const workloadTextOfDraft = (draft: WorkloadDraft): string =>
+  isFabricDraft(draft) ? fabricText(checkedFabricWorkload(draft)) : workloadText(checkedWorkload(draft));
 
 /** A field of the table as JSON Schema; text is parsed as on the command line. */
 function schemaOf(field: WorkloadField): object {
@@ -114,7 +136,10 @@ export const workloadJsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    test: { description: 'The test, by its perftest name.', enum: perfTestNames },
-    ...Object.fromEntries(Object.entries(workloadFields).map(([name, field]) => [name, schemaOf(field)])),
+    test: {
+      description: 'The test, by its perftest name, or the pattern of traffic over a fabric.',
+      enum: testNames,
+    },
+    ...Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, schemaOf(field)])),
   },
 } as const;

@@ -36,6 +36,8 @@ export interface FabricArgs {
 }
 
 export const fabricDefaults = {
+  /** The fabric of a newcomer who names none. */
+  topology: 'star:8',
   pattern: 'incast',
   verb: 'write',
   sizeBytes: 65_536,

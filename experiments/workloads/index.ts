@@ -22,6 +22,14 @@ export { type CompareBytes, comparedSide, fillRandomly } from './compare-transfe
 export { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 export type { DeviceQuery } from './device-query.ts';
 export {
+  checkedFabricWorkload,
+  type FabricWorkload,
+  fabricArgsOf,
+  fabricFields,
+  fabricText,
+  isFabricPattern,
+} from './fabric-fields.ts';
+export {
   type FabricArgs,
   type FabricPattern,
   type FabricSide,

@@ -32,7 +32,9 @@ const fields: Readonly<Record<string, string>> = {
     items: 'items',
     gets: 'share of GETs',
     profile: 'profile',
+    topology: 'topology',
   },
+  ...{ hosts: 'hosts', messages: 'messages of a flow', verb: 'verb' },
 };
 
 /** Units of quantities as people write them; units that are nouns, such as `lines`, are part of the name. */
@@ -91,6 +93,17 @@ const figures: Readonly<Record<string, string>> = {
   durationPs: 'time of the measurement',
   elapsedPs: 'simulated time',
   iterations: 'messages',
+  bytesPerSecond: 'payload rate of all flows',
+  cableBytesPerSecond: 'payload rate of one cable',
+  slowestBytesPerSecond: 'rate of the slowest flow',
+  fastestBytesPerSecond: 'rate of the fastest flow',
+  medianPs: 'median latency',
+  fairness: "Jain's index of fairness",
+  farWaitShare: "longest wait of a switch's output, share of the time",
+  senderWaitShare: "longest wait of a host's port, share of the time",
+  heldBytesMax: 'most bytes held at an input of a switch',
+  drops: 'packets dropped by switches',
+  marks: 'packets marked by switches',
   'load.offeredPerSecond': 'offered rate',
   'load.arrivedPerSecond': 'arrival rate',
   'load.droppedCount': 'dropped messages',

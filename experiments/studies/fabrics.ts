@@ -1,0 +1,99 @@
+/** Studies of fabrics: many senders and one receiver, frames lost or paused, and routes. */
+import { bytesText, percentText, type Study, timesText } from './study.ts';
+
+const rate = 'bytesPerSecond';
+const slowest = 'slowestBytesPerSecond';
+const p99 = 'p99Ps';
+
+export const incast: Study = {
+  name: 'incast',
+  question: 'What do many senders to one receiver cost: rate, fairness, or time?',
+  spec: {
+    workload: 'incast,size=64Ki,messages=20',
+    machine: { topology: 'star:33' },
+    vary: { hosts: '3,5,9,17,33', window: '1,16' },
+  },
+  reduced: { hosts: '3,5', window: '1,16' },
+  plots: [
+    { x: 'hosts', y: [rate, slowest], by: 'window' },
+    { x: 'hosts', y: [p99], by: 'window' },
+  ],
+  answer(figures) {
+    const counts = figures.numbersOf('hosts');
+    const [few, many] = [counts[0]!, counts.at(-1)!];
+    const windows = figures.numbersOf('window');
+    const [least, most] = [windows[0]!, windows.at(-1)!];
+    const at = (hosts: number, window: number) => ({ hosts, window });
+    const cable = figures.at('cableBytesPerSecond', at(many, most));
+    return [
+      `${many - 1} senders of 64 KiB WRITEs reach ${figures.text(rate, at(many, most))} together, ${percentText(figures.at(rate, at(many, most)) / cable)} of what the receiver's cable can carry, and the slowest has ${percentText(figures.at(slowest, at(many, most)) / figures.at('fastestBytesPerSecond', at(many, most)))} of the fastest's rate: credits lose nothing and share well.`,
+      `The cost is time: with ${most} messages in flight 99 % of the messages end within ${figures.text(p99, at(few, most))} with ${few - 1} senders and ${figures.text(p99, at(many, most))} with ${many - 1}, ${timesText(figures.at(p99, at(many, most)) / figures.at(p99, at(few, most)))} as long; with ${least} in flight, ${figures.text(p99, at(many, least))}, at ${figures.text(rate, at(many, least))}.`,
+      `The switch holds at most ${bytesText(figures.at('heldBytesMax', at(many, most)))} at one input, so the messages wait in their senders, which stand without credit for ${percentText(figures.at('senderWaitShare', at(many, most)))} of the time.`,
+    ];
+  },
+};
+
+const flowControl = 'switch.ethernet.flowControl';
+
+export const loss: Study = {
+  name: 'loss',
+  question: 'What does an incast of RoCE lose if switches drop instead of pausing?',
+  spec: {
+    workload: 'incast,size=64Ki,messages=20',
+    machine: {
+      topology: 'star:8',
+      set: {
+        'hca.capability.linkLayer': 'ethernet',
+        'hca.capability.roce': 'v2',
+        'switch.ethernet.bufferKib': 1024,
+      },
+    },
+    vary: { hosts: '2,3,5,8', [flowControl]: 'none,pause' },
+  },
+  reduced: { hosts: '2,3', [flowControl]: 'none,pause' },
+  plots: [
+    { x: 'hosts', y: [rate], by: flowControl },
+    { x: 'hosts', y: [p99], by: flowControl },
+    { x: 'hosts', y: ['drops', 'heldBytesMax'], by: flowControl },
+  ],
+  answer(figures) {
+    const counts = figures.numbersOf('hosts');
+    const [few, many] = [counts[0]!, counts.at(-1)!];
+    const at = (hosts: number, control: string) => ({ hosts, [flowControl]: control });
+    return [
+      `With pauses ${many - 1} senders reach ${figures.text(rate, at(many, 'pause'))} together, without them ${figures.text(rate, at(many, 'none'))}, ${percentText(figures.at(rate, at(many, 'none')) / figures.at(rate, at(many, 'pause')))} of it; with ${few - 1} it is ${figures.text(rate, at(few, 'none'))}, and ${figures.at('drops', at(few, 'none'))} packets are dropped.`,
+      `A switch with 1 MiB drops ${figures.at('drops', at(many, 'none'))} packets, and each loss costs a requester the rest of its window (go-back-N) or a timeout: 99 % of the messages end within ${figures.text(p99, at(many, 'none'))} instead of ${figures.text(p99, at(many, 'pause'))}.`,
+      `With pauses the fullest input holds ${bytesText(figures.at('heldBytesMax', at(many, 'pause')))}, and senders stand paused for up to ${percentText(figures.at('senderWaitShare', at(many, 'pause')))} of the time.`,
+    ];
+  },
+};
+
+const routing = 'machine.routing';
+
+export const routes: Study = {
+  name: 'routes',
+  question: 'How much of a permutation do shortest routes lose on a fat tree?',
+  spec: {
+    workload: 'permutation,size=64Ki,messages=20',
+    vary: { topology: 'leaf-spine:2x4:8,leaf-spine:1x4:8,fat-tree:4', [routing]: 'min-hop,up-down,fat-tree' },
+  },
+  reduced: { topology: 'leaf-spine:2x4:8,fat-tree:4', [routing]: 'min-hop,fat-tree' },
+  plots: [
+    { x: routing, y: [rate, slowest], by: 'topology' },
+    { x: routing, y: [p99, 'farWaitShare'], by: 'topology' },
+  ],
+  answer(figures) {
+    const tree = 'fat-tree:4';
+    const leaves = 'leaf-spine:2x4:8';
+    const at = (topology: string, by: string) => ({ topology, [routing]: by });
+    const share = (topology: string, hosts: number, by: string): string =>
+      percentText(
+        figures.at(rate, at(topology, by)) / (hosts * figures.at('cableBytesPerSecond', at(topology, by))),
+      );
+    return [
+      `On ${tree} the 16 flows reach ${figures.text(rate, at(tree, 'min-hop'))} by min-hop and ${figures.text(rate, at(tree, 'fat-tree'))} by routes that spread destinations over the spines: ${share(tree, 16, 'min-hop')} and ${share(tree, 16, 'fat-tree')} of 16 cables.`,
+      `By min-hop one output stands without credit for ${percentText(figures.at('farWaitShare', at(tree, 'min-hop')))} of the time, by fat-tree for ${percentText(figures.at('farWaitShare', at(tree, 'fat-tree')))}; the slowest flow has ${figures.text(slowest, at(tree, 'min-hop'))} and ${figures.text(slowest, at(tree, 'fat-tree'))}.`,
+      `On ${leaves}, with as many cables up as hosts at each leaf, 8 flows reach ${share(leaves, 8, 'min-hop')} of 8 cables by min-hop and ${share(leaves, 8, 'fat-tree')} by fat-tree.`,
+    ];
+  },
+};
