@@ -64,6 +64,7 @@ const restText = (count: number, which: string): string =>
 
 /** The answer in three sentences, and one each for drops and marks if there are any. */
 export function fabricSentences(row: FabricRow): string[] {
+  if (row.flows.length === 0) return [...reductionSentences(row), waitSentence(row), ...lossSentences(row)];
   const { flows, args, bytesPerSecond, cableBytesPerSecond, fairness, durationPs } = row;
   const p99 = flows.map(({ p99Ps }) => p99Ps);
   const rates = flows.map((flow) => flow.bytesPerSecond);
@@ -72,6 +73,22 @@ export function fabricSentences(row: FabricRow): string[] {
     `The slowest flow has ${rateText(Math.min(...rates))}, the fastest ${rateText(Math.max(...rates))}; Jain's index of fairness is ${fairness.toFixed(3)}. 99 % of a flow's messages take at most ${timeText(Math.min(...p99))} to ${timeText(Math.max(...p99))}, with ${args.window} in flight.`,
     waitSentence(row),
     ...lossSentences(row),
+  ];
+}
+
+/** An all-reduce: its time, and the rate at which the algorithm must move data through each port. */
+function reductionSentences({
+  args,
+  messageTimes,
+  bytesPerSecond,
+  cableBytesPerSecond,
+}: FabricRow): string[] {
+  const { hostCount, sizeBytes, messages, algorithm } = args;
+  const bus = (bytesPerSecond * 2 * (hostCount - 1)) / hostCount;
+  const { medianPs, p99Ps, maxPs } = messageTimes;
+  return [
+    `The sum of ${hostCount} vectors of ${bytesText(sizeBytes)} by ${algorithm} takes ${timeText(medianPs)} (median of ${countText(messages)}; 99 % within ${timeText(p99Ps)}, the longest ${timeText(maxPs)}).`,
+    `That is ${rateText(bytesPerSecond)} of the vector, and a bus rate, 2 (n - 1)/n times as much, of ${rateText(bus)}, ${percentText(bus / cableBytesPerSecond)} of what one cable carries.`,
   ];
 }
 

@@ -2,6 +2,7 @@
 import { Argument, type Command, Option } from 'commander';
 import runFabric, { type FabricRow, fabricFailure } from '../../experiments/runs/fabric-run.ts';
 import {
+  checkedFabricWorkload,
   type FabricPattern,
   type FabricVerb,
   fabricArgsOf,
@@ -14,6 +15,7 @@ import {
 import { configuredOf, type MachineOptions } from '../../machine/index.ts';
 import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
+import { type AllReduceAlgorithm, allReduceAlgorithms } from '../../userlib/messaging/index.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
 import {
@@ -30,10 +32,11 @@ import { fabricPage } from './fabric-page.ts';
 import { fabricSentences, flowTable, outputTable } from './fabric-text.ts';
 
 interface FabricOptions extends MachineChoice, TopologyChoice, HtmlChoice {
-  readonly verb: FabricVerb;
+  readonly verb?: FabricVerb;
+  readonly algorithm?: AllReduceAlgorithm;
   readonly size: number;
   readonly messages: number;
-  readonly window: number;
+  readonly window?: number;
   readonly hosts?: number;
   readonly json?: string;
 }
@@ -50,13 +53,16 @@ export function addFabricCommand(program: Command): void {
         .default(fabricDefaults.pattern),
     )
     .addOption(
-      new Option('--verb <verb>', fabricFields.verb.meaning)
-        .choices([...fabricVerbs])
-        .default(fabricDefaults.verb),
+      new Option('--verb <verb>', `${fabricFields.verb.meaning} (default: ${fabricDefaults.verb})`).choices([
+        ...fabricVerbs,
+      ]),
+    )
+    .addOption(
+      new Option('--algorithm <name>', fabricFields.algorithm.meaning).choices([...allReduceAlgorithms]),
     )
     .addOption(fieldOption('size', fabricDefaults.sizeBytes))
     .addOption(fieldOption('messages', fabricDefaults.messages))
-    .addOption(fieldOption('window', fabricDefaults.window))
+    .addOption(fieldOption('window', undefined, ` (default: ${fabricDefaults.window})`))
     .addOption(fieldOption('hosts'))
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
@@ -65,24 +71,28 @@ export function addFabricCommand(program: Command): void {
 }
 
 /** A number of the workload as an option. */
-function fieldOption(name: 'size' | 'messages' | 'window' | 'hosts', value?: number): Option {
+function fieldOption(name: 'size' | 'messages' | 'window' | 'hosts', value?: number, note = ''): Option {
   const { unit, min, max, meaning } = fabricFields[name];
-  const option = new Option(`--${name} <${unit}>`, meaning).argParser(integer(min, max));
+  const option = new Option(`--${name} <${unit}>`, `${meaning}${note}`).argParser(integer(min, max));
   return value === undefined ? option : option.default(value);
 }
 
 async function fabric(pattern: FabricPattern, options: FabricOptions, command: Command): Promise<void> {
   const machine = machineOf(options);
   const { topology } = configuredOf(machine);
-  const { size, messages, window, verb, hosts } = options;
-  const workload = { test: pattern, size, messages, window, verb, ...(hosts === undefined ? {} : { hosts }) };
-  const args = fabricArgsOf(workload, hostsOf(topology).length);
+  const { size, messages, window, verb, algorithm, hosts } = options;
+  const given = Object.entries({ size, messages, window, verb, algorithm, hosts });
+  const workload = Object.fromEntries([
+    ['test', pattern],
+    ...given.filter(([, value]) => value !== undefined),
+  ]);
+  const args = fabricArgsOf(checkedFabricWorkload(workload), hostsOf(topology).length);
   flowsOf(args);
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);
   const row = await runFabric({ machine, args });
-  screen.print(flowTable(row));
+  if (row.flows.length > 0) screen.print(flowTable(row));
   if (row.outputs.length > 0) screen.print(outputTable(row));
   const sentences = fabricSentences(row);
   for (const sentence of sentences) screen.print(sentence);

@@ -11,6 +11,7 @@ import {
   type FlowResult,
   flowsOf,
   perfArgsOf,
+  type ReductionSide,
 } from '../workloads/index.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
@@ -41,7 +42,7 @@ export interface OutputRow {
   /** Where its cable leads: a host or another switch, by node. */
   readonly to: number;
   readonly packets: number;
-  /** Share of the time of the traffic for which it sent, and for which a packet waited for credits or the end of a pause. */
+  /** Share of the time of the traffic, from the common start to the last end, for which it sent, and for which a packet waited for credits or the end of a pause. */
   readonly busyShare: number;
   readonly farWaitShare: number;
   /** Most bytes that waited at this port as an input. */
@@ -53,17 +54,18 @@ export interface OutputRow {
 
 export interface FabricRow {
   readonly args: FabricArgs;
+  /** Empty for an all-reduce, whose hosts act together. */
   readonly flows: readonly FlowRow[];
   readonly outputs: readonly OutputRow[];
-  /** Times of the messages of all flows. */
+  /** Times of the messages of all flows, or of the operations of an all-reduce. */
   readonly messageTimes: MessageTimes;
-  /** Payload of all flows over the time until the last has ended. */
+  /** Payload of all flows over the time until the last has ended; of an all-reduce: its vector over the mean time. */
   readonly bytesPerSecond: number;
   /** Payload that one cable could carry in such messages, in bytes per second. */
   readonly cableBytesPerSecond: number;
   /** Jain's index of the flows' rates: 1 if all are equal, 1/n if one has all. */
   readonly fairness: number;
-  /** From the common start until the last flow has ended. */
+  /** From the common start until the last flow has ended; of an all-reduce: all its operations, without barriers. */
   readonly durationPs: number;
   readonly elapsedPs: number;
   readonly isBalanced: boolean;
@@ -79,32 +81,77 @@ export interface FabricRow {
 export default async function runFabric({ machine: options, args }: FabricOrder): Promise<FabricRow> {
   checkJoined(configuredOf(options).topology, flowsOf(args));
   await using machine = await Machine.create(options);
-  const run = { url: programUrl('fabric-traffic').href, exportName: 'fabricHost' };
+  const run = programOf(args);
   for (let node = 0; node < args.hostCount; node++)
     await machine.load({ node, run, name: `host${node}`, args: { ...args } });
   await runTraffic(machine);
-  const sides = await machine.results<FabricSide[]>();
+  const measured =
+    args.pattern === 'all-reduce'
+      ? reductionOf(args, await machine.results<ReductionSide[]>())
+      : trafficOf(args, await machine.results<FabricSide[]>());
   const report = await machine.report();
+  const asked = perfArgsOf({ test: args.verb === 'write' ? 'write-bw' : 'read-bw', size: args.sizeBytes });
+  const { spanPs, ...figures } = measured;
+  return {
+    args,
+    ...figures,
+    outputs: outputsOf(report, spanPs),
+    cableBytesPerSecond: linkBound(machine.config, asked),
+    elapsedPs: machine.nowPs,
+    isBalanced: report.checks.balanced,
+    report,
+  };
+}
+
+const programOf = ({ pattern }: FabricArgs): { readonly url: string; readonly exportName: string } =>
+  pattern === 'all-reduce'
+    ? { url: programUrl('fabric-reduction').href, exportName: 'reducingHost' }
+    : { url: programUrl('fabric-traffic').href, exportName: 'fabricHost' };
+
+/** Figures that the programs measure. */
+interface Measured
+  extends Pick<
+    FabricRow,
+    'flows' | 'messageTimes' | 'bytesPerSecond' | 'fairness' | 'durationPs' | 'isEqual'
+  > {
+  /** From the common start to the end of the last operation. */
+  readonly spanPs: number;
+}
+
+function trafficOf(args: FabricArgs, sides: readonly FabricSide[]): Measured {
   const flows = inOrder(
     args,
     sides.flatMap((side) => side.flows),
   );
   const durationPs = Math.max(...flows.map((flow) => flow.durationPs));
   const rates = flows.map((flow) => flowRowOf(flow, args));
-  const asked = perfArgsOf({ test: args.verb === 'write' ? 'write-bw' : 'read-bw', size: args.sizeBytes });
   return {
-    args,
     flows: rates,
-    outputs: outputsOf(report, durationPs),
     messageTimes: timesOf(flows.flatMap(({ messagePs }) => messagePs)),
     bytesPerSecond: perSecond(args.sizeBytes * args.messages * flows.length, durationPs),
-    cableBytesPerSecond: linkBound(machine.config, asked),
     fairness: fairnessOf(rates.map(({ bytesPerSecond }) => bytesPerSecond)),
     durationPs,
-    elapsedPs: machine.nowPs,
-    isBalanced: report.checks.balanced,
+    spanPs: durationPs,
     isEqual: sides.every(({ wrong }) => wrong.length === 0),
-    report,
+  };
+}
+
+/** An operation lasts from the moment at which the last host begins it until the last one has the sums. */
+function reductionOf({ sizeBytes, messages }: FabricArgs, sides: readonly ReductionSide[]): Measured {
+  const times = Array.from({ length: messages }, (_, round) => {
+    const began = sides.map((side) => side.times[round]![0]);
+    const ended = sides.map((side) => side.times[round]![1]);
+    return Math.max(...ended) - Math.max(...began);
+  });
+  const durationPs = times.reduce((sum, ps) => sum + ps, 0);
+  return {
+    flows: [],
+    messageTimes: timesOf(times),
+    bytesPerSecond: perSecond(sizeBytes * messages, durationPs),
+    fairness: 1,
+    durationPs,
+    spanPs: Math.max(...sides.map(({ startPs, times: own }) => own.at(-1)![1] - startPs)),
+    isEqual: sides.every(({ isRight }) => isRight),
   };
 }
 
@@ -191,7 +238,7 @@ export function fairnessOf(rates: readonly number[]): number {
 const lossReasons = ['noRoom', 'hoqLife'];
 
 /** Outputs of all switches, in order. */
-function outputsOf({ switches = [], wire }: Report, durationPs: number): OutputRow[] {
+function outputsOf({ switches = [], wire }: Report, spanPs: number): OutputRow[] {
   return switches.flatMap(({ node, ports }) =>
     ports.map(({ port, bufferedBytesMax, notForwarded, output }) => {
       const row = wire.find(({ from, fromPort = 1 }) => from === node && fromPort === port)!;
@@ -200,8 +247,8 @@ function outputsOf({ switches = [], wire }: Report, durationPs: number): OutputR
         port,
         to: row.to,
         packets: row.packets,
-        busyShare: row.busyPs / durationPs,
-        farWaitShare: (row.creditWaitPs + (row.pauseWaitPs ?? 0)) / durationPs,
+        busyShare: row.busyPs / spanPs,
+        farWaitShare: (row.creditWaitPs + (row.pauseWaitPs ?? 0)) / spanPs,
         bufferedBytesMax,
         drops: lossReasons.reduce(
           (sum, reason) => sum + (notForwarded[reason] ?? 0),

@@ -7,8 +7,9 @@ export interface FabricTotals
     FabricRow,
     'bytesPerSecond' | 'cableBytesPerSecond' | 'fairness' | 'durationPs' | 'elapsedPs'
   > {
-  readonly slowestBytesPerSecond: number;
-  readonly fastestBytesPerSecond: number;
+  /** Left out for an all-reduce. */
+  readonly slowestBytesPerSecond?: number;
+  readonly fastestBytesPerSecond?: number;
   /** Times of the messages of all flows, from post to completion. */
   readonly medianPs: number;
   readonly p99Ps: number;
@@ -30,8 +31,9 @@ export function fabricTotalsOf(row: FabricRow): FabricTotals {
   const rates = flows.map((flow) => flow.bytesPerSecond);
   return {
     ...{ bytesPerSecond, cableBytesPerSecond, fairness, durationPs, elapsedPs },
-    slowestBytesPerSecond: Math.min(...rates),
-    fastestBytesPerSecond: Math.max(...rates),
+    ...(rates.length === 0
+      ? {}
+      : { slowestBytesPerSecond: Math.min(...rates), fastestBytesPerSecond: Math.max(...rates) }),
     ...row.messageTimes,
     farWaitShare: Math.max(0, ...outputs.map(({ farWaitShare }) => farWaitShare)),
     senderWaitShare: Math.max(...row.report.wire.map((wire) => waitPsOf(row, wire))) / durationPs,

@@ -1,5 +1,6 @@
-/** Studies of fabrics: many senders and one receiver, frames lost or paused, and routes. */
-import { bytesText, percentText, type Study, timesText } from './study.ts';
+/** Studies of fabrics: many senders and one receiver, frames lost or paused, routes, and all-reduce. */
+import { figureText } from '../sweep/index.ts';
+import { bytesText, nsText, percentText, type Study, type StudyFigures, timesText } from './study.ts';
 
 const rate = 'bytesPerSecond';
 const slowest = 'slowestBytesPerSecond';
@@ -97,3 +98,73 @@ export const routes: Study = {
     ];
   },
 };
+
+const medianTime = 'medianPs';
+const ways = ['ring', 'tree', 'halving-doubling'] as const;
+type Way = (typeof ways)[number];
+
+export const allReduce: Study = {
+  name: 'all-reduce',
+  question: 'How long does an all-reduce take by ring, tree and halving-doubling, and does alpha-beta tell?',
+  spec: {
+    workload: 'all-reduce,messages=3',
+    machine: { topology: 'star:16' },
+    vary: { algorithm: ways.join(','), hosts: '2,4,8,16', size: '4,4K,64K,1M,4M' },
+  },
+  reduced: { algorithm: ways.join(','), hosts: '2,4', size: '4,64K' },
+  plots: [
+    { x: 'hosts', y: [medianTime], by: 'algorithm', where: ['size=4'] },
+    { x: 'size', y: [medianTime, rate], by: 'algorithm', where: ['hosts=16'] },
+  ],
+  answer(figures) {
+    const sizes = figures.numbersOf('size');
+    const [small, large] = [sizes[0]!, sizes.at(-1)!];
+    const hosts = figures.numbersOf('hosts').at(-1)!;
+    const at = (algorithm: Way, size: number, count = hosts) => ({ algorithm, hosts: count, size });
+    const timesOf = (size: number): string =>
+      ways.map((way) => `${figures.text(medianTime, at(way, size))} by ${way}`).join(', ');
+    const fastest = sizes.map((size) => {
+      const [best] = ways.toSorted(
+        (left, right) => figures.at(medianTime, at(left, size)) - figures.at(medianTime, at(right, size)),
+      );
+      return `${best} at ${bytesText(size)}`;
+    });
+    return [
+      `Over ${hosts} hosts a vector of ${bytesText(small)} takes ${timesOf(small)}; one of ${bytesText(large)} ${timesOf(large)}.`,
+      `The fastest are ${fastest.join(', ')}.`,
+      `Alpha and beta measured with two hosts (${nsText(alphaOf(figures, small))} and ${(1 / betaOf(figures, small, large) / 1e-3).toFixed(2)} GB/s) predict of ${bytesText(large)} over ${hosts} hosts ${ways.map((way) => `${errorText(figures, way, { small, large, hosts })} by ${way}`).join(', ')}.`,
+    ];
+  },
+};
+
+/** Time of a message of no bytes: with two hosts halving-doubling exchanges two messages, one after the other. */
+const alphaOf = (figures: StudyFigures, small: number): number =>
+  figures.at(medianTime, { algorithm: 'halving-doubling', hosts: 2, size: small }) / 2;
+
+/** Picoseconds of a byte, half of an addition included. */
+const betaOf = (figures: StudyFigures, small: number, large: number): number =>
+  (figures.at(medianTime, { algorithm: 'halving-doubling', hosts: 2, size: large }) -
+    2 * alphaOf(figures, small)) /
+  large;
+
+/** The model's prediction, and the distance of the measurement from it. */
+function errorText(
+  figures: StudyFigures,
+  algorithm: Way,
+  { small, large, hosts }: { readonly small: number; readonly large: number; readonly hosts: number },
+): string {
+  const [alpha, beta, steps] = [
+    alphaOf(figures, small),
+    betaOf(figures, small, large),
+    Math.ceil(Math.log2(hosts)),
+  ];
+  const moved = (2 * (hosts - 1) * large * beta) / hosts;
+  const predicted = {
+    ring: 2 * (hosts - 1) * alpha + moved,
+    tree: 2 * steps * (alpha + large * beta),
+    'halving-doubling': 2 * steps * alpha + moved,
+  }[algorithm];
+  const measured = figures.at(medianTime, { algorithm, hosts, size: large });
+  const error = 100 * (measured / predicted - 1);
+  return `${figureText(medianTime, predicted)} (measured ${error < 0 ? '' : '+'}${error.toFixed(0)} %)`;
+}

@@ -1,6 +1,6 @@
 /** Interface of this room: see README.md. */
 import { contexts, iommu, mtt } from './caches.ts';
-import { incast, loss, routes } from './fabrics.ts';
+import { allReduce, incast, loss, routes } from './fabrics.ts';
 import { generations, tags } from './links.ts';
 import { inline, postLists } from './posting.ts';
 import { scale } from './scale.ts';
@@ -25,4 +25,5 @@ export const studies: readonly Study[] = [
   incast,
   loss,
   routes,
+  allReduce,
 ];

@@ -5,6 +5,7 @@
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
+import { allReduceAlgorithms } from '../../userlib/messaging/index.ts';
 import {
   type FabricArgs,
   type FabricPattern,
@@ -31,6 +32,12 @@ export const fabricFields = {
     unit: 'verb',
     choices: fabricVerbs,
     meaning: 'who moves the data: the sender by WRITE, or the receiver by READ',
+  },
+  algorithm: {
+    kind: 'choice',
+    unit: 'name',
+    choices: allReduceAlgorithms,
+    meaning: 'of an all-reduce (default ring)',
   },
   hosts: {
     kind: 'integer',
@@ -88,12 +95,13 @@ export function fabricText(workload: FabricWorkload): string {
 /**
  * The programs' arguments.
  * @param fabricHosts hosts of the topology
- * @throws ConfigurationError for more hosts than the topology has
+ * @throws ConfigurationError for more hosts than the topology has, and for fields that the pattern has not
  */
 export function fabricArgsOf(workload: FabricWorkload, fabricHosts: number): FabricArgs {
-  const { test: pattern, size, messages, window, verb, hosts = fabricHosts } = workload;
+  const { test: pattern, size, messages, window, verb, algorithm, hosts = fabricHosts } = workload;
   if (hosts > fabricHosts)
     throw new ConfigurationError('hosts', hosts, `at most those of the topology, ${fabricHosts}`);
+  checkFields(workload);
   return {
     pattern,
     verb: verb ?? fabricDefaults.verb,
@@ -101,5 +109,18 @@ export function fabricArgsOf(workload: FabricWorkload, fabricHosts: number): Fab
     sizeBytes: size ?? fabricDefaults.sizeBytes,
     messages: messages ?? fabricDefaults.messages,
     window: window ?? fabricDefaults.window,
+    ...(pattern === 'all-reduce' ? { algorithm: algorithm ?? 'ring' } : {}),
   };
+}
+
+function checkFields({ test, algorithm, window, verb, size = 4 }: FabricWorkload): void {
+  if (test !== 'all-reduce') {
+    if (algorithm !== undefined) throw new ConfigurationError('algorithm', algorithm, `left out for ${test}`);
+    return;
+  }
+  for (const [name, value] of Object.entries({ window, verb }))
+    if (value !== undefined)
+      throw new ConfigurationError(name, value, 'left out for an all-reduce, which sends messages in steps');
+  if (size % 4 !== 0)
+    throw new ConfigurationError('size', size, 'a multiple of 4: an all-reduce adds 32-bit integers');
 }

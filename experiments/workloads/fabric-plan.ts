@@ -7,8 +7,11 @@
  *     ring          host n ─▶ host n + 1
  *     all-to-all    every host ─▶ every other
  *     victim        incast to host 0, and one of its senders also sends to a host with no other sender
+ *     all-reduce    the sum of one vector of each host, at every host: flows as its algorithm has them
  */
 import { ConfigurationError } from '../../base/index.ts';
+import type { AllReduceAlgorithm } from '../../userlib/messaging/index.ts';
+import { collectivePeers } from '../../userlib/messaging/index.ts';
 
 /** One sender and one receiver. */
 export interface Flow {
@@ -16,7 +19,15 @@ export interface Flow {
   readonly to: number;
 }
 
-export const fabricPatterns = ['incast', 'outcast', 'permutation', 'ring', 'all-to-all', 'victim'] as const;
+export const fabricPatterns = [
+  'incast',
+  'outcast',
+  'permutation',
+  'ring',
+  'all-to-all',
+  'victim',
+  'all-reduce',
+] as const;
 export type FabricPattern = (typeof fabricPatterns)[number];
 
 export const fabricVerbs = ['write', 'read'] as const;
@@ -33,6 +44,8 @@ export interface FabricArgs {
   readonly messages: number;
   /** Messages of a flow in flight. */
   readonly window: number;
+  /** Of an all-reduce, whose vector has `sizeBytes` and which is repeated `messages` times. */
+  readonly algorithm?: AllReduceAlgorithm;
 }
 
 export const fabricDefaults = {
@@ -60,11 +73,25 @@ export interface FabricSide {
   readonly wrong: readonly Flow[];
 }
 
+/** Result of one host's program in an all-reduce. */
+export interface ReductionSide {
+  /** The common start. */
+  readonly startPs: number;
+  /** When this host began each operation, and when it had the sums. */
+  readonly times: readonly (readonly [startPs: number, endPs: number])[];
+  /** Whether it had the right sums in the end. */
+  readonly isRight: boolean;
+}
+
 /**
  * The flows of a pattern, in order.
  * @throws ConfigurationError for too few hosts
  */
-export function flowsOf({ pattern, hostCount }: Pick<FabricArgs, 'pattern' | 'hostCount'>): Flow[] {
+export function flowsOf({
+  pattern,
+  hostCount,
+  algorithm = 'ring',
+}: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm'>): Flow[] {
   const least = pattern === 'victim' ? 4 : 2;
   if (hostCount < least) throw new ConfigurationError(`hosts of ${pattern}`, hostCount, `at least ${least}`);
   const hosts = Array.from({ length: hostCount }, (_, host) => host);
@@ -82,6 +109,10 @@ export function flowsOf({ pattern, hostCount }: Pick<FabricArgs, 'pattern' | 'ho
       return hosts.map((from) => ({ from, to: (from + 1) % hostCount }));
     case 'all-to-all':
       return hosts.flatMap((from) => hosts.flatMap((to) => (to === from ? [] : [{ from, to }])));
+    case 'all-reduce':
+      return hosts.flatMap((from) =>
+        collectivePeers(['barrier', algorithm], from, hostCount).map((to) => ({ from, to })),
+      );
     case 'victim':
       return [...others.slice(0, -1).map((from) => ({ from, to: 0 })), { from: 1, to: hostCount - 1 }];
   }

@@ -4,7 +4,6 @@
  *
  *     connect each flow ─▶ host 0 knows that all are ready ─▶ the instant ─▶ post, poll … ─▶ ended ─▶ the receiver compares its bytes
  */
-import { psPerMs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import {
   createCq,
@@ -15,6 +14,7 @@ import {
   type IbvSendWr,
   postSend,
 } from '../../userlib/index.ts';
+import { commonStart, withPeer } from './common-start.ts';
 import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 import {
   type FabricArgs,
@@ -32,9 +32,6 @@ import {
   type RcBuffer,
   type RcEndpoint,
 } from './rc-endpoint.ts';
-
-/** From the agreement to the common start. */
-const startLeadPs = psPerMs / 2;
 
 /** Address and key of a buffer, as its owner announces it. */
 interface RemoteBuffer {
@@ -58,7 +55,7 @@ export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<F
   const cq = await createCq(endpoint.context, Math.max(1, posted.length * args.window));
   const ends: FlowEnd[] = [];
   for (const flow of flows) ends.push(await connectFlow(endpoint, flow, cq, args));
-  const startPs = await commonStart(program);
+  const startPs = await commonStart(program, args.hostCount);
   await program.cpu.sleep(startPs - Number(program.cpu.instantPs));
   const sent = ends.filter(({ flow }) => posterOf(flow, args.verb) === node);
   const results = await new Sender(program, sent, new CompletionPoller(cq)).run(startPs);
@@ -81,30 +78,6 @@ async function connectFlow(
   const own: RemoteBuffer = { address: buffer.address, rkey: buffer.region.rkey };
   const { note } = await connectRc<RemoteBuffer>(pair, [qp!], `fabric.${flow.from}.${flow.to}`, { ...own });
   return { flow, buffer, qp: qp!, remote: note };
-}
-
-/** A program whose exchange sends to one host by default. */
-function withPeer(program: ProgramContext, peer: number): ProgramContext {
-  const { exchange } = program;
-  const toPeer: ProgramContext['exchange'] = {
-    ...exchange,
-    put: (name, value, to) => exchange.put(name, value, to ?? [peer]),
-  };
-  return { ...program, exchange: toPeer };
-}
-
-/** The instant at which all hosts begin: host 0 names it when all are ready. */
-async function commonStart({ args, node, exchange, cpu }: ProgramContext<FabricArgs>): Promise<number> {
-  const others = Array.from({ length: args.hostCount - 1 }, (_, index) => index + 1);
-  if (node !== 0) {
-    await exchange.put('fabric.ready', node, [0]);
-    return await exchange.take<number>('fabric.start');
-  }
-  for (const _ of others) await exchange.take('fabric.ready');
-  await cpu.settle();
-  const startPs = Number(cpu.instantPs) + exchange.latencyPs + startLeadPs;
-  await exchange.put('fabric.start', startPs, others);
-  return startPs;
 }
 
 /** Posts and polls for all flows of one host. */

@@ -40,6 +40,7 @@ export {
   fabricPatterns,
   fabricVerbs,
   flowsOf,
+  type ReductionSide,
 } from './fabric-plan.ts';
 export { RdmaEventError } from './guest-connection.ts';
 export { type CounterpartOutcome, type CounterpartTask, guestCounterpart } from './guest-counterpart.ts';
@@ -65,6 +66,7 @@ export { kvServer } from './kv-server.ts';
 export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel } from './message-pingpong.ts';
 export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
 export type { ArrivalKind, LoadPlan } from './offered-load.ts';
+export { type CommunicatorOptions, openCommunicator } from './open-communicator.ts';
 export { bandwidthClient, bandwidthServer } from './perf-bandwidth.ts';
 export { perfBufferBytes } from './perf-buffer.ts';
 export { distributionOf, latencyClient, latencyServer, percentileOf } from './perf-latency.ts';

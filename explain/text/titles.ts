@@ -34,7 +34,7 @@ const fields: Readonly<Record<string, string>> = {
     profile: 'profile',
     topology: 'topology',
   },
-  ...{ hosts: 'hosts', messages: 'messages of a flow', verb: 'verb' },
+  ...{ hosts: 'hosts', messages: 'messages of a flow', verb: 'verb', algorithm: 'algorithm' },
 };
 
 /** Units of quantities as people write them; units that are nouns, such as `lines`, are part of the name. */

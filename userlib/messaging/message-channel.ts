@@ -9,16 +9,17 @@
  * Promises: messages are matched with receives in the order of sends and of receives; a receive never overruns its buffer; the
  * peer's posted buffers never run out. An unreceived message waits in the buffer in which it arrived, so the peer can be ahead
  * by at most {@link MessagingConfig.bufferCount} messages. One thread uses a channel; each of its waits advances all sends and
- * receives.
+ * receives, also those of other channels with the same completions.
  */
 import { assertRange } from '../../base/index.ts';
 import { IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE } from '../constants.ts';
 import { isAddress } from '../numbers.ts';
-import type { IbvPd, IbvQp } from '../objects.ts';
+import type { IbvPd, IbvQp, IbvWc } from '../objects.ts';
 import { VerbsError } from '../verbs-error.ts';
+import { MessageCompletions, type Waiting } from './message-completions.ts';
 import { MessageError } from './message-error.ts';
 import { MessageKind } from './message-header.ts';
-import { MessageLink, type Waiting } from './message-link.ts';
+import { linkCompletionsOf, MessageLink } from './message-link.ts';
 import type { MessagingConfig } from './parameters.ts';
 import { type CachedRegion, RegistrationCache } from './registration-cache.ts';
 import { copyUserMemory } from './user-copy.ts';
@@ -72,6 +73,7 @@ export class MessageChannel {
   readonly cutoffBytes: number;
   readonly cache: RegistrationCache;
   readonly counts: MessageStatistics = { eager: 0, rendezvous: 0, received: 0 };
+  readonly #completions: MessageCompletions;
   readonly #link: MessageLink;
   readonly #config: MessagingConfig;
   /** Receives that wait for a message, in order. */
@@ -82,7 +84,13 @@ export class MessageChannel {
   readonly #sending: (Rendezvous | undefined)[];
   readonly #receiving: (Rendezvous | undefined)[];
 
-  private constructor(link: MessageLink, cache: RegistrationCache, config: MessagingConfig) {
+  private constructor(
+    completions: MessageCompletions,
+    link: MessageLink,
+    cache: RegistrationCache,
+    config: MessagingConfig,
+  ) {
+    this.#completions = completions;
     this.#link = link;
     this.#config = config;
     this.cache = cache;
@@ -94,22 +102,56 @@ export class MessageChannel {
   /**
    * Creates a channel with its QP in RESET. The caller connects {@link qp} and calls {@link postReceives} in INIT. Both sides
    * have the same configuration, with a cut-off already chosen.
+   * @param waiting how its thread waits; or the completions of its other channels, see {@link completionsFor}
    * @throws VerbsError as the verbs do; ConfigurationError for a cut-off that is 0 or above eagerBytes
    */
   static async create(
     pd: IbvPd,
     config: MessagingConfig,
-    waiting: Waiting = 'poll',
+    waiting: Waiting | MessageCompletions = 'poll',
   ): Promise<MessageChannel> {
     const access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
     assertRange('messaging.cutoffBytes', config.cutoffBytes, 1, config.eagerBytes);
-    const link = await MessageLink.create(pd, config, waiting);
+    const isOwn = typeof waiting === 'string';
+    const completions = isOwn ? await MessageChannel.completionsFor(pd, config, 1, waiting) : waiting;
     const limits = {
       regionCount: config.cachedRegions,
       pinnedBytes: config.cachedMib * 2 ** 20,
       lookupCycles: config.cacheLookup,
     };
-    return new MessageChannel(link, new RegistrationCache(pd, access, limits), config);
+    try {
+      const link = await MessageLink.create(pd, config, completions);
+      const channel = new MessageChannel(
+        completions,
+        link,
+        new RegistrationCache(pd, access, limits),
+        config,
+      );
+      completions.add(channel);
+      return channel;
+    } catch (error) {
+      if (isOwn) await completions.destroy();
+      throw error;
+    }
+  }
+
+  /** Completions for `channelCount` channels of one thread; the last channel that closes releases them. */
+  static completionsFor(
+    { context }: IbvPd,
+    config: MessagingConfig,
+    channelCount: number,
+    waiting: Waiting = 'poll',
+  ): Promise<MessageCompletions> {
+    return MessageCompletions.create(context, channelCount * linkCompletionsOf(config), waiting);
+  }
+
+  get qpNum(): number {
+    return this.qp.qpNum;
+  }
+
+  /** A completion of this channel's QP. */
+  take(completion: IbvWc): void {
+    this.#link.take(completion);
   }
 
   get qp(): IbvQp {
@@ -122,7 +164,7 @@ export class MessageChannel {
 
   /** Waits until all sent messages have arrived in the peer's buffers. */
   async flush(): Promise<void> {
-    await this.#handleAll();
+    await this.handle();
     while (!this.#link.isIdle || this.#sending.some((rendezvous) => rendezvous !== undefined))
       await this.#progress();
   }
@@ -130,6 +172,8 @@ export class MessageChannel {
   /** Releases everything. Messages in flight are lost: both sides {@link flush}, tell each other, then close. */
   async close(): Promise<void> {
     await this.#link.destroy();
+    this.#completions.remove(this);
+    if (this.#completions.isUnused) await this.#completions.destroy();
     for (const table of [this.#sending, this.#receiving])
       for (const rendezvous of table)
         if (rendezvous !== undefined) await this.cache.release(rendezvous.cached);
@@ -170,7 +214,7 @@ export class MessageChannel {
       throw new MessageError('ENOBUFS', `${this.#posted.length} receives are waiting`);
     const request = new MessageRequest(address, capacityBytes);
     this.#posted.push(request);
-    await this.#handleAll();
+    await this.handle();
     return request;
   }
 
@@ -201,13 +245,13 @@ export class MessageChannel {
 
   /** Handles present events, or waits for the next one. */
   async #progress(): Promise<void> {
-    if (await this.#handleAll()) return;
+    if (await this.#completions.handleAll()) return;
     await this.#link.wait();
-    await this.#handleAll();
+    await this.#completions.handleAll();
   }
 
-  /** @returns whether it handled an event */
-  async #handleAll(): Promise<boolean> {
+  /** Handles everything that has completed. @returns whether there was anything */
+  async handle(): Promise<boolean> {
     const { moved, arrivals } = this.#link;
     for (let didWork = false; ; didWork = true) {
       if (moved.length > 0) await this.#payloadMoved(moved.shift()!);

@@ -1,5 +1,5 @@
 /**
- * The connection under a channel: one QP with its CQ, the registered buffers, and the credits that keep the peer's
+ * The connection under a channel: one QP, the registered buffers, and the credits that keep the peer's
  * posted buffers from running out.
  *
  *     receive slots = data (bufferCount) + 1 for CREDIT + 2 for each rendezvous (CLEAR, FINISHED)
@@ -17,15 +17,13 @@ import {
   IBV_WR_SEND,
   wcStatusStr,
 } from '../constants.ts';
-import { createCompChannel, createCq, destroyCompChannel, destroyCq } from '../cq.ts';
-import { ackCqEvents, getCqEvent } from '../events.ts';
-import { type IbvCompChannel, type IbvCq, type IbvPd, type IbvQp, IbvWc } from '../objects.ts';
+import type { IbvPd, IbvQp, IbvWc } from '../objects.ts';
 import type { VerbsCpu, VerbsPlatform } from '../platform.ts';
-import { pollSettled, reqNotifyCq, spinCq } from '../poll-cq.ts';
 import { postRecv } from '../post-recv.ts';
 import { postSend } from '../post-send.ts';
 import { createQp, destroyQp } from '../qp.ts';
 import { MessageBuffers } from './message-buffers.ts';
+import type { MessageCompletions } from './message-completions.ts';
 import { MessageError } from './message-error.ts';
 import { MessageKind, messageHeader, messageHeaderBytes } from './message-header.ts';
 import type { MessagingConfig } from './parameters.ts';
@@ -41,18 +39,22 @@ export interface HeaderFields {
   readonly rkey?: number;
 }
 
-/** Manner in which the thread waits for completions: by polling the CQ's memory, or asleep until an event. */
-export type Waiting = 'poll' | 'event';
-
 /** Work request IDs: a kind in the upper bits, a slot or a rendezvous in the lower bits. */
 const ID_SEND = 0;
 const ID_RECEIVE = 1;
 const ID_MOVE = 2;
 const ID_KIND_SHIFT = 16;
 const ID_SLOT_MASK = 0xffff;
-const batch = 16;
 
 const fields = messageHeader.fields;
+
+/** Receive slots of a link, and as many send slots. */
+const slotsOf = ({ bufferCount, rendezvousCount }: MessagingConfig): number =>
+  bufferCount + 1 + 2 * rendezvousCount;
+
+/** Completions that a link can have at once. */
+export const linkCompletionsOf = (config: MessagingConfig): number =>
+  2 * slotsOf(config) + 2 * config.rendezvousCount;
 
 export class MessageLink {
   readonly qp: IbvQp;
@@ -67,28 +69,23 @@ export class MessageLink {
   /** Freed buffers that were not announced to the peer yet. */
   owed = 0;
 
-  readonly #cq: IbvCq;
-  readonly #events: IbvCompChannel | null;
+  readonly #completions: MessageCompletions;
   readonly #buffers: MessageBuffers;
   readonly #overheadCycles: number;
   readonly #inlineBytes: number;
   readonly #grantAt: number;
-  readonly #completions = Array.from({ length: batch }, () => new IbvWc());
-  #isArmed = false;
   #failure: MessageError | undefined;
 
   private constructor(
     qp: IbvQp,
-    cq: IbvCq,
-    events: IbvCompChannel | null,
+    completions: MessageCompletions,
     buffers: MessageBuffers,
     config: MessagingConfig,
   ) {
     this.qp = qp;
     this.cpu = qp.cpu;
     this.platform = qp.context.platform;
-    this.#cq = cq;
-    this.#events = events;
+    this.#completions = completions;
     this.#buffers = buffers;
     this.#overheadCycles = config.messageOverhead;
     this.#inlineBytes = config.inlineBytes;
@@ -98,17 +95,14 @@ export class MessageLink {
   }
 
   /** Creates everything; the QP is in RESET. @throws VerbsError as the verbs do, with everything released */
-  static async create(pd: IbvPd, config: MessagingConfig, waiting: Waiting): Promise<MessageLink> {
-    const slots = config.bufferCount + 1 + 2 * config.rendezvousCount;
-    const undo: (() => Promise<void>)[] = [];
+  static async create(
+    pd: IbvPd,
+    config: MessagingConfig,
+    completions: MessageCompletions,
+  ): Promise<MessageLink> {
+    const slots = slotsOf(config);
+    const buffers = await MessageBuffers.create(pd, config.eagerBytes, slots, slots);
     try {
-      const buffers = await MessageBuffers.create(pd, config.eagerBytes, slots, slots);
-      undo.push(() => buffers.destroy());
-      const events = waiting === 'event' ? await createCompChannel(pd.context) : null;
-      if (events !== null) undo.push(() => destroyCompChannel(events));
-      const entries = 2 * slots + 2 * config.rendezvousCount;
-      const cq = await createCq(pd.context, entries, null, events);
-      undo.push(() => destroyCq(cq));
       const cap = {
         maxSendWr: slots + 2 * config.rendezvousCount,
         maxRecvWr: slots,
@@ -116,18 +110,17 @@ export class MessageLink {
         maxRecvSge: 1,
         maxInlineData: config.inlineBytes,
       };
+      const { cq } = completions;
       const qp = await createQp(pd, { sendCq: cq, recvCq: cq, qpType: IBV_QPT_RC, cap });
-      return new MessageLink(qp, cq, events, buffers, config);
+      return new MessageLink(qp, completions, buffers, config);
     } catch (error) {
-      for (const step of undo.reverse()) await step();
+      await buffers.destroy();
       throw error;
     }
   }
 
   async destroy(): Promise<void> {
     await destroyQp(this.qp);
-    await destroyCq(this.#cq);
-    if (this.#events !== null) await destroyCompChannel(this.#events);
     await this.#buffers.destroy();
   }
 
@@ -221,34 +214,15 @@ export class MessageLink {
     this.#postReceive(slot);
   }
 
-  /** Waits for at least one completion. @throws MessageError ECONNRESET if the connection has failed */
+  /** Waits for at least one completion of any channel. @throws MessageError ECONNRESET if this connection has failed */
   async wait(): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    const count =
-      this.#events === null
-        ? await spinCq(this.#cq, batch, this.#completions)
-        : await this.#sleep(this.#events);
-    for (let index = 0; index < count; index++) this.#take(this.#completions[index]!);
+    await this.#completions.wait();
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Arms before the last poll, so that no completion falls between poll and sleep. */
-  async #sleep(events: IbvCompChannel): Promise<number> {
-    for (;;) {
-      await this.cpu.settle();
-      const count = pollSettled(this.#cq, batch, this.#completions);
-      if (count > 0) return count;
-      if (this.#isArmed) {
-        const cq = await getCqEvent(events);
-        if (cq !== undefined) ackCqEvents(cq, 1);
-      } else {
-        reqNotifyCq(this.#cq, 0);
-      }
-      this.#isArmed = !this.#isArmed;
-    }
-  }
-
-  #take({ wrId, status }: IbvWc): void {
+  /** Notes a completion of this QP. */
+  take({ wrId, status }: IbvWc): void {
     if (status !== IBV_WC_SUCCESS) {
       this.#failure ??= new MessageError('ECONNRESET', wcStatusStr(status));
       return;
