@@ -36,6 +36,7 @@ export {
   nicName,
   planMachine,
   type Watch,
+  wireAt,
 } from './plan.ts';
 export type {
   Exchange,

@@ -69,7 +69,7 @@ export function fabricSentences(row: FabricRow): string[] {
   const p99 = flows.map(({ p99Ps }) => p99Ps);
   const rates = flows.map((flow) => flow.bytesPerSecond);
   return [
-    `Together the flows reach ${rateText(bytesPerSecond)} in ${timeText(durationPs)}, ${(bytesPerSecond / cableBytesPerSecond).toFixed(2)} times what one cable carries in such messages (${rateText(cableBytesPerSecond)}).`,
+    `Together the flows reach ${rateText(bytesPerSecond)} in ${timeText(durationPs)}, ${(bytesPerSecond / cableBytesPerSecond).toFixed(2)} times what one cable of a host carries in such messages (${rateText(cableBytesPerSecond)}).`,
     `The slowest flow has ${rateText(Math.min(...rates))}, the fastest ${rateText(Math.max(...rates))}; Jain's index of fairness is ${fairness.toFixed(3)}. 99 % of a flow's messages take at most ${timeText(Math.min(...p99))} to ${timeText(Math.max(...p99))}, with ${args.window} in flight.`,
     waitSentence(row),
     ...lossSentences(row),
@@ -95,11 +95,17 @@ function reductionSentences({
 /** Drops and marks, if any. */
 function lossSentences({ outputs }: FabricRow): string[] {
   const drops = outputs.reduce((sum, row) => sum + row.drops, 0);
+  const held = outputs.reduce((sum, row) => sum + row.pauseDrops, 0);
   const marks = outputs.reduce((sum, row) => sum + row.marks, 0);
   return [
     ...(drops === 0
       ? []
       : [`The switches dropped ${countText(drops)} packets, which their senders sent again.`]),
+    ...(held === 0
+      ? []
+      : [
+          `${countText(held)} of them had waited in a pause for longer than switch.ethernet.pauseWatchdogMs: switches that pause each other in a circle (a deadlock) do that, and switch.ethernet.multipath=tree has none.`,
+        ]),
     ...(marks === 0 ? [] : [`They marked ${countText(marks)} packets for congestion (ECN).`]),
   ];
 }

@@ -1,6 +1,6 @@
 /** One run of `hca fabric`: traffic of a pattern over the machine's topology, and the figures of its flows and switches. */
 import { ConfigurationError } from '../../base/index.ts';
-import { configuredOf, Machine, type MachineOptions, type Report } from '../../machine/index.ts';
+import { configuredOf, Machine, type MachineOptions, type Report, wireAt } from '../../machine/index.ts';
 import { farPortsOf, type Topology } from '../../machine/topology/index.ts';
 import { RunError } from '../../sim/index.ts';
 import { linkBound } from '../bottleneck/index.ts';
@@ -47,9 +47,11 @@ export interface OutputRow {
   readonly farWaitShare: number;
   /** Most bytes that waited at this port as an input. */
   readonly bufferedBytesMax: number;
-  /** Packets that came by this port and were lost, with copies that its queue had no room for; and packets that it marked. */
+  /** Packets that came by this port and were lost, with copies that its queue had no room for or did not send; and packets that it marked. */
   readonly drops: number;
   readonly marks: number;
+  /** Those of the drops that a pause without end caused: see switch.ethernet.pauseWatchdogMs. */
+  readonly pauseDrops: number;
 }
 
 export interface FabricRow {
@@ -61,7 +63,7 @@ export interface FabricRow {
   readonly messageTimes: MessageTimes;
   /** Payload of all flows over the time until the last has ended; of an all-reduce: its vector over the mean time. */
   readonly bytesPerSecond: number;
-  /** Payload that one cable could carry in such messages, in bytes per second. */
+  /** Payload that the slowest cable of a host could carry in such messages, in bytes per second. */
   readonly cableBytesPerSecond: number;
   /** Jain's index of the flows' rates: 1 if all are equal, 1/n if one has all. */
   readonly fairness: number;
@@ -90,17 +92,29 @@ export default async function runFabric({ machine: options, args }: FabricOrder)
       ? reductionOf(args, await machine.results<ReductionSide[]>())
       : trafficOf(args, await machine.results<FabricSide[]>());
   const report = await machine.report();
-  const asked = perfArgsOf({ test: args.verb === 'write' ? 'write-bw' : 'read-bw', size: args.sizeBytes });
   const { spanPs, ...figures } = measured;
   return {
     args,
     ...figures,
     outputs: outputsOf(report, spanPs),
-    cableBytesPerSecond: linkBound(machine.config, asked),
+    cableBytesPerSecond: slowestCable(machine, args),
     elapsedPs: machine.nowPs,
     isBalanced: report.checks.balanced,
     report,
   };
+}
+
+/** Payload rate of the slowest cable in the first port of a host, for these messages. */
+function slowestCable(
+  { config, topology }: Pick<Machine, 'config' | 'topology'>,
+  { verb, sizeBytes, hostCount }: FabricArgs,
+): number {
+  const asked = perfArgsOf({ test: verb === 'write' ? 'write-bw' : 'read-bw', size: sizeBytes });
+  const rates = Array.from({ length: hostCount }, (_, node) => {
+    const wire = wireAt({ config, topology }, { node, port: 1 });
+    return linkBound({ ...config, wire }, asked);
+  });
+  return Math.min(...rates);
 }
 
 const programOf = ({ pattern }: FabricArgs): { readonly url: string; readonly exportName: string } =>
@@ -170,29 +184,40 @@ function checkJoined(topology: Topology, flows: readonly Flow[]): void {
 
 /**
  * Runs to the end.
- * @throws RunError that also says so if switches dropped packets which had waited too long for credits, or had no route
+ * @throws RunError that also says so if switches dropped packets which had waited too long, had no route, or still wait
  */
 async function runTraffic(machine: Machine): Promise<void> {
   try {
     await runMachine(machine);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    const report = await machine.report();
-    const [old, lost] = [droppedFor(report, 'hoqLife'), droppedFor(report, 'noRoute')];
-    if (old + lost === 0) throw error;
-    const reason =
-      old > 0
-        ? `The switches dropped ${old} packets that had waited for credits longer than HOQLife: routes whose links wait for each other in a circle do that, and machine.routing=up-down has none`
-        : `The switches dropped ${lost} packets without a route`;
+    const reason = reasonIn(await machine.report());
+    if (reason === undefined) throw error;
     throw new RunError(`${error.message}. ${reason}`, { cause: error });
   }
 }
 
-/** Packets that switches dropped for a reason. */
-const droppedFor = ({ switches = [] }: Report, reason: string): number =>
-  switches
-    .flatMap(({ ports }) => ports)
-    .reduce((sum, { notForwarded }) => sum + (notForwarded[reason] ?? 0), 0);
+const circle = 'links that wait for each other in a circle do that';
+const upDown = `${circle}, and machine.routing=up-down has none`;
+const tree = `${circle}, and switch.ethernet.multipath=tree has none`;
+
+/** The reason for which switches did not forward packets. */
+function reasonIn({ switches = [] }: Report): string | undefined {
+  const ports = switches.flatMap((each) => each.ports);
+  const sumOf = (pick: (port: (typeof ports)[number]) => number | undefined): number =>
+    ports.reduce((sum, port) => sum + (pick(port) ?? 0), 0);
+  const old = sumOf(({ notForwarded }) => notForwarded['hoqLife']);
+  const held = sumOf(({ output }) => output?.watchdogDrops);
+  const lost = sumOf(({ notForwarded }) => notForwarded['noRoute']);
+  const waiting = sumOf(({ waitingPackets }) => waitingPackets);
+  if (old > 0)
+    return `The switches dropped ${old} packets that had waited for credits longer than HOQLife: ${upDown}`;
+  if (held > 0)
+    return `The switches dropped ${held} packets whose pause did not end (switch.ethernet.pauseWatchdogMs): ${tree}`;
+  if (waiting > 0)
+    return `${waiting} packets still wait in the switches: ${switches.some(({ buffer }) => buffer) ? tree : upDown}`;
+  return lost > 0 ? `The switches dropped ${lost} packets without a route` : undefined;
+}
 
 /** Says how a row is wrong, or nothing. */
 export function fabricFailure({ isEqual, isBalanced }: FabricRow): string | undefined {
@@ -252,8 +277,9 @@ function outputsOf({ switches = [], wire }: Report, spanPs: number): OutputRow[]
         bufferedBytesMax,
         drops: lossReasons.reduce(
           (sum, reason) => sum + (notForwarded[reason] ?? 0),
-          output?.queueDrops ?? 0,
+          (output?.queueDrops ?? 0) + (output?.watchdogDrops ?? 0),
         ),
+        pauseDrops: output?.watchdogDrops ?? 0,
         marks: output?.markedFrames ?? 0,
       };
     }),

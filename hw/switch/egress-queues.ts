@@ -60,6 +60,22 @@ export class EgressQueues {
     return this.#queues[priority]!.shift();
   }
 
+  /** Whether frames of a priority wait. */
+  has(priority: number): boolean {
+    return this.#queues[priority]!.count > 0;
+  }
+
+  /** Takes all frames of a priority that wait, and their bytes. */
+  drop(priority: number): StoredFrame[] {
+    const frames: StoredFrame[] = [];
+    while (this.has(priority)) {
+      const frame = this.take(priority);
+      this.left(frame);
+      frames.push(frame);
+    }
+    return frames;
+  }
+
   /** The frames that wait. */
   frames(): StoredFrame[] {
     return this.#queues.flatMap((queue) => queue.all());

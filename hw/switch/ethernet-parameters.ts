@@ -61,6 +61,13 @@ export const ethernetSwitchParameters = {
     'SONiC buffer_headroom_barefoot.lua: cables of 5 to 300 m',
     'Cable for whose delay an input has headroom: lossless traffic loses nothing on shorter ones.',
   ),
+  pauseWatchdogMs: number(
+    200,
+    'ms',
+    [0, 100_000],
+    'estimate: sonic-mgmt docs/pfcwd/PFCWD_MMU_Change.md, hundreds of milliseconds',
+    'A queue that a pause holds for that time without a frame sent is dropped until the pause ends; 0: never.',
+  ),
   losslessPriorities: number(
     1,
     'mask of priorities',

@@ -228,6 +228,42 @@ describe('an incast with flow control', () => {
   });
 });
 
+describe('a pause without end', () => {
+  const msPs = 1000 * usPs;
+  const of = (mark: number): Uint8Array => frameOf({ from: 0, to: 1, frameBytes: 1000, mark });
+
+  it('drops what waits after the time of the watchdog, and what joins it, until the pause ends', async () => {
+    const bench = await benchOf(2, { switch: { pauseWatchdogMs: 2 } });
+    const [near, far] = bench.ends;
+    const dropped = (): number => bench.device.statisticsOf(2).watchdogDrops;
+    far!.at(startPs, () => far!.port.flowControl.stop(true));
+    near!.sendAt(startPs + 5 * usPs, of(1), of(2), of(3));
+    // It begins to wait when the first frame has come: 2 ms are not over a frame before, and are a frame later.
+    const waitsPs = startPs + 5 * usPs + framePs(1000) + cablePs + switchPs;
+    await bench.runTo(waitsPs + 2 * msPs - usPs);
+    expect(dropped()).toBe(0);
+    await bench.runTo(waitsPs + 2 * msPs + usPs);
+    expect([dropped(), bench.device.buffer.usedBytes]).toEqual([3, 0]);
+    near!.sendAt(waitsPs + 3 * msPs, of(4));
+    await bench.runTo(waitsPs + 4 * msPs);
+    expect(dropped()).toBe(4);
+    far!.at(waitsPs + 5 * msPs, () => far!.port.flowControl.stop(false));
+    near!.sendAt(waitsPs + 6 * msPs, of(5));
+    await bench.runTo(waitsPs + 7 * msPs);
+    expect(marksOf(far!.seen)).toEqual([5]);
+    expect(dropped()).toBe(4);
+  });
+
+  it('holds frames for good without a watchdog', async () => {
+    const bench = await benchOf(2, { switch: { pauseWatchdogMs: 0 } });
+    const [near, far] = bench.ends;
+    far!.at(startPs, () => far!.port.flowControl.stop(true));
+    near!.sendAt(startPs + 5 * usPs, of(1));
+    await bench.runTo(startPs + 300 * msPs);
+    expect([bench.device.statisticsOf(2).watchdogDrops, bench.device.statisticsOf(2).queued]).toEqual([0, 1]);
+  });
+});
+
 describe('priorities', () => {
   const pfc = { flowControl: 'pfc', losslessPriorities: 0x08, trust: 'pcp' } as const;
   const of = (priority: number, mark: number): Uint8Array =>

@@ -8,7 +8,7 @@
  * Promises:
  * - Store and forward: a frame's first byte leaves `latencyNs` after its last byte has come, if the output is free.
  * - Every frame that came leaves, waits, or is dropped and counted by a reason: no route, no room, no room in the queue, a link that is
- *   down. Frames of lossless priorities are dropped only if their sender does not stop in time.
+ *   down. Frames of lossless priorities are dropped only if their sender does not stop in time, or if a pause does not end.
  * - Frames of one flow keep their order.
  * - A decision depends on earlier instants alone, and on the order of ports: the order of records within an instant has no
  *   effect. A frame that came is admitted later by the latency, all of an instant by one step.
@@ -23,7 +23,8 @@ import { bytesOf, EgressQueues, NO_PRIORITY } from './egress-queues.ts';
 import type { EthernetSwitchConfig } from './ethernet-parameters.ts';
 import { priorityOf } from './frame-fields.ts';
 import { headroomBytesOf } from './headroom.ts';
-import { checkSharedBuffer, SharedBuffer } from './shared-buffer.ts';
+import { PauseWatchdog } from './pause-watchdog.ts';
+import { checkSharedBuffer, PRIORITY_COUNT, SharedBuffer } from './shared-buffer.ts';
 import { type RouteRefusal, StationRoutes } from './station-routes.ts';
 import { FrameQueue, type StoredFrame, StoredFrames } from './stored-frames.ts';
 
@@ -61,6 +62,7 @@ class SwitchPort {
   readonly port: EthernetPort;
   readonly queues: EgressQueues;
   readonly marker: CongestionMarker;
+  readonly watchdog: PauseWatchdog;
   /** Frames that came by it and have not been admitted yet. */
   readonly pipeline = new FrameQueue();
   readonly drops: InputDrops = { noRoute: 0, ownPort: 0, linkLocal: 0, noRoom: 0 };
@@ -87,6 +89,7 @@ class SwitchPort {
     this.port = port;
     this.queues = new EgressQueues(config.scheduling);
     this.marker = new CongestionMarker(config, seed, stream);
+    this.watchdog = new PauseWatchdog(config);
   }
 }
 
@@ -171,6 +174,7 @@ export class EthernetSwitch {
       waitingMax,
       done,
       queueDrops,
+      watchdogDrops: own.watchdog.dropCount,
       queued: queues.count,
       queuedBytes: queues.bytes,
       queuedBytesMax: queues.bytesMax,
@@ -213,6 +217,7 @@ export class EthernetSwitch {
     this.routes.rebase(ps);
     for (const own of this.#used) {
       own.pipeline.rebase(ps);
+      own.watchdog.rebase(ps);
       own.sendsUntilPs -= ps;
     }
   }
@@ -250,8 +255,10 @@ export class EthernetSwitch {
     for (const own of this.#used) this.#admitFrom(own, nowPs);
     let nextPs = NEVER;
     for (const own of this.#used) {
+      this.#watch(own, nowPs);
       this.#serve(own, nowPs);
       nextPs = Math.min(nextPs, own.sendsUntilPs, own.pipeline.head?.readyPs ?? NEVER);
+      if (own.watchdog.duePs > nowPs) nextPs = Math.min(nextPs, own.watchdog.duePs);
     }
     if (nextPs < NEVER) this.#stepBy(nextPs);
   }
@@ -267,9 +274,9 @@ export class EthernetSwitch {
 
   /** All outputs have sent a frame. */
   #finish(frame: StoredFrame): void {
-    const { input, priority, holding } = frame;
+    const { input, priority } = frame;
     const own = this.#used[input]!;
-    this.buffer.release(input, priority, bytesOf(frame), holding);
+    this.buffer.release(input, priority, bytesOf(frame));
     own.waiting--;
     own.done++;
     this.#frames.release(frame);
@@ -295,9 +302,7 @@ export class EthernetSwitch {
     if (typeof ports === 'string') return ports;
     frame.priority = priorityOf(bytes, frameBytes, this.#config.trust);
     const limitBytes = this.buffer.queueLimitBytes;
-    const holding = this.buffer.take(input, frame.priority, bytesOf(frame));
-    if (holding === undefined) return 'noRoom';
-    frame.holding = holding;
+    if (!this.buffer.take(input, frame.priority, bytesOf(frame))) return 'noRoom';
     this.copyCount += ports.length - 1;
     for (const number of ports) this.#enqueue(frame, this.#ports[number - 1]!, limitBytes);
     if (frame.copiesLeft === 0) this.#finish(frame);
@@ -330,6 +335,25 @@ export class EthernetSwitch {
     else flowControl.priorities.stop(priority, isToStop);
   }
 
+  /** Drops the queues of an output that wait in a pause for too long. */
+  #watch(own: SwitchPort, nowPs: Picoseconds): void {
+    const { watchdog, queues, port } = own;
+    const { flowControl } = port;
+    if (flowControl.anyPausedUntilPs <= nowPs && watchdog.duePs === NEVER) return;
+    for (let priority = 0; priority < PRIORITY_COUNT; priority++) {
+      const untilPs = Math.max(flowControl.pausedUntilPs, flowControl.priorities.pausedUntilPs(priority));
+      if (untilPs <= nowPs || !queues.has(priority)) watchdog.goesOn(priority);
+      else if (watchdog.waits(priority, nowPs)) this.#dropQueue(own, priority);
+    }
+  }
+
+  #dropQueue({ queues, watchdog }: SwitchPort, priority: number): void {
+    for (const frame of queues.drop(priority)) {
+      watchdog.dropCount++;
+      if (--frame.copiesLeft === 0) this.#finish(frame);
+    }
+  }
+
   /** Sends the next frame of an output that is free. */
   #serve(own: SwitchPort, nowPs: Picoseconds): void {
     const { port, queues } = own;
@@ -337,6 +361,7 @@ export class EthernetSwitch {
     const priority = queues.next((candidate) => !port.canTransmit(nowPs, candidate));
     if (priority === NO_PRIORITY) return;
     const frame = queues.take(priority);
+    own.watchdog.goesOn(priority);
     own.sending = frame;
     port.send(frame.bytes, 0, frame.frameBytes);
     own.sendsUntilPs = port.isUp ? port.freePs : nowPs + 1;
@@ -371,6 +396,8 @@ export interface SwitchPortStatistics {
   readonly done: number;
   /** Most bytes of frames that came by it. */
   readonly inputBytesMax: number;
+  /** Frames dropped from its queues because a pause did not end. */
+  readonly watchdogDrops: number;
   /** Frames in its queues, the longest queue so far, frames that a queue had no room for, and frames marked. */
   readonly queued: number;
   readonly queuedBytes: number;

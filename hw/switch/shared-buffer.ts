@@ -6,7 +6,8 @@
  *     an input's lossless class:              at most pauseAlpha × free, then the headroom; beyond that its sender is stopped
  *
  * where free is what the shared part has left. Classes are all traffic of an input with PAUSE, its priorities with PFC. A frame for several
- * outputs counts once.
+ * outputs counts once. Room is counted, not tied to frames: bytes that leave empty the headroom first, so that a stopped sender goes on
+ * when as much has left as came too late (switch-mmu.cc of the HPCC simulator, RemoveFromIngressAdmission).
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
@@ -14,9 +15,6 @@ import { type EthernetSwitchConfig, ratioOf } from './ethernet-parameters.ts';
 
 export const PRIORITY_COUNT = 8;
 const BYTES_PER_KIB = 1024;
-
-/** Part of the buffer that holds a frame. */
-export type Holding = 'shared' | 'headroom';
 
 /** Bytes of one input, by class. */
 class InputShare {
@@ -73,26 +71,29 @@ export class SharedBuffer {
     return this.#inputs[input]!;
   }
 
-  /** Takes room for a frame of an input; undefined if it has none. */
-  take(input: number, priority: number, bytes: number): Holding | undefined {
-    const holding = this.#roomFor(input, priority, bytes);
-    if (holding === undefined) return undefined;
+  /** Takes room for a frame of an input. @returns false if it has none */
+  take(input: number, priority: number, bytes: number): boolean {
+    const room = this.#roomFor(input, priority, bytes);
+    if (room === undefined) return false;
     const share = this.#inputs[input]!;
-    share[holding][this.classOf(priority)]! += bytes;
+    share[room][this.classOf(priority)]! += bytes;
     share.bytes += bytes;
     if (share.bytes > share.bytesMax) share.bytesMax = share.bytes;
-    if (holding === 'shared') this.#sharedUsedBytes += bytes;
+    if (room === 'shared') this.#sharedUsedBytes += bytes;
     this.#usedBytes += bytes;
     if (this.#usedBytes > this.usedBytesMax) this.usedBytesMax = this.#usedBytes;
-    return holding;
+    return true;
   }
 
-  /** Releases the room of a frame. */
-  release(input: number, priority: number, bytes: number, holding: Holding): void {
+  /** Releases the room of a frame: that of the headroom first. */
+  release(input: number, priority: number, bytes: number): void {
     const share = this.#inputs[input]!;
-    share[holding][this.classOf(priority)]! -= bytes;
+    const index = this.classOf(priority);
+    const late = Math.min(bytes, share.headroom[index]!);
+    share.headroom[index]! -= late;
+    share.shared[index]! -= bytes - late;
     share.bytes -= bytes;
-    if (holding === 'shared') this.#sharedUsedBytes -= bytes;
+    this.#sharedUsedBytes -= bytes - late;
     this.#usedBytes -= bytes;
   }
 
@@ -124,7 +125,7 @@ export class SharedBuffer {
     return this.#pauseAlpha * this.#freeBytes;
   }
 
-  #roomFor(input: number, priority: number, bytes: number): Holding | undefined {
+  #roomFor(input: number, priority: number, bytes: number): 'shared' | 'headroom' | undefined {
     const isShared = bytes <= this.#freeBytes;
     if (!this.isLossless(priority)) return isShared ? 'shared' : undefined;
     const share = this.#inputs[input]!;

@@ -1,6 +1,5 @@
 /** Frames within a switch: their bytes, where they came from, and how many outputs still have to send them. Places are used again. */
 import type { Picoseconds } from '../../base/index.ts';
-import type { Holding } from './shared-buffer.ts';
 
 export interface StoredFrame {
   readonly bytes: Uint8Array;
@@ -9,7 +8,6 @@ export interface StoredFrame {
   /** Index of the port by which it came. */
   input: number;
   priority: number;
-  holding: Holding;
   /** Earliest instant at which it joins the queues of its outputs. */
   readyPs: Picoseconds;
   /** Outputs that have not sent it yet. */
@@ -51,7 +49,6 @@ export class StoredFrames {
       frameBytes: 0,
       input: 0,
       priority: 0,
-      holding: 'shared',
       readyPs: 0,
       copiesLeft: 0,
     };

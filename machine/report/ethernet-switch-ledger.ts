@@ -37,6 +37,7 @@ export function ethernetSwitchLedgerOf({ node, lp, device }: EthernetSwitchNode)
           queuedFrames: own.queued,
           queuedBytesMax: own.queuedBytesMax,
           queueDrops: own.queueDrops,
+          watchdogDrops: own.watchdogDrops,
           markedFrames: own.marked,
         },
       },
@@ -81,7 +82,7 @@ const noPackets = (isQuiet: boolean): WireEndLedger => ({
 
 /**
  * Every frame that came has been dropped for a reason, is in the pipeline, or was admitted; every admitted one, and every copy, has been
- * sent, discarded at an output whose link is down, dropped by a full queue, or waits in one. The buffer holds the bytes of what waits.
+ * sent, discarded at an output whose link is down, dropped by a full queue or one that a pause held too long, or waits in one. The buffer holds the bytes of what waits.
  */
 export function ethernetSwitchFailures({ node, ports, copies, buffer }: SwitchLedger): string[] {
   const sum = (pick: (port: SwitchPortLedger) => number): number => sumOf(ports.map(pick));
@@ -91,7 +92,9 @@ export function ethernetSwitchFailures({ node, ports, copies, buffer }: SwitchLe
     ({ ethernet }) =>
       (ethernet?.transmitted['frames'] ?? 0) + (ethernet?.transmitted['discardedFrames'] ?? 0),
   );
-  const kept = sum(({ output }) => (output?.queueDrops ?? 0) + (output?.queuedFrames ?? 0));
+  const kept = sum(
+    ({ output }) => (output?.queueDrops ?? 0) + (output?.watchdogDrops ?? 0) + (output?.queuedFrames ?? 0),
+  );
   const what = `switch ${node}`;
   return [
     ...unequal(`${what}, frames that left, wait or were dropped`, sent + kept + stopped, came + copies),

@@ -225,6 +225,8 @@ export interface SwitchOutputReport {
   readonly queuedBytesMax: number;
   /** Copies of frames for which a queue of a lossy priority had no room. */
   readonly queueDrops: number;
+  /** Frames dropped from its queues because a pause did not end (switch.ethernet.pauseWatchdogMs). */
+  readonly watchdogDrops: number;
   /** Frames marked as having experienced congestion. */
   readonly markedFrames: number;
 }

@@ -82,7 +82,11 @@ function infinibandLedgerOf({ node, lp, device }: SwitchNode): SwitchLedger {
 export const keepsAll = ({ ports }: SwitchLedger): boolean =>
   ports.every(
     ({ wire, ethernet, notForwarded, waitingPackets, output }) =>
-      sumOf(Object.values(notForwarded)) + waitingPackets + (output?.queueDrops ?? 0) === 0 &&
+      sumOf(Object.values(notForwarded)) +
+        waitingPackets +
+        (output?.queueDrops ?? 0) +
+        (output?.watchdogDrops ?? 0) ===
+        0 &&
       sumOf(Object.values(wire.dropped)) + wire.discardedPackets + Object.keys(wire.corrupted).length === 0 &&
       (ethernet === undefined || framesGone(ethernet).missing === 0),
   );
