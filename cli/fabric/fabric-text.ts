@@ -110,12 +110,19 @@ function lossSentences({ outputs }: FabricRow): string[] {
   ];
 }
 
-function waitSentence({ args, outputs }: FabricRow): string {
+function waitSentence({ args, outputs, hostWaitShare }: FabricRow): string {
   const [most] = outputs.toSorted((left, right) => right.farWaitShare - left.farWaitShare);
   if (most === undefined) return 'No switch is in the way.';
   const place = `switch ${most.switch} port ${most.port} to ${nodeText(most.to, args.hostCount)}`;
   const held = Math.max(...outputs.map(({ bufferedBytesMax }) => bufferedBytesMax));
-  return most.farWaitShare < 0.0005
-    ? `No output of a switch waits for credits or a pause; the fullest input holds ${bytesText(held)}.`
-    : `Of the switches' outputs, ${place} waits longest for credits or the end of a pause, ${percentText(most.farWaitShare)} of the time; the fullest input holds ${bytesText(held)}.`;
+  const waits =
+    most.farWaitShare < leastShare
+      ? 'No output of a switch waits for credits or the end of a pause'
+      : `Of the switches' outputs, ${place} waits longest for credits or the end of a pause, ${percentText(most.farWaitShare)} of the time`;
+  const hosts =
+    hostWaitShare < leastShare ? 'no port of a host' : `a host's port up to ${percentText(hostWaitShare)}`;
+  return `${waits}, and ${hosts}; the fullest input holds ${bytesText(held)}.`;
 }
+
+/** Smaller shares of the time are shown as none. */
+const leastShare = 0.0005;

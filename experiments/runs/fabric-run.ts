@@ -59,6 +59,8 @@ export interface FabricRow {
   /** Empty for an all-reduce, whose hosts act together. */
   readonly flows: readonly FlowRow[];
   readonly outputs: readonly OutputRow[];
+  /** The host's port that waited longest for credits or the end of a pause: its share of the time of the traffic. */
+  readonly hostWaitShare: number;
   /** Times of the messages of all flows, or of the operations of an all-reduce. */
   readonly messageTimes: MessageTimes;
   /** Payload of all flows over the time until the last has ended; of an all-reduce: its vector over the mean time. */
@@ -97,6 +99,7 @@ export default async function runFabric({ machine: options, args }: FabricOrder)
     args,
     ...figures,
     outputs: outputsOf(report, spanPs),
+    hostWaitShare: Math.max(...report.wire.map((wire) => hostWaitPsOf(args, wire))) / spanPs,
     cableBytesPerSecond: slowestCable(machine, args),
     elapsedPs: machine.nowPs,
     isBalanced: report.checks.balanced,
@@ -261,6 +264,12 @@ export function fairnessOf(rates: readonly number[]): number {
 
 /** Drops that senders must make good; a flooded copy that ends at the last switch of the tree is none. */
 const lossReasons = ['noRoom', 'hoqLife'];
+
+/** Time for which a host's port could not send for lack of credits or in a pause. */
+const hostWaitPsOf = (
+  { hostCount }: FabricArgs,
+  { from, creditWaitPs, pauseWaitPs = 0 }: Report['wire'][number],
+): number => (from < hostCount ? creditWaitPs + pauseWaitPs : 0);
 
 /** Outputs of all switches, in order. */
 function outputsOf({ switches = [], wire }: Report, spanPs: number): OutputRow[] {

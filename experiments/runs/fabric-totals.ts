@@ -36,19 +36,13 @@ export function fabricTotalsOf(row: FabricRow): FabricTotals {
       : { slowestBytesPerSecond: Math.min(...rates), fastestBytesPerSecond: Math.max(...rates) }),
     ...row.messageTimes,
     farWaitShare: Math.max(0, ...outputs.map(({ farWaitShare }) => farWaitShare)),
-    senderWaitShare: Math.max(...row.report.wire.map((wire) => waitPsOf(row, wire))) / durationPs,
+    senderWaitShare: row.hostWaitShare,
     heldBytesMax: Math.max(0, ...outputs.map(({ bufferedBytesMax }) => bufferedBytesMax)),
     drops: outputs.reduce((sum, { drops }) => sum + drops, 0),
     marks: outputs.reduce((sum, { marks }) => sum + marks, 0),
     caches: cacheSums(row.report),
   };
 }
-
-/** Time for which a host's port could not send for lack of credits or in a pause. */
-const waitPsOf = (
-  { args }: FabricRow,
-  { from, creditWaitPs, pauseWaitPs = 0 }: Report['wire'][number],
-): number => (from < args.hostCount ? creditWaitPs + pauseWaitPs : 0);
 
 function cacheSums({ nodes }: Pick<Report, 'nodes'>): FabricTotals['caches'] {
   const sums: Record<string, Record<string, number>> = {};
