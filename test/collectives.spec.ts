@@ -50,6 +50,11 @@ describe.each([2, 3, 5, 8] as const)('%i programs', (size) => {
 });
 
 describe('a communicator', () => {
+  it('ends a wait for one peer when the connection to another has failed', async () => {
+    const results = await run('losesOne', 4, { count: 1 });
+    expect(results).toEqual(['silent', 'ECONNRESET', 'silent', 'silent']);
+  });
+
   it('has channels to the peers of its operations only', async () => {
     expect(collectivePeers(['ring'], 0, 6)).toEqual([1, 5]);
     expect(collectivePeers(['tree'], 2, 6)).toEqual([0, 1, 3, 4]);

@@ -8,11 +8,15 @@ import { topologyDrawing } from './topology-drawing.ts';
 export const fabricPage = (head: PageHead, row: FabricRow, topology: Topology): string =>
   pageOf(head, [
     drawingSection(topology),
-    tableSection({
-      title: 'Flows, in the order of the pattern',
-      head: flowHead,
-      rows: row.flows.map(flowCells),
-    }),
+    ...(row.flows.length === 0
+      ? []
+      : [
+          tableSection({
+            title: 'Flows, in the order of the pattern',
+            head: flowHead,
+            rows: row.flows.map(flowCells),
+          }),
+        ]),
     tableSection({
       title: 'Outputs of the switches, in shares of the time of the traffic',
       head: outputHead,

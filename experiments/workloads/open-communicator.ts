@@ -33,8 +33,9 @@ export async function openCommunicator(
   const config = messagingConfigOf(program.configuration, waiting, changes);
   const endpoint = await openEndpoint(program);
   const peers = collectivePeers(operations, rank, size);
-  const completions = await MessageChannel.completionsFor(endpoint.pd, config, peers.length, waiting);
   const channels = new Map<number, MessageChannel>();
+  if (peers.length === 0) return new Communicator(rank, size, channels);
+  const completions = await MessageChannel.completionsFor(endpoint.pd, config, peers.length, waiting);
   // All programs connect their pairs in the same order, so that no two wait for each other.
   for (const peer of peers) {
     const channel = await MessageChannel.create(endpoint.pd, config, completions);

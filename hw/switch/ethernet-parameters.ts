@@ -65,7 +65,7 @@ export const ethernetSwitchParameters = {
     200,
     'ms',
     [0, 100_000],
-    'estimate: sonic-mgmt docs/pfcwd/PFCWD_MMU_Change.md, hundreds of milliseconds',
+    'estimate: SONiC PFC watchdog, hundreds of milliseconds',
     'A queue that a pause holds for that time without a frame sent is dropped until the pause ends; 0: never.',
   ),
   losslessPriorities: number(

@@ -339,10 +339,11 @@ export class EthernetSwitch {
   #watch(own: SwitchPort, nowPs: Picoseconds): void {
     const { watchdog, queues, port } = own;
     const { flowControl } = port;
-    if (flowControl.anyPausedUntilPs <= nowPs && watchdog.duePs === NEVER) return;
+    if (flowControl.anyPausedUntilPs <= nowPs && !watchdog.isWatching) return;
     for (let priority = 0; priority < PRIORITY_COUNT; priority++) {
       const untilPs = Math.max(flowControl.pausedUntilPs, flowControl.priorities.pausedUntilPs(priority));
-      if (untilPs <= nowPs || !queues.has(priority)) watchdog.goesOn(priority);
+      if (untilPs <= nowPs) watchdog.resumes(priority);
+      else if (!queues.has(priority)) watchdog.goesOn(priority);
       else if (watchdog.waits(priority, nowPs)) this.#dropQueue(own, priority);
     }
   }

@@ -3,7 +3,7 @@
  * broken host may pause for good (a storm). A queue that waits in a pause for the configured time without sending is dropped, and so is
  * what joins it, until the pause ends.
  *
- * Source: PFC watchdog of SONiC (sonic-mgmt docs/pfcwd/PFCWD_MMU_Change.md), action drop.
+ * Source: SONiC PFC watchdog, action drop.
  */
 import { NEVER, type Picoseconds, psPerMs } from '../../base/index.ts';
 import type { EthernetSwitchConfig } from './ethernet-parameters.ts';
@@ -13,6 +13,8 @@ export class PauseWatchdog {
   readonly #limitPs: Picoseconds;
   /** Since when each queue waits in a pause; NEVER if it does not. */
   readonly #heldSincePs = new Float64Array(PRIORITY_COUNT).fill(NEVER);
+  /** Priorities whose queue is dropped until their pause ends, as a mask. */
+  #dropping = 0;
   /** When a queue will have waited too long; NEVER if none waits. */
   duePs = NEVER;
   dropCount = 0;
@@ -21,22 +23,37 @@ export class PauseWatchdog {
     this.#limitPs = pauseWatchdogMs === 0 ? NEVER : pauseWatchdogMs * psPerMs;
   }
 
-  /** The queue of a priority waits in a pause. @returns whether it has waited for too long */
+  /** Whether it has to be told of the output. */
+  get isWatching(): boolean {
+    return this.duePs !== NEVER || this.#dropping !== 0;
+  }
+
+  /** The queue of a priority waits in a pause. @returns whether it is to be dropped */
   waits(priority: number, nowPs: Picoseconds): boolean {
     if (this.#limitPs === NEVER) return false;
+    if (((this.#dropping >>> priority) & 1) === 1) return true;
     if (this.#heldSincePs[priority] === NEVER) {
       this.#heldSincePs[priority] = nowPs;
       this.duePs = Math.min(this.duePs, nowPs + this.#limitPs);
     }
-    return nowPs - this.#heldSincePs[priority]! >= this.#limitPs;
+    if (nowPs - this.#heldSincePs[priority]! < this.#limitPs) return false;
+    this.#dropping |= 1 << priority;
+    this.goesOn(priority);
+    return true;
   }
 
-  /** The queue of a priority has sent, is empty, or is not paused. */
+  /** The queue of a priority has sent, or is empty. */
   goesOn(priority: number): void {
     if (this.#heldSincePs[priority] === NEVER) return;
     this.#heldSincePs[priority] = NEVER;
     const oldestPs = Math.min(...this.#heldSincePs);
     this.duePs = oldestPs === NEVER ? NEVER : oldestPs + this.#limitPs;
+  }
+
+  /** The priority is not paused. */
+  resumes(priority: number): void {
+    this.#dropping &= ~(1 << priority);
+    this.goesOn(priority);
   }
 
   /** Handles a new epoch: see TimeKeeper. */

@@ -1,6 +1,7 @@
 /** Programs that call collective operations, and compare every byte with sums that each host computes for itself. */
 import { openCommunicator } from '../../experiments/workloads/open-communicator.ts';
 import type { ProgramContext } from '../../machine/program.ts';
+import { IBV_QP_STATE, IBV_QPS_ERR, modifyQp } from '../../userlib/index.ts';
 import {
   type AllReduceAlgorithm,
   allReduceAlgorithms,
@@ -87,7 +88,7 @@ export async function collective(program: ProgramContext<CollectiveArgs>): Promi
     ranks.flatMap((rank) => places.map((index) => numberOf(node * size + rank, index))),
   );
   await group.allToAll(from, to, count * 4);
-  wrong['all-to-all'] = peers.reduce(
+  wrong['all-to-all'] = ranks.reduce(
     (sum, rank) =>
       sum +
       wrongIn(
@@ -106,6 +107,24 @@ export async function collective(program: ProgramContext<CollectiveArgs>): Promi
   await group.flush();
   await group.barrier();
   return { wrong, sent, barrier: { enteredPs, leftPs } };
+}
+
+/** Rank 2 leaves; rank 1 sends to it while it receives from rank 0, which is silent. */
+export async function losesOne(program: ProgramContext<CollectiveArgs>): Promise<string> {
+  const { node, args, cpu, memory } = program;
+  const group = await openCommunicator(program, { size: args.size, operations: ['ring'] });
+  if (node === 2)
+    for (const peer of [1, 3])
+      await modifyQp(group.channelTo(peer).qp, { qpState: IBV_QPS_ERR }, IBV_QP_STATE);
+  await cpu.sleep(1_000_000_000);
+  if (node !== 1) return 'silent';
+  const address = memory.map(64);
+  try {
+    await group.exchange(2, { address, lengthBytes: 64 }, 0, { address, capacityBytes: 64 });
+    return 'none';
+  } catch (error) {
+    return (error as { readonly code: string }).code;
+  }
 }
 
 /** Opens a communicator for one operation and calls another. */

@@ -5,7 +5,7 @@
  *     tree                2 log2 n (alpha + S beta)               sums go up a binomial tree, and down
  *     halving-doubling    2 log2 n alpha + 2 (n - 1)/n S beta     parts are halved, then doubled; others than powers of two first fold
  *
- * Source: Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, IJHPCA 19 (2005).
+ * Source: Thakur, Rabenseifner and Gropp 2005.
  */
 import { doublings } from './doublings.ts';
 

@@ -7,14 +7,13 @@
  *     allToAll      in step k to rank + k, from rank - k
  *     allReduce     all-reduce.ts
  *
- * Source of the algorithms: Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH,
- * IJHPCA 19 (2005).
+ * Source: Thakur, Rabenseifner and Gropp 2005.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { type AllReduceAlgorithm, allReduce, allReducePeers, type ReducingGroup } from './all-reduce.ts';
 import { doublings } from './doublings.ts';
 import type { MessageChannel } from './message-channel.ts';
-import { addUserMemory } from './user-copy.ts';
+import { addUserMemory, copyUserMemory } from './user-copy.ts';
 
 /** Operations of a communicator, for the channels that they need. */
 export type Collective = 'barrier' | 'broadcast' | 'all-to-all' | AllReduceAlgorithm;
@@ -110,11 +109,16 @@ export class Communicator implements ReducingGroup {
   }
 
   /**
-   * Sends part n of `from` to rank n, and receives a part of each rank into that place of `to`.
+   * Sends part n of `from` to rank n, and receives a part of each rank into that place of `to`; the own part is copied.
    * @param partBytes bytes of each of the `size` parts
    */
   async allToAll(from: number, to: number, partBytes: number): Promise<void> {
     const { rank, size } = this;
+    const [channel] = this.#channels.values();
+    if (channel !== undefined) {
+      const { cpu, context } = channel.qp;
+      copyUserMemory(context.platform, cpu, from + rank * partBytes, to + rank * partBytes, partBytes);
+    }
     for (let step = 1; step < size; step++) {
       const target = (rank + step) % size;
       const source = (rank - step + size) % size;
@@ -139,6 +143,15 @@ export class Communicator implements ReducingGroup {
     await allReduce(this, algorithm, { address, scratch, count });
   }
 
+  /**
+   * Registers a buffer with every channel, so that no operation registers parts of it. Each channel keeps regions of its own.
+   * @throws VerbsError as ibv_reg_mr does
+   */
+  async register(address: number, lengthBytes: number): Promise<void> {
+    for (const { cache } of this.#channels.values())
+      await cache.release(await cache.acquire(address, lengthBytes));
+  }
+
   /** Adds `count` 32-bit integers at one address to those at another. */
   add(from: number, to: number, count: number): void {
     const [channel] = this.#channels.values();
@@ -149,7 +162,11 @@ export class Communicator implements ReducingGroup {
 
   /** Waits until all sent messages have arrived. */
   async flush(): Promise<void> {
-    for (const channel of this.#channels.values()) await channel.flush();
+    const channels = [...this.#channels.values()];
+    do {
+      // Progress of one channel may answer on another.
+      for (const channel of channels) await channel.flush();
+    } while (channels.some(({ isFlushed }) => !isFlushed));
   }
 
   /** Releases all channels: after a {@link flush} and a barrier of the programs by other means. */

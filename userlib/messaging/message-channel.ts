@@ -165,8 +165,12 @@ export class MessageChannel {
   /** Waits until all sent messages have arrived in the peer's buffers. */
   async flush(): Promise<void> {
     await this.handle();
-    while (!this.#link.isIdle || this.#sending.some((rendezvous) => rendezvous !== undefined))
-      await this.#progress();
+    while (!this.isFlushed) await this.#progress();
+  }
+
+  /** Whether all sent messages have arrived. */
+  get isFlushed(): boolean {
+    return this.#link.isIdle && this.#sending.every((rendezvous) => rendezvous === undefined);
   }
 
   /** Releases everything. Messages in flight are lost: both sides {@link flush}, tell each other, then close. */

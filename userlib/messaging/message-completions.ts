@@ -7,6 +7,7 @@ import { createCompChannel, createCq, destroyCompChannel, destroyCq } from '../c
 import { ackCqEvents, getCqEvent } from '../events.ts';
 import { type IbvCompChannel, type IbvContext, type IbvCq, IbvWc } from '../objects.ts';
 import { pollSettled, reqNotifyCq, spinCq } from '../poll-cq.ts';
+import type { MessageError } from './message-error.ts';
 
 /** Manner in which the thread waits for completions: by polling the CQ's memory, or asleep until an event. */
 export type Waiting = 'poll' | 'event';
@@ -23,6 +24,8 @@ export interface CompletionUser {
 
 export class MessageCompletions {
   readonly cq: IbvCq;
+  /** The first failure of a channel's connection: it ends the waits of all, since the others may wait for its program. */
+  failure: MessageError | undefined;
   readonly #events: IbvCompChannel | null;
   readonly #users = new Map<number, CompletionUser>();
   readonly #completions = Array.from({ length: batch }, () => new IbvWc());

@@ -74,7 +74,6 @@ export class MessageLink {
   readonly #overheadCycles: number;
   readonly #inlineBytes: number;
   readonly #grantAt: number;
-  #failure: MessageError | undefined;
 
   private constructor(
     qp: IbvQp,
@@ -214,17 +213,26 @@ export class MessageLink {
     this.#postReceive(slot);
   }
 
-  /** Waits for at least one completion of any channel. @throws MessageError ECONNRESET if this connection has failed */
+  /** Waits for at least one completion of any channel. @throws MessageError ECONNRESET if a connection of theirs has failed */
   async wait(): Promise<void> {
-    if (this.#failure !== undefined) throw this.#failure;
+    this.#checkAlive();
     await this.#completions.wait();
-    if (this.#failure !== undefined) throw this.#failure;
+    this.#checkAlive();
+  }
+
+  #checkAlive(): void {
+    const { failure } = this.#completions;
+    if (failure !== undefined) throw failure;
+  }
+
+  #fail(cause: string): void {
+    this.#completions.failure ??= new MessageError('ECONNRESET', cause);
   }
 
   /** Notes a completion of this QP. */
   take({ wrId, status }: IbvWc): void {
     if (status !== IBV_WC_SUCCESS) {
-      this.#failure ??= new MessageError('ECONNRESET', wcStatusStr(status));
+      this.#fail(wcStatusStr(status));
       return;
     }
     const slot = wrId & ID_SLOT_MASK;
@@ -281,11 +289,11 @@ export class MessageLink {
       ],
       numSge: 1,
     });
-    if (error !== 0) this.#failure ??= new MessageError('ECONNRESET', `ibv_post_recv: errno ${error}`);
+    if (error !== 0) this.#fail(`ibv_post_recv: errno ${error}`);
   }
 
   #post(wr: Parameters<typeof postSend>[1]): void {
     const error = postSend(this.qp, wr);
-    if (error !== 0) this.#failure ??= new MessageError('ECONNRESET', `ibv_post_send: errno ${error}`);
+    if (error !== 0) this.#fail(`ibv_post_send: errno ${error}`);
   }
 }
