@@ -67,6 +67,16 @@ describe('two hosts over iWARP', () => {
     });
   });
 
+  it('have the TCP engine’s blocks in their report: that of its events was busy for the four of the connection', () => {
+    // Established or accepted, bytes of the peer's MPA frame, its FIN, and the end.
+    for (const { hca } of report.nodes) {
+      expect(Object.keys(hca.blocks)).toEqual(
+        expect.arrayContaining(['tcpEngine', 'tcpTransmitter', 'tcpEvents']),
+      );
+      expect(hca.blocks['tcpEvents']!.busyCycles).toBe(4);
+    }
+  });
+
   it.each(['per-node', 'per-device'] as const)(
     'have the same report in the partition %s',
     async (partition) => {
@@ -250,6 +260,37 @@ describe('a cable that loses frames', () => {
     expect(ofNode(report, 0).tcp['retransmissions']).toBeGreaterThan(0);
     expectBalanced(report);
   });
+});
+
+describe('a cable that damages frames within a switch', () => {
+  it.each(['header', 'payload'] as const)(
+    'RFC 9293, 3.1: drops those with a wrong bit in their %s, by a checksum, and loses no byte',
+    async (where) => {
+      const faults = [{ packet: 'corrupted', crc: 'icrc', where, chance: '5%', node: 0, seed: 1 }] as const;
+      const capture = { ends: [{ node: 0 }], sizeBytes: 2 ** 22 };
+      await using machine = await smallMachine(iwarp({ faults, analysis: { capture } }));
+      for (const program of programsOf('iwarp', 'everyVerb', { sizes })) await machine.load(program);
+      await machine.run();
+      for (const { read, written, received } of (await machine.results()) as readonly IwarpFound[])
+        expect({ read, written, received }).toEqual({
+          read: allRight,
+          written: allRight,
+          received: allRight,
+        });
+      const report = await machine.report();
+      expectBalanced(report);
+      const { frames } = readCapture((await machine.capture())!);
+      const damaged = frames.filter(({ comment }) => comment === 'damaged within a switch by a fault');
+      expect(damaged.length).toBeGreaterThan(3);
+      expect(report.faults).toEqual([
+        { fault: expect.stringContaining(`where=${where}`), fired: damaged.length },
+      ]);
+      // A damaged IP header may be of no segment, so that the frame is not the engine's.
+      const dropped = ofNode(report, 1).dropped['damaged']!;
+      if (where === 'payload') expect(dropped).toBe(damaged.length);
+      else expect(dropped).toBeGreaterThan(damaged.length / 2);
+    },
+  );
 });
 
 describe('cards that pack FPDUs into segments and place segments after a gap', () => {

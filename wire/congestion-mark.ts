@@ -6,31 +6,15 @@
  * The ICRC of RoCE excludes the field and stays right. The checksum of an IPv4 header is updated
  * incrementally for the new value, so that a wrong one stays wrong. Sources: RFC 3168, 5; RFC 1624, 3; IBTA vol 1, annex A17.
  */
-import { EtherType, ipv4Header, ipv6Header, vlanTag } from '../abi/index.ts';
-import { ethernetHeader } from '../abi/nic/index.ts';
+import { ipv4Header, ipv6Header } from '../abi/index.ts';
 import { viewOf } from '../base/index.ts';
+import { ipHeaderIn, isIpv4At } from './frame-parts.ts';
 
-const TYPE_PLACE = ethernetHeader.fields.type.wordOffset;
 const NOT_ECT = 0;
 const CONGESTION_EXPERIENCED = 3;
 
 const ipv4 = ipv4Header.fields;
 const ipv6 = ipv6Header.fields;
-
-/** Offset of the IP header in a frame of `frameBytes` at `at`; -1 if the frame has none. */
-function ipHeaderIn(view: DataView, at: number, frameBytes: number): number {
-  const hasTag = view.getUint16(at + TYPE_PLACE) === EtherType.VLAN;
-  const typePlace = at + TYPE_PLACE + (hasTag ? vlanTag.sizeBytes : 0);
-  const network = typePlace + 2;
-  const leftBytes = at + frameBytes - network;
-  if (leftBytes < ipv4Header.sizeBytes) return -1;
-  const type = view.getUint16(typePlace);
-  const version = ipv6.version.get(view, network);
-  if (type === EtherType.IPV4) return version === 4 ? network : -1;
-  return type === EtherType.IPV6 && version === 6 && leftBytes >= ipv6Header.sizeBytes ? network : -1;
-}
-
-const isIpv4At = (view: DataView, header: number): boolean => ipv6.version.get(view, header) === 4;
 
 /** Whether a switch may mark the frame: its IP header has ECT, or is already marked. */
 export function takesCongestionMark(bytes: Uint8Array, at: number, frameBytes: number): boolean {

@@ -4,6 +4,7 @@
  */
 import { variantCrc } from './crc.ts';
 import { ETHERNET_HEADER_BYTES } from './ethernet-sizing.ts';
+import { payloadIn } from './frame-parts.ts';
 import { bth, GRH_BYTES, ICRC_BYTES, lrh, VCRC_BYTES } from './headers.ts';
 import { transportHeaderBytes } from './opcodes.ts';
 import { roceTransportIn } from './roce-bytes.ts';
@@ -39,15 +40,27 @@ export function damagePacket(
 }
 
 /**
- * Flips one bit of the frame of `frameBytes`, without FCS, at `at`: in the transport's headers and payload if it is RoCE,
- * otherwise anywhere after its type.
+ * Flips one bit of the frame of `frameBytes`, without FCS, at `at`. Of RoCE: in the transport's headers and payload. Of other
+ * frames: after the type; their headers reach up to the payload of TCP or UDP.
  */
 export function damageFrame(bytes: Uint8Array, at: number, frameBytes: number, place: number): void {
   const end = at + frameBytes;
   const lot = variantCrc(bytes, at, end);
   const transport = roceTransportIn(bytes, at, frameBytes);
-  if (transport !== undefined) damageTransport(bytes, transport, place, lot);
-  else if (frameBytes > ETHERNET_HEADER_BYTES) flipBit(bytes, at + ETHERNET_HEADER_BYTES, end, lot);
+  if (transport !== undefined) return damageTransport(bytes, transport, place, lot);
+  if (frameBytes <= ETHERNET_HEADER_BYTES) return;
+  const header = at + ETHERNET_HEADER_BYTES;
+  if (place === DamagePlace.ANYWHERE) return flipBit(bytes, header, end, lot);
+  const payload = payloadIn(bytes, at, frameBytes);
+  if (place === DamagePlace.HEADER) flipBit(bytes, header, payload.first, lot);
+  else flipBit(bytes, payload.first, payload.end, lot);
+}
+
+/** Whether the frame has bytes at this place: {@link damageFrame} flips a bit of no other. The ICRC of RoCE is in its payload. */
+export function hasDamagePlace(bytes: Uint8Array, at: number, frameBytes: number, place: number): boolean {
+  if (place !== DamagePlace.PAYLOAD || roceTransportIn(bytes, at, frameBytes) !== undefined) return true;
+  const { first, end } = payloadIn(bytes, at, frameBytes);
+  return end > first;
 }
 
 /** @param transport offsets of BTH and ICRC */

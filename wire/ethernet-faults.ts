@@ -6,6 +6,7 @@
 import { assertRange, viewOf } from '../base/index.ts';
 import { Random } from '../sim/index.ts';
 import { takesCongestionMark } from './congestion-mark.ts';
+import { DamagePlace, hasDamagePlace } from './damage.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import { bth } from './headers.ts';
 import {
@@ -44,7 +45,7 @@ export class EthernetFaults {
   /**
    * Adds an effect on the frames of a selection; the observer is notified of each occurrence. Header fields of a selection
    * match only RoCE packets (version 2: to UDP port 4791). A late frame holds the link, and so all frames after it. A
-   * congestion mark applies to frames that accept one.
+   * congestion mark applies to frames that accept one, and damage of the payload to frames that have one.
    */
   addRule(effect: PacketEffect, selection: PacketSelection, observer: FaultObserver): void {
     if ('delayPs' in effect) assertRange('delayPs', effect.delayPs, 0, FAULT_DELAY_PS_MAX);
@@ -55,16 +56,19 @@ export class EthernetFaults {
   rulesOn(bytes: Uint8Array, at: number, frameBytes: number): ConcernedRules {
     if (this.#rules.length === 0) return noRules;
     const headers = headersIn(bytes, at, frameBytes);
-    const takesMark = takesCongestionMark(bytes, at, frameBytes);
     return new ConcernedRules(
-      this.#rules.filter((rule) => (takesMark || !isMark(rule)) && rule.concerns(headers)),
+      this.#rules.filter((rule) => canAffect(rule.effect, bytes, at, frameBytes) && rule.concerns(headers)),
     );
   }
 
   /** The rules for a PAUSE frame of the port itself: no others count it. */
   rulesOnPause(): ConcernedRules {
     if (this.#rules.length === 0) return noRules;
-    return new ConcernedRules(this.#rules.filter((rule) => !isMark(rule) && rule.concerns(PAUSE_FRAME)));
+    return new ConcernedRules(
+      this.#rules
+        .filter(({ effect }) => !isMark(effect) && !isInPayload(effect))
+        .filter((rule) => rule.concerns(PAUSE_FRAME)),
+    );
   }
 
   /** Random fault of a frame; called once for each, in order. */
@@ -75,7 +79,16 @@ export class EthernetFaults {
   }
 }
 
-const isMark = ({ effect }: PacketRule<PacketEffect>): boolean => effect.kind === 'congested';
+const isMark = ({ kind }: PacketEffect): boolean => kind === 'congested';
+
+const isInPayload = (effect: PacketEffect): boolean =>
+  effect.kind === 'corrupted' && effect.place === DamagePlace.PAYLOAD;
+
+/** Whether the effect is possible for the frame: otherwise its rule does not count the frame. */
+function canAffect(effect: PacketEffect, bytes: Uint8Array, at: number, frameBytes: number): boolean {
+  if (isMark(effect)) return takesCongestionMark(bytes, at, frameBytes);
+  return !isInPayload(effect) || hasDamagePlace(bytes, at, frameBytes, DamagePlace.PAYLOAD);
+}
 
 function headersIn(bytes: Uint8Array, at: number, frameBytes: number): OutboundHeaders | undefined {
   const transport = roceTransportIn(bytes, at, frameBytes);

@@ -195,7 +195,7 @@ export const faultKinds = {
       where: optional(
         choice(
           ['anywhere', 'header', 'payload'],
-          'part of the packet in which a bit is flipped; default: anywhere',
+          'part of the packet in which a bit is flipped; default: anywhere; payload, on a cable of Ethernet, counts only frames that have some: bytes after the headers of TCP or UDP, or with RoCE the payload and the ICRC',
         ),
       ),
       crc: optional(

@@ -17,6 +17,7 @@ const silent: IwarpLedger = {
   unacknowledged: { segments: 0, streamBytes: 0 },
   discardedBytes: 0,
   frames: 0,
+  dropped: {},
 };
 const rows = { WRITE: { segments: 5, payloadBytes: 5000 }, SEND: { segments: 2, payloadBytes: 200 } };
 /** One WRITE of 1000 bytes has not arrived. */

@@ -45,6 +45,11 @@ export interface IwarpLedger {
   readonly discardedBytes: number;
   /** Frames of connections that the TCP engine took from the port. */
   readonly frames: number;
+  /**
+   * Segments that the TCP engine dropped, by reason: a wrong checksum or length, a port that is down, no connection, a
+   * listener without room. Zeros are omitted.
+   */
+  readonly dropped: Readonly<Record<string, number>>;
   /** Left out without such streams; the fields before it leave them out, except those of TCP, Terminates and waits. */
   readonly looped?: LoopedStreams | undefined;
 }
@@ -60,23 +65,24 @@ export function iwarpLedgerOf({ iwarp }: Hca): IwarpLedger | undefined {
   const { tcpEngine, tcpControl } = iwarp.blocks;
   if (!tcpControl.hasConnections && tcpEngine.arrivedCount === 0) return undefined;
   const { sent, received, terminatesSent, terminatesReceived } = counters;
+  const { packedFpdus, damaged, portClosed, unmatched, refusedSyns } = tcpEngine.counters;
   return {
     sent: segmentsOf(sent),
     received: segmentsOf(received),
     terminatesSent: byError(terminatesSent),
     terminatesReceived: byError(terminatesReceived),
-    tcp: Object.fromEntries(
-      Object.entries({ ...tcpEngine.totals(), packedFpdus: tcpEngine.counters.packedFpdus }).filter(
-        ([, count]) => count > 0,
-      ),
-    ),
-    waitedPs: Object.fromEntries(Object.entries(tcpEngine.waitedPs()).filter(([, ps]) => ps > 0)),
+    tcp: withoutZeros({ ...tcpEngine.totals(), packedFpdus }),
+    waitedPs: withoutZeros(tcpEngine.waitedPs()),
     unacknowledged: tcpEngine.unacknowledged(false),
     discardedBytes: tcpEngine.discardedBytes,
     frames: tcpEngine.arrivedCount,
+    dropped: withoutZeros({ damaged, portClosed, unmatched, refusedSyns }),
     ...(iwarp.blocks.tcpLoopback.counters.sentFrames === 0 ? {} : { looped: loopedOf(iwarp) }),
   };
 }
+
+const withoutZeros = (counts: Readonly<Record<string, number>>): Record<string, number> =>
+  Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
 
 function loopedOf({ parts, blocks }: NonNullable<Hca['iwarp']>): LoopedStreams {
   const { sent, received } = parts.segmentCounters.looped;
