@@ -219,6 +219,16 @@ describe('postSend rejects with EINVAL, and has posted nothing,', () => {
     expect(trace()).toEqual(before);
   });
 
+  it('a peer’s address, as a bigint, that has more than 64 bits', () => {
+    const before = trace();
+    for (const remoteAddr of [-1n, 2n ** 64n]) {
+      expect(postSend(qp, { ...base, wr: { rdma: { ...rdma, remoteAddr } } })).toBe(EINVAL);
+      const wr = { atomic: { ...atomic, remoteAddr } };
+      expect(postSend(qp, { ...base, opcode: IBV_WR_ATOMIC_CMP_AND_SWP, wr })).toBe(EINVAL);
+    }
+    expect(trace()).toEqual(before);
+  });
+
   it.each([1, 2, 3])('the rest of a list after %i good ones, and names the bad one', (good) => {
     for (const [, values, change] of sendFields) {
       const bad: IbvSendWr = { ...base, ...change(values[0]!), next: { ...base } };
@@ -245,6 +255,20 @@ describe('postSend accepts', () => {
   ])('every %s that fits', (_name, values, change) => {
     for (const value of values) expect(postSend(qp, { ...base, ...change(value) })).toBe(0);
   });
+
+  it.each([0xffff_8880_3e74_9f80n, 2n ** 64n - 1n, 0x5000n])(
+    'sheet 6.3: a peer’s address of 64 bits, as of the memory of its kernel: %#x',
+    (remoteAddr) => {
+      for (const more of [
+        { wr: { rdma: { ...rdma, remoteAddr } } },
+        { opcode: IBV_WR_ATOMIC_CMP_AND_SWP, wr: { atomic: { ...atomic, remoteAddr } } },
+      ]) {
+        const { address: at } = qp.sendRing.slotAt(qp.sendRing.head);
+        expect(postSend(qp, { ...base, ...more })).toBe(0);
+        expect(process.view.getBigUint64(at + 16)).toBe(remoteAddr);
+      }
+    },
+  );
 
   it('sheet 6.3: a buffer of length 0 as libmlx4 does, as an empty inline segment', () => {
     postSend(qp, { ...base, sgList: [{ ...sge, length: 0 }] });

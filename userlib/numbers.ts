@@ -3,7 +3,8 @@
  * any effect.
  *
  *   int, enum   whole, within 32 bits        uint32_t  0 … 2^32 − 1      uint8_t, uint16_t  likewise
- *   uint64_t    an address, as a number: 0 … 2^53 − 1; an operand of an atomic, as a bigint: 0n … 2^64 − 1
+ *   uint64_t    an address, as a number: 0 … 2^53 − 1; an operand of an atomic, as a bigint: 0n … 2^64 − 1;
+ *               a peer's address: either
  *   length      0 … 2^31 − 1: a longer one has the bit of the WQE that makes a data pointer an inline segment
  *
  * A `wrId` is the program's own number, and its completion returns it unchanged.
@@ -20,6 +21,10 @@ export const isAddress = (value: number): boolean =>
   value >= 0 && value <= addressMax && Math.floor(value) === value;
 export const isUint64 = (value: bigint): boolean =>
   typeof value === 'bigint' && BigInt.asUintN(64, value) === value;
+
+/** An address of the peer, whose host may use all 64 bits. */
+export const isRemoteAddress = (value: number | bigint): boolean =>
+  typeof value === 'number' ? isAddress(value) : isUint64(value);
 
 /** Whether the first `numSge` buffers of a list exist and fit a data pointer; `numSge` is within the queue's limit. */
 export function isListValid(sgList: readonly IbvSge[], numSge: number): boolean {

@@ -257,9 +257,10 @@ export interface IbvSendWr {
   /** The window and its new key, for BIND_MW. */
   bindMw?: { mw: IbvMw; rkey: number; bindInfo: IbvMwBindInfo };
   wr?: {
-    rdma?: { remoteAddr: number; rkey: number };
+    /** A peer's address may have all 64 bits, as those of Linux's kernel do: as a bigint. */
+    rdma?: { remoteAddr: number | bigint; rkey: number };
     atomic?: {
-      remoteAddr: number;
+      remoteAddr: number | bigint;
       compareAdd: bigint;
       swap: bigint;
       rkey: number;

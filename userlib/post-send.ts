@@ -18,7 +18,7 @@ import {
 } from '../abi/index.ts';
 import { copyShort, mask24, pageBytes } from '../base/index.ts';
 import { QpStateVerb } from '../driver/index.ts';
-import { isAddress, isInt32, isListValid, isUint32, isUint64 } from './numbers.ts';
+import { isAddress, isInt32, isListValid, isRemoteAddress, isUint32, isUint64 } from './numbers.ts';
 import type { BadWr, IbvQp, IbvSendWr } from './objects.ts';
 import type { UserMemory, VerbsCpu } from './platform.ts';
 import { inlineBoundaryBytes, NextWqe, type SendRing, wqeBytesMax } from './send-ring.ts';
@@ -130,7 +130,7 @@ function check(qp: IbvQp, ring: SendRing, row: SendRow | undefined, wr: IbvSendW
   if (!row.hasRemoteAddress) return 0;
   const remote = wr.wr?.rdma;
   if (remote === undefined) return EINVAL;
-  return isAddress(remote.remoteAddr) && isUint32(remote.rkey) ? 0 : EINVAL;
+  return isRemoteAddress(remote.remoteAddr) && isUint32(remote.rkey) ? 0 : EINVAL;
 }
 
 function checkKeyOperation(row: SendRow, wr: IbvSendWr): number {
@@ -146,7 +146,7 @@ function checkKeyOperation(row: SendRow, wr: IbvSendWr): number {
 
 function checkAtomic(row: SendRow, wr: IbvSendWr): number {
   const request = wr.wr?.atomic;
-  if (request === undefined || !isAddress(request.remoteAddr) || !isUint32(request.rkey)) return EINVAL;
+  if (request === undefined || !isRemoteAddress(request.remoteAddr) || !isUint32(request.rkey)) return EINVAL;
   const isSwap = row.opcode === ATOMIC_CS || row.opcode === MASKED_ATOMIC_CS;
   const hasOperands = isUint64(request.compareAdd) && (!isSwap || isUint64(request.swap));
   if (!hasOperands || !row.isMasked) return hasOperands ? 0 : EINVAL;

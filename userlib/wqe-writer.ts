@@ -133,8 +133,9 @@ export function writeListEnd(view: DataView, at: number, lkey: number): void {
   putAddress(view, at + addressPlace, 0);
 }
 
-function writeRemote(view: DataView, at: number, address: number, rkey: number): number {
-  putAddress(view, at + remoteAddressPlace, address);
+function writeRemote(view: DataView, at: number, address: number | bigint, rkey: number): number {
+  if (typeof address === 'number') putAddress(view, at + remoteAddressPlace, address);
+  else view.setBigUint64(at + remoteAddressPlace, address);
   view.setInt32(at + remoteKeyPlace, rkey);
   view.setInt32(at + remoteKeyPlace + 4, 0);
   return at + remoteBytes;

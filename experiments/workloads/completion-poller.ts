@@ -17,6 +17,11 @@ export class WorkFailedError extends Error {
   override readonly name = 'WorkFailedError';
 }
 
+/** @param error result of ibv_post_send or ibv_post_recv @throws WorkFailedError for a request that was refused */
+export function checkPosted(error: number): void {
+  if (error !== 0) throw new WorkFailedError(`a work request was refused with error ${error}`);
+}
+
 /** Polls completions of one CQ, a few at a time; with a channel, sleeps until an event. */
 export class CompletionPoller {
   readonly #cq: IbvCq;

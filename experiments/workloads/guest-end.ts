@@ -14,7 +14,7 @@ import {
   rdmaCreateQp,
   regMr,
 } from '../../userlib/index.ts';
-import { CompletionPoller } from './completion-poller.ts';
+import { CompletionPoller, checkPosted } from './completion-poller.ts';
 import { allAccess } from './rc-states.ts';
 
 /** Requests in flight at most. */
@@ -69,7 +69,7 @@ export class GuestEnd {
 
   /** Posts a receive into a part of the buffer. */
   postReceive(address: number, lengthBytes: number): void {
-    postRecv(this.id.qp!, { wrId: 1, ...this.#listOf(address, lengthBytes) });
+    checkPosted(postRecv(this.id.qp!, { wrId: 1, ...this.#listOf(address, lengthBytes) }));
   }
 
   /** Waits until the next receive is complete. @throws WorkFailedError if the connection has ended */
@@ -83,7 +83,7 @@ export class GuestEnd {
     await this.carryOutAll(request, address, lengthBytes, 1);
   }
 
-  /** Carries out the same request `count` times, several in flight. @throws WorkFailedError if one fails */
+  /** Carries out the same request `count` times, several in flight. @throws WorkFailedError if one is refused or fails */
   async carryOutAll(
     request: GuestRequest,
     address: number,
@@ -94,7 +94,7 @@ export class GuestEnd {
     const list = this.#listOf(address, lengthBytes);
     for (let posted = 0, done = 0; done < count; done++) {
       for (; posted < Math.min(count, done + sendDepth); posted++)
-        postSend(this.id.qp!, { wrId: 2, sendFlags: IBV_SEND_SIGNALED, ...request, ...list });
+        checkPosted(postSend(this.id.qp!, { wrId: 2, sendFlags: IBV_SEND_SIGNALED, ...request, ...list }));
       while (this.#sends === 0) await this.#take();
       this.#sends--;
     }

@@ -21,7 +21,7 @@ import {
   postRecv,
   postSend,
 } from '../../userlib/index.ts';
-import { CompletionPoller } from './completion-poller.ts';
+import { CompletionPoller, checkPosted } from './completion-poller.ts';
 import { acceptGuest, connectGuest, type GuestStream, GuestStreamError } from './guest-stream.ts';
 import { ownAddressOf, peerFrom } from './port-address.ts';
 import { createBuffer, createRcQps, openEndpoint, type RcBuffer, rcDefaults } from './rc-endpoint.ts';
@@ -186,7 +186,10 @@ const listOf = ({ address, lengthBytes, region }: RcBuffer) => ({
   numSge: 1,
 });
 
-const receive = (qp: IbvQp, buffer: RcBuffer): void => void postRecv(qp, { wrId: 1, ...listOf(buffer) });
+const receive = (qp: IbvQp, buffer: RcBuffer): void =>
+  checkPosted(postRecv(qp, { wrId: 1, ...listOf(buffer) }));
 
 const send = (qp: IbvQp, buffer: RcBuffer): void =>
-  void postSend(qp, { wrId: 2, opcode: IBV_WR_SEND, sendFlags: IBV_SEND_SIGNALED, ...listOf(buffer) });
+  checkPosted(
+    postSend(qp, { wrId: 2, opcode: IBV_WR_SEND, sendFlags: IBV_SEND_SIGNALED, ...listOf(buffer) }),
+  );

@@ -108,7 +108,7 @@ class RpingEnd {
 
   /** Moves the data to or from the peer's announced buffer. */
   async move(opcode: number, to: DataView, lengthBytes: number): Promise<void> {
-    const rdma = { remoteAddr: Number(to.getBigUint64(0)), rkey: to.getUint32(8) };
+    const rdma = { remoteAddr: to.getBigUint64(0), rkey: to.getUint32(8) };
     await this.#end.carryOut({ opcode, wr: { rdma } }, this.data, lengthBytes);
   }
 

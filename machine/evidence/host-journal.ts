@@ -429,7 +429,7 @@ export class HostJournal {
       ...(line === undefined ? {} : { line }),
       ...(rdma === undefined || !rdmaOperations.has(wr.opcode)
         ? {}
-        : { remoteKey: rdma.rkey, remoteAddress: rdma.remoteAddr }),
+        : { remoteKey: rdma.rkey, remoteAddress: Number(rdma.remoteAddr) }),
       ...(ud === undefined
         ? {}
         : {

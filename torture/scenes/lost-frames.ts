@@ -25,7 +25,9 @@ export function drawFault(random: Draws): FaultEntry {
   if (kind === 1) return { packet: 'reordered', by: 1 + random.below(6), delay, ...which };
   if (kind === 2) return { packet: 'late', delay, ...which };
   if (kind > 3) return { packet: 'lost', ...which };
-  return { packet: 'corrupted', ...(random.chance(0.5) ? { crc: 'icrc' } : {}), ...which };
+  const crc = random.maybe(0.5, () => ({ crc: 'icrc' }));
+  const where = random.maybe(0.5, () => ({ where: random.oneOf(['header', 'payload']) }));
+  return { packet: 'corrupted', ...crc, ...where, ...which };
 }
 
 function draw(random: Draws): Draft<Messages> {
