@@ -255,7 +255,7 @@ function sampleEcho<Actor, Buffer extends StreamBuffer>(
   if (echo !== 0 && elapsedMs >= 0) connection.roundTrip.sample(Math.max(elapsedMs, 1) * psPerMs);
 }
 
-/** Removes acknowledged data from the queue, and stops their timers. @returns freed buffers */
+/** Removes acknowledged data from the queue, and stops the timer: output starts it again for the rest (RFC 6298, 5.3). @returns freed buffers */
 function takeAcknowledged<Actor, Buffer extends StreamBuffer>(
   connection: TcpConnection<Actor, Buffer>,
   acknowledgement: number,
@@ -279,7 +279,6 @@ function takeAcknowledged<Actor, Buffer extends StreamBuffer>(
   connection.roundTrip.backoff = 0;
   connection.tries = 0;
   connection.retransmitPs = NEVER;
-  if (isBefore(acknowledgement, connection.sendMax)) connection.armRetransmit();
   return freed;
 }
 

@@ -51,6 +51,19 @@ describe('TCP on a card', () => {
     expect(client.counts.retransmissionTimeouts).toBe(2);
   });
 
+  it('starts the time-out again when an ACK comes for a part of the data (RFC 6298, 5.3)', () => {
+    // The third payload, the last one, is lost; the second one is acknowledged at once (RFC 9293, 3.8.6.3).
+    const { link, client, server } = open([5]);
+    for (let at = 0; at < 3; at++) client.queue(at * segmentBytes, segmentBytes);
+    const startPs = link.nowPs;
+    output(client.engine, client);
+    link.run(1e13);
+    const instants = link.sent.filter(({ length }) => length > 0).map(({ atPs }) => atPs - startPs);
+    // A round trip is far below the least time-out (RFC 6298, 2.4).
+    expect(instants).toEqual([0, 0, 0, 2 * linkDelayPs + limits.retransmitMinUs * usToPs]);
+    expect(server.received.positions).toEqual([0, segmentBytes, 2 * segmentBytes]);
+  });
+
   it('probes a window that is closed, at twice the interval each time, until it opens (RFC 9293, 3.8.6.1)', () => {
     const { link, client, server } = open();
     // The receiver reads nothing: its announced window is used up, and it announces no more.

@@ -713,10 +713,10 @@ export const blindSpotMistakes: readonly Mistake[] = [
     find: `  connection.roundTrip.backoff = 0;
   connection.tries = 0;
   connection.retransmitPs = NEVER;
-  if (isBefore`,
+  return freed;`,
     replace: `  connection.roundTrip.backoff = 0;
   connection.retransmitPs = NEVER;
-  if (isBefore`,
+  return freed;`,
   },
   {
     name: 'tag-not-seen',

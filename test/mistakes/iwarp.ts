@@ -152,13 +152,14 @@ export const iwarpMistakes: readonly Mistake[] = [
     replace: 'export const isBefore = (left: number, right: number): boolean => left < right;',
   },
   {
-    name: 'timer-not-armed-again',
-    what: 'No time-out waits for the rest when a part of what was sent is acknowledged.',
+    name: 'timer-without-the-last',
+    what: 'No time-out waits for data in flight when nothing is left to send.',
     kind: 'lost event',
     scene: streams,
-    file: 'protocol/tcp/segment-input.ts',
-    find: '  if (isBefore(acknowledgement, connection.sendMax)) connection.armRetransmit();\n',
-    replace: '',
+    file: 'protocol/tcp/output.ts',
+    find: 'const isOnItsWay = isBefore(connection.sendUnacknowledged, connection.sendMax);',
+    replace:
+      'const isOnItsWay =\n    connection.sendQueue[connection.sendIndex] !== undefined && isBefore(connection.sendUnacknowledged, connection.sendMax);',
   },
   {
     name: 'options-beyond-the-segment',
