@@ -5,9 +5,9 @@
  *     npm run -s fingerprints > before;   … the change …   npm run -s fingerprints | diff before -
  *
  * The default machine runs the mixture of all operations, and one with iWARP each of its verbs, on a cable that loses
- * frames: its report has the TCP engine's blocks, among them that of its events. Two hundred stories, on hardware of all kinds, and eight over iWARP are data in
- * `fingerprint-stories.json.gz`, so that they stay the same if seeds later generate other stories. `--draw 1..200` replaces
- * them with the stories of these seeds.
+ * frames: its report has the TCP engine's blocks, among them that of its events. Two hundred stories, on hardware of all
+ * kinds, and eight over iWARP are data in `fingerprint-stories.json.gz`, so that they stay the same if seeds later generate
+ * other stories. `--draw 1..200` replaces them with the stories of these seeds.
  */
 import '../runtime/node.ts';
 import { createHash } from 'node:crypto';
