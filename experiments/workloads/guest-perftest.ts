@@ -9,6 +9,7 @@
  * perftest checks no data. The guest's ib_read_bw is a server whose memory may be read and written over iWARP, so each READ of this side brings
  * back bytes that it has just written, and must bring back the same.
  */
+import { psPerMs } from '../../base/index.ts';
 import type { ProgramContext } from '../../machine/index.ts';
 import {
   RDMA_CM_EVENT_CONNECT_REQUEST,
@@ -36,6 +37,8 @@ import { type Perftest, PerftestData, perftestSteps } from './perftest-steps.ts'
 const sinPort = 18_515;
 /** READs in flight either way: perftest's option -o. */
 const readsMax = 16;
+/** Time for the guest's server until its last SEND has completed: siw ends it with LOC_QP_OP_ERR if the connection ends before. */
+const lastSendPs = 200 * psPerMs;
 
 export interface GuestPerftestArgs {
   /** The guest's command. */
@@ -76,6 +79,7 @@ export async function guestPerftest(
     await control.agree();
     const data = await connectData(program, args, control, open);
     bytes = await runTest(program, args, control, data);
+    if (isClient) await program.cpu.sleep(lastSendPs);
     await disconnect(channel, [data.end.id, control.end.id], isClient);
   } finally {
     // The next task of this program may listen at the same port.
