@@ -5,7 +5,7 @@
 import type { CounterpartOutcome, CounterpartTask } from '../../../experiments/workloads/index.ts';
 import { meetingPort } from '../image/init-scripts.ts';
 import { peerAddresses } from '../peer-network.ts';
-import { play, SideFailure, workload } from './peer.ts';
+import { play, rpingServer, SideFailure, workload } from './peer.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { attachSiw, crcWords, type MpaMode, setMpaMode, siwInterface } from './siw-interface.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
@@ -54,15 +54,11 @@ async function ping(stage: Stage, family: Family, role: Role, sizeBytes: number)
   const { guest, peer } = families[family];
   const task = { program: 'rping', guest: role, address: guest, count: pingCount, sizeBytes } as const;
   const options = `-C ${pingCount} -S ${sizeBytes} -V -v`;
-  // Its server exits with 1 when its client has ended. The time limit is that of rping itself: a shell around it would leave it listening.
-  const output = await (role === 'client'
-    ? playUnlessStuck(stage, task, `rping -c -a ${peer}${zone[family]} ${options}`, role)
-    : playUnlessStuck(
-        stage,
-        task,
-        `rping -s -a ${guest}${zone[family]} ${options} || { status=$?; [ $status -eq 1 ] || (exit $status); }`,
-        role,
-      ));
+  const command =
+    role === 'client'
+      ? `rping -c -a ${peer}${zone[family]} ${options}`
+      : rpingServer(`-a ${guest}${zone[family]} ${options}`);
+  const output = await playUnlessStuck(stage, task, command, role);
   const seen = output.match(role === 'client' ? /^ping data/gm : /^server ping data/gm);
   if (seen?.length !== pingCount) throw new ScenarioFailure(output);
 }
