@@ -472,6 +472,28 @@ describe('a connection that is handed over', () => {
   });
 });
 
+describe('after a time-out', () => {
+  it('RFC 6675, 5.1: segments that the peer has reported again stay where they are, also next to one that is sent', () => {
+    // The first two segments open the connection; all later ones are lost.
+    const { link, client } = open([], sack, (ordinal) => (ordinal > 2 ? 'dropped' : 'carried'));
+    const first = client.sendUnacknowledged;
+    const start = (segment: number): number => sequenceAdd(first, segment * segmentBytes);
+    for (let at = 0; at < 8; at++) client.queue(at * segmentBytes, segmentBytes);
+    output(client.engine, client);
+    link.run(1.5 * second);
+    expect(client.counts.retransmissionTimeouts).toBe(1);
+    const before = link.sent.length;
+    const report = {
+      ...{ flags: Flag.ACK, sequence: client.received.next, acknowledgement: start(4), window: 0xff },
+      ...{ sackBlocks: 1, sackEdges: Uint32Array.of(start(5), start(6), 0, 0, 0, 0, 0, 0) },
+    };
+    const none = { sequence: 0, length: 0, isSent: false, position: 0 };
+    segmentArrived(client.engine, client, { ...newSegmentFields(), ...report }, none);
+    // The window is one segment after a time-out, and two after an acknowledgement (RFC 5681, 3.1); the reported one takes the second.
+    expect(link.sent.slice(before).map(({ sequence }) => sequence)).toEqual([start(4)]);
+  });
+});
+
 describe('a connection with all extensions', () => {
   it('delivers all bytes once and in order, whatever the link does', () => {
     const fates = fc.array(

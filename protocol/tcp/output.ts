@@ -25,6 +25,7 @@ export function output<Actor, Buffer extends StreamBuffer>(
   while (mayData(connection) && hasRoom(connection)) {
     if (!sendData(actor, connection, connection.sendQueue[connection.sendIndex]!)) break;
     connection.sendIndex++;
+    if (connection.hasSack) passArrived(connection);
   }
   if (mayFin(connection) && hasRoom(connection)) sendFin(actor, connection);
   if (connection.isAckDue && hasRoom(connection)) acknowledge(actor, connection);

@@ -204,7 +204,9 @@ function updateWindow<Actor, Buffer extends StreamBuffer>(
   window: number,
 ): void {
   if (isBefore(segment.acknowledgement, connection.sendUnacknowledged)) return;
+  // A segment that acknowledges more was sent later, even if its bytes are older: a retransmission (Linux, tcp_may_update_window).
   const isNewer =
+    isAfter(segment.acknowledgement, connection.windowAcknowledgement) ||
     isBefore(connection.windowSequence, segment.sequence) ||
     (connection.windowSequence === segment.sequence &&
       !isAfter(connection.windowAcknowledgement, segment.acknowledgement));

@@ -1,6 +1,6 @@
 /** TCP without a kernel: both ends are engines of a card, which count processed segments and have no core, route or packet buffer. */
 import { describe, expect, it } from 'vitest';
-import { Flag, output, sequenceAdd } from './index.ts';
+import { Flag, newSegmentFields, output, segmentArrived, sequenceAdd } from './index.ts';
 import { limits, linkDelayPs, open, segmentBytes, usToPs } from './testing/card-link.ts';
 
 describe('TCP on a card', () => {
@@ -86,6 +86,25 @@ describe('TCP on a card', () => {
     server.received.readableBytes = 0;
     link.run(link.nowPs + 10e12);
     expect(server.received.positions).toHaveLength(60);
+  });
+
+  it('takes the window of a segment that acknowledges more, though its bytes are older (Linux, tcp_may_update_window)', () => {
+    const { client } = open();
+    for (let at = 0; at < 4; at++) client.queue(at * segmentBytes, segmentBytes);
+    output(client.engine, client);
+    const [first, next] = [client.sendUnacknowledged, client.received.next];
+    const arrives = (length: number, fields: { sequence: number; acknowledgement: number; window: number }) =>
+      segmentArrived(
+        client.engine,
+        client,
+        { ...newSegmentFields(), flags: Flag.ACK, ...fields },
+        { sequence: fields.sequence, length, isSent: false, position: 0 },
+      );
+    // After a gap of two segments; then the first of them again, which was sent later. The scale is 2^7.
+    arrives(0, { sequence: sequenceAdd(next, 2 * segmentBytes), acknowledgement: first, window: 100 });
+    arrives(segmentBytes, { sequence: next, acknowledgement: sequenceAdd(first, segmentBytes), window: 89 });
+    expect(client.sendUnacknowledged).toBe(sequenceAdd(first, segmentBytes));
+    expect(client.sendWindow).toBe(89 * 128);
   });
 
   it('closes by FIN and ACK of both ends; the active one waits in TIME_WAIT (RFC 9293, 3.6)', () => {
