@@ -46,6 +46,8 @@ export interface GuestPerftestArgs {
   readonly test: Perftest;
   /** Address of its server: the guest's. */
   readonly address: string;
+  /** Port of the guest's server; left out: its default. */
+  readonly port?: number;
   /** Like its options -s and -n. ib_send_bw takes an odd number, for which it needs no credits of its server. */
   readonly sizeBytes: number;
   readonly iterations: number;
@@ -71,7 +73,7 @@ export async function guestPerftest(
   const isClient = args.guest === 'server';
   const listener = isClient ? undefined : await listen(program, channel);
   const open: Open = isClient
-    ? (prepare) => connect(program, channel, args.address, prepare)
+    ? (prepare) => connect(program, channel, args, prepare)
     : (prepare) => accept(channel, prepare);
   let bytes = 0;
   try {
@@ -108,10 +110,10 @@ async function accept(channel: RdmaEventChannel, prepare: Prepare): Promise<Gues
 async function connect(
   program: ProgramContext,
   channel: RdmaEventChannel,
-  address: string,
+  { address, port = sinPort }: GuestPerftestArgs,
   prepare: Prepare,
 ): Promise<GuestEnd> {
-  return (await connectToGuest(program, channel, { address, sinPort, readsMax }, prepare)).end;
+  return (await connectToGuest(program, channel, { address, sinPort: port, readsMax }, prepare)).end;
 }
 
 /** Both sides exchange keys before the data connection, when the client may open it, and after it. */

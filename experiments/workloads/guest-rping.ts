@@ -46,6 +46,8 @@ export interface GuestRpingArgs {
   readonly guest: 'client' | 'server';
   /** Address of its server; the guest's address on IP over InfiniBand or on Ethernet. */
   readonly address: string;
+  /** Port of the guest's server; left out: its default. */
+  readonly port?: number;
   /** Like the option -C of its client: a server ends when the client does. */
   readonly count: number;
   /** Like the option -S: 23 to 65,535. */
@@ -172,10 +174,10 @@ async function serveOne(
 async function ask(
   program: ProgramContext,
   channel: RdmaEventChannel,
-  { address, count, sizeBytes = usualPingBytes }: GuestRpingArgs,
+  { address, port = sinPort, count, sizeBytes = usualPingBytes }: GuestRpingArgs,
 ): Promise<number> {
   const { memory, cpu } = program;
-  const { id, end } = await connectToGuest(program, channel, { address, sinPort, readsMax: 1 }, (own) =>
+  const { id, end } = await connectToGuest(program, channel, { address, sinPort: port, readsMax: 1 }, (own) =>
     RpingEnd.create(program, own, sizeBytes),
   );
   for (let ping = 0; ping < count; ping++) {

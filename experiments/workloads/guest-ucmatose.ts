@@ -38,6 +38,8 @@ export interface GuestUcmatoseArgs {
   readonly guest: 'client' | 'server';
   /** Address of its server: the guest's. */
   readonly address: string;
+  /** Port of the guest's server; left out: its default. */
+  readonly port?: number;
   /** Like its options -C and -S. */
   readonly count: number;
   readonly sizeBytes: number;
@@ -91,8 +93,8 @@ async function ask(
   channel: RdmaEventChannel,
   args: GuestUcmatoseArgs,
 ): Promise<void> {
-  const { address, sizeBytes } = args;
-  const { id, end } = await connectToGuest(program, channel, { address, sinPort, readsMax: 1 }, (own) =>
+  const { address, port = sinPort, sizeBytes } = args;
+  const { id, end } = await connectToGuest(program, channel, { address, sinPort: port, readsMax: 1 }, (own) =>
     endOf(program, own, args),
   );
   await end.received();

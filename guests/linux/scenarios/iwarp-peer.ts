@@ -42,8 +42,10 @@ async function perftest(
 ): Promise<string> {
   const { guest, peer } = peerAddresses;
   const task = { program: 'perftest', guest: role, test, address: guest, sizeBytes, iterations } as const;
-  const command = `${test} -R -F -d siw0 -s ${sizeBytes} -n ${iterations}${role === 'client' ? ` ${peer}` : ''}`;
-  return lastFigures(await playUnlessStuck(stage, task, command, role));
+  const end = role === 'client' ? ` ${peer}` : '';
+  const commandOf = (port: string): string =>
+    `${test} -R -F -d siw0 -s ${sizeBytes} -n ${iterations}${port}${end}`;
+  return lastFigures(await playUnlessStuck(stage, task, commandOf));
 }
 
 const perftestStep = (role: Role): Step => ({

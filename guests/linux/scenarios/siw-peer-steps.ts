@@ -22,26 +22,36 @@ const roles = ['client', 'server'] as const;
 const zone = { IPv4: '', IPv6: `%${siwInterface}` } as const;
 
 /**
- * The guest's server may never read the first FPDU of its client (soft-iwarp.ts): both are then stuck, and are started again.
+ * The guest's server may never read the first FPDU of its client (soft-iwarp.ts): both are then stuck, and are started again. The port
+ * of a server that was killed may remain taken, so each try has its own.
  */
 const attempts = 4;
 const stuckSeconds = 45;
+const firstOtherPort = 20_000;
 
-/** Runs a task of the simulated host and a command of the guest, at most so long. @returns what the guest printed */
+type TaskWithPort = Extract<CounterpartTask, { readonly program: 'rping' | 'ucmatose' | 'perftest' }>;
+
+/**
+ * Runs a task of the simulated host and a command of the guest, at most so long.
+ * @param commandOf the command; `port` is an option of it, or empty
+ * @returns what the guest printed
+ */
 export async function playUnlessStuck(
   stage: Stage,
-  task: Parameters<typeof play>[1],
-  command: string,
-  role: Role,
+  task: TaskWithPort,
+  commandOf: (port: string) => string,
   seconds = stuckSeconds,
 ): Promise<string> {
+  const isClient = task.guest === 'client';
+  let [asked, command] = [task, commandOf('')];
   for (let attempt = 1; ; attempt++)
     try {
-      return await play(stage, task, command, role === 'client', seconds);
+      return await play(stage, asked, command, isClient, seconds);
     } catch (error) {
-      const mayRepeat = error instanceof SideFailure && error.isStuck && role === 'server';
-      if (!mayRepeat || attempt === attempts) throw error;
+      if (!(error instanceof SideFailure && error.isStuck) || isClient || attempt === attempts) throw error;
       stage.figures['restarts'] = (stage.figures['restarts'] ?? 0) + 1;
+      const port = firstOtherPort + attempt;
+      [asked, command] = [{ ...task, port }, commandOf(` -p ${port}`)];
     }
 }
 
@@ -54,11 +64,11 @@ async function ping(stage: Stage, family: Family, role: Role, sizeBytes: number)
   const { guest, peer } = families[family];
   const task = { program: 'rping', guest: role, address: guest, count: pingCount, sizeBytes } as const;
   const options = `-C ${pingCount} -S ${sizeBytes} -V -v`;
-  const command =
+  const commandOf = (port: string): string =>
     role === 'client'
-      ? `rping -c -a ${peer}${zone[family]} ${options}`
-      : rpingServer(`-a ${guest}${zone[family]} ${options}`);
-  const output = await playUnlessStuck(stage, task, command, role);
+      ? `rping -c -a ${peer}${zone[family]} ${options}${port}`
+      : rpingServer(`-a ${guest}${zone[family]} ${options}${port}`);
+  const output = await playUnlessStuck(stage, task, commandOf);
   const seen = output.match(role === 'client' ? /^ping data/gm : /^server ping data/gm);
   if (seen?.length !== pingCount) throw new ScenarioFailure(output);
 }
@@ -102,7 +112,8 @@ export const backStep = (
     const common = { program: 'perftest', guest: 'server', test: 'ib_read_bw', address } as const;
     for (const sizeBytes of sizes) {
       const command = `ib_read_bw -R -F -d siw0 -s ${sizeBytes} -n ${iterationsMin}`;
-      await playUnlessStuck(stage, { ...common, sizeBytes, iterations: 1 }, command, 'server', backSeconds);
+      const task = { ...common, sizeBytes, iterations: 1 };
+      await playUnlessStuck(stage, task, (port) => `${command}${port}`, backSeconds);
     }
     return undefined;
   },
@@ -123,7 +134,7 @@ export const ucmatoseStep: Step = {
         const common = { guest: role, address: guest, count: ucmatoseCount, sizeBytes } as const;
         const end = role === 'client' ? `-s ${peer}` : `-b ${guest}${zone.IPv6}`;
         const command = `ucmatose ${end} -C ${ucmatoseCount} -S ${sizeBytes}`;
-        await playUnlessStuck(stage, { program: 'ucmatose', ...common }, command, role);
+        await playUnlessStuck(stage, { program: 'ucmatose', ...common }, (port) => `${command}${port}`);
       }
     return `${roles.length * ucmatoseSizes.length * 2 * ucmatoseCount} messages`;
   },
