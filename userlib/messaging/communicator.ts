@@ -101,8 +101,8 @@ export class Communicator implements ReducingGroup {
     const { size } = this;
     const own = (this.rank - root + size) % size;
     const rankOf = (place: number): number => (place + root) % size;
-    let reach = 1;
-    for (; reach <= own; reach *= 2);
+    /** The least power of two beyond it: its parent lies half of that before it. */
+    const reach = 2 ** (32 - Math.clz32(own));
     if (own > 0) await this.channelTo(rankOf(own - reach / 2)).receive(address, lengthBytes);
     const sends = doublings(size).filter((step) => step >= reach && own + step < size);
     for (const step of sends) await this.channelTo(rankOf(own + step)).send(address, lengthBytes);
