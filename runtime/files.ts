@@ -44,7 +44,7 @@ export function appendWhole(handle: number, content: string): void {
 const smallFileBytesMax = 16 * 2 ** 20;
 
 /**
- * The text of a file that a person has written. Rejects devices and pipes, which may never end, before it opens them.
+ * The text of a file that a person has written, without the byte order mark that some editors begin it with. Rejects devices and pipes, which may never end, before it opens them.
  * @throws Error in words, or the operating system's
  */
 export function readSmallFile(path: string): string {
@@ -57,7 +57,7 @@ export function readSmallFile(path: string): string {
     let length = 0;
     for (let count = -1; count !== 0 && length < size; length += count)
       count = readSync(handle, bytes, length, size - length, null);
-    return bytes.toString('utf8', 0, length);
+    return bytes.toString('utf8', 0, length).replace(/^\uFEFF/, '');
   } finally {
     closeSync(handle);
   }

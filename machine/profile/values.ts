@@ -2,7 +2,7 @@
  * Parameter values from text of the command line or JSON of a file. Every error is a ConfigurationError that names the
  * path, the value and the range; for an unknown path it suggests the nearest one.
  */
-import { ConfigurationError, type NumberParameter, type Parameter, shortJson } from '../../base/index.ts';
+import { ConfigurationError, type NumberParameter, type Parameter } from '../../base/index.ts';
 import { type ParameterValue, parametersByPath, rangeOf } from './parameter-tree.ts';
 
 /**
@@ -20,11 +20,7 @@ function parameterAt(path: string): Parameter {
 export function checkedValue(path: string, value: unknown): ParameterValue {
   const parameter = parameterAt(path);
   if (isValueOf(parameter, value)) return value;
-  throw new ConfigurationError(
-    path,
-    typeof value === 'object' ? shortJson(value) : value,
-    rangeOf(parameter),
-  );
+  throw new ConfigurationError(path, value, rangeOf(parameter));
 }
 
 function isValueOf(parameter: Parameter, value: unknown): value is ParameterValue {

@@ -80,6 +80,16 @@ describe('a topology of a user', () => {
       { nodes: four, links: [link(0, 1), link(2, 1)] },
       /is "node 1, port 1", .*links\[0\]/,
     ],
+    [
+      'a cable without a length',
+      { nodes: [host, host], links: [{ ...link(0, 1), metres: null }] },
+      /^topology, links\[0\], field metres, is null, expected /,
+    ],
+    [
+      'a length in an object',
+      { nodes: [host, host], links: [{ ...link(0, 1), metres: { m: 3 } }] },
+      /field metres, is \{"m":3\}, expected /,
+    ],
     ['a host without a link', { nodes: four, links: [link(0, 2)] }, /nodes\[1\] is "without a link"/],
   ])('is rejected with %s', (_what, entry, message) => {
     expect(messageOf(() => checkedTopology(entry))).toMatch(message);
@@ -137,6 +147,12 @@ describe('a topology as an option', () => {
       },
     ]);
     expect(topologyText(topology)).toBe('0-1,0.2-2');
+  });
+
+  it('is read from a file that begins with a byte order mark', () => {
+    const file = join(folder, 'marked.json');
+    writeFileSync(file, `\uFEFF${JSON.stringify(crossed)}`);
+    expect(parsedTopology(file)).toEqual(checkedTopology(crossed));
   });
 
   it('is rejected if the file is not JSON', () => {
