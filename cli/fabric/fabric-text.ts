@@ -1,6 +1,6 @@
 /** A run of `hca fabric` as tables for a terminal, and in sentences. */
 import type { FabricRow, FlowRow, OutputRow } from '../../experiments/runs/fabric-run.ts';
-import { bytesText, countText, timeText } from '../../explain/text/format.ts';
+import { bytesText, countedText, countText, timeText } from '../../explain/text/format.ts';
 import { tableOf } from '../../explain/text/table.ts';
 import { rateText } from '../compare/compare-table.ts';
 
@@ -45,7 +45,7 @@ const percentText = (share: number): string => `${(100 * share).toFixed(1)} %`;
 /** The slowest flows first. */
 export function flowTable({ args, flows }: FabricRow): string {
   const slowest = flows.toSorted((left, right) => left.bytesPerSecond - right.bytesPerSecond);
-  const title = `${countText(flows.length)} flows of ${args.messages} messages of ${bytesText(args.sizeBytes)}${restText(flows.length, 'slowest')}`;
+  const title = `${countedText(flows.length, 'flow')} of ${countedText(args.messages, 'message')} of ${bytesText(args.sizeBytes)}${restText(flows.length, 'slowest')}`;
   return tableOf(title, flowHead, slowest.slice(0, rowsShown).map(flowCells));
 }
 

@@ -33,6 +33,11 @@ describe('hca fabric', () => {
     expect(row.flows).toHaveLength(2);
   });
 
+  it('counts one flow of one message in the singular', async () => {
+    const { out } = await hca('fabric', 'incast', '--topology', 'star:2', '--messages', '1');
+    expect(out).toContain('1 flow of 1 message of 64.00 KiB');
+  });
+
   it('names a fabric without switches so', async () => {
     const { code, out } = await hca('fabric', 'ring', '--topology', '0-1', ...few);
     expect([code, out]).toEqual([0, expect.stringContaining('No switch is in the way.')]);
@@ -81,6 +86,41 @@ describe('hca topology', () => {
     expect(textOf('bell.html').match(/<path d="M/g)).toHaveLength(5);
     const again = await hca('topology', './bell.json', '--json', '-');
     expect(JSON.parse(again.out)).toEqual(JSON.parse(textOf('bell.json')));
+  });
+
+  it.each([
+    // Two stars of three and of two hosts: of 5 × 4 ordered pairs, 3 × 2 + 2 × 1 are joined.
+    [
+      'two stars',
+      {
+        nodes: [...Array<object>(5).fill({ kind: 'host' }), { kind: 'switch' }, { kind: 'switch' }],
+        links: [
+          [0, 5, 1],
+          [1, 5, 2],
+          [2, 5, 3],
+          [3, 6, 1],
+          [4, 6, 2],
+        ].map(([node, to, port]) => ({ ends: [{ node }, { node: to, port }] })),
+      },
+      '5 hosts, 2 switches, 5 cables. A packet passes 1 switch between any two hosts that are joined, by the fewest links (machine.routing=min-hop). 12 of 20 ordered pairs of hosts are not joined by their first ports.',
+    ],
+    [
+      'pairs',
+      {
+        nodes: Array(4).fill({ kind: 'host' }),
+        links: [0, 2].map((node) => ({ ends: [{ node }, { node: node + 1 }] })),
+      },
+      '4 hosts, 0 switches, 2 cables. Cables: 0-1,2-3. 8 of 12 ordered pairs of hosts are not joined by their first ports.',
+    ],
+  ])('counts pairs of hosts that are not joined in %s', async (_what, topology, sentences) => {
+    writeFileSync(join(folder.path, 'parts.json'), JSON.stringify(topology));
+    const { code, out } = await hca('topology', './parts.json');
+    expect([code, out.replaceAll(/\s+/g, ' ').trim()]).toEqual([0, sentences]);
+  });
+
+  it('counts one cable in the singular, and says nothing of pairs if all are joined', async () => {
+    const { out } = await hca('topology', '0-1');
+    expect(out.trim().split('\n')).toEqual(['2 hosts, 0 switches, 1 cable.', 'Cables: 0-1.']);
   });
 
   it('says that no two hosts are joined', async () => {

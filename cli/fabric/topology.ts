@@ -1,5 +1,6 @@
 /** `hca topology`: a topology, checked and drawn: its hosts, switches and cables, and the lengths of the routes through it. */
 import type { Command } from 'commander';
+import { countedText, countText } from '../../explain/text/format.ts';
 import {
   fabricRoutesOf,
   farEndOf,
@@ -43,23 +44,45 @@ function showTopology(text: string, options: TopologyOptions, command: Command):
   if (options.json !== undefined) writeOutput(options.json, jsonText(topology));
 }
 
-/** Counts, and how many switches the routes pass. */
+/** Counts, hosts that are not joined, and how many switches the routes pass. */
 function topologySentences(topology: Topology): string[] {
   const hostCount = hostsOf(topology).length;
   const switchCount = switchesOf(topology).length;
-  const counts = `${hostCount} hosts, ${switchCount} ${switchCount === 1 ? 'switch' : 'switches'}, ${topology.links.length} cables.`;
-  if (switchCount === 0) return [counts, `Cables: ${topologyText(topology)}.`];
+  const counts = [
+    countedText(hostCount, 'host'),
+    countedText(switchCount, 'switch', 'switches'),
+    countedText(topology.links.length, 'cable'),
+  ];
   const lengths = pathLengths(topology);
-  if (lengths.length === 0) return [counts, 'No two hosts are joined by their first ports.'];
-  const most = Math.max(...lengths);
-  const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
   return [
-    counts,
-    `A packet passes ${Math.min(...lengths)} to ${most} switches, ${mean.toFixed(2)} on average over all ordered pairs of hosts that are joined, by the fewest links (machine.routing=min-hop).`,
+    `${counts.join(', ')}.`,
+    ...(switchCount === 0 ? [`Cables: ${topologyText(topology)}.`] : passedSentences(lengths)),
+    ...apartSentences(lengths.length, hostCount * (hostCount - 1)),
   ];
 }
 
-/** Number of switches between each ordered pair of hosts that switches join. */
+/** @param lengths number of switches between each ordered pair of joined hosts */
+function passedSentences(lengths: readonly number[]): string[] {
+  if (lengths.length === 0) return [];
+  const [least, most] = [Math.min(...lengths), Math.max(...lengths)];
+  const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
+  const passed =
+    least === most
+      ? `${countedText(most, 'switch', 'switches')} between any two hosts`
+      : `${least} to ${most} switches, ${mean.toFixed(2)} on average over all ordered pairs of hosts`;
+  return [`A packet passes ${passed} that are joined, by the fewest links (machine.routing=min-hop).`];
+}
+
+/** Says how many ordered pairs are not joined, if any. */
+function apartSentences(joined: number, pairs: number): string[] {
+  if (joined === pairs) return [];
+  if (joined === 0) return ['No two hosts are joined by their first ports.'];
+  return [
+    `${countText(pairs - joined)} of ${countText(pairs)} ordered pairs of hosts are not joined by their first ports.`,
+  ];
+}
+
+/** Number of switches between each ordered pair of hosts whose first ports a cable or switches join. */
 function pathLengths(topology: Topology): number[] {
   const routes = fabricRoutesOf(topology, 'min-hop');
   const hosts = hostsOf(topology);

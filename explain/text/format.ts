@@ -27,6 +27,10 @@ export function bytesText(bytes: number): string {
 export const countText = (count: number): string =>
   String(Math.round(count)).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 
+/** A count and its noun. @param many the noun in the plural */
+export const countedText = (count: number, one: string, many = `${one}s`): string =>
+  `${countText(count)} ${count === 1 ? one : many}`;
+
 /** `part` of `whole` in per cent. */
 export const shareText = (part: number, whole: number): string =>
   whole === 0 ? '-' : `${((part / whole) * 100).toFixed(1)} %`;
