@@ -9,6 +9,7 @@ import {
   hostsOf,
   pairsOf,
   portCountOf,
+  portText,
   type Topology,
 } from './topology/index.ts';
 
@@ -39,6 +40,7 @@ export function configuredOf({ profile, set, seed, nodes, topology }: MachineOpt
   });
   if (declared === undefined) return { config, topology: pairsOf(config.machine.nodeCount) };
   checkSecondPorts(declared, config);
+  checkCables(declared, config);
   return { config, topology: declared };
 }
 
@@ -58,6 +60,21 @@ function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): 
     );
   if (portCount < needed)
     throw new ConfigurationError('hca.capability.portCount', portCount, `${needed} ${where}`);
+}
+
+/** @throws ConfigurationError for a cable of Ethernet with a rate of its own: both ends would have to negotiate it */
+function checkCables({ links }: Topology, { machine, hca }: MachineConfig): void {
+  const isNic = machine.adapter === 'nic';
+  if (!isNic && hca.capability.linkLayer === 'infiniband') return;
+  const where = isNic ? 'machine.adapter=nic' : 'hca.capability.linkLayer=ethernet';
+  for (const { ends, ...cable } of links)
+    for (const field of ['speed', 'lanes'] as const)
+      if (cable[field] !== undefined)
+        throw new ConfigurationError(
+          `topology, link ${ends.map(portText).join('-')}, field ${field},`,
+          cable[field],
+          `left out with ${where}: all cables of Ethernet have ethernet.gigabitsPerSecond`,
+        );
 }
 
 /** @throws ConfigurationError if the given number of hosts contradicts the topology */

@@ -191,6 +191,23 @@ describe('frames of conventional NICs', () => {
     expect(report.wire).toMatchObject(directions);
     expectBalanced(report);
   });
+
+  it('take the length of a cable from its link, as from the configuration', async () => {
+    const args = { port: 5_000, from: 0, bytes: 40_000, callBytes: 5_000, seed: 1 };
+    const programs = [0, 1].map((node) => programOf('traditional', 'stream', node, { args }));
+    const run = (metres: number | undefined, more: Readonly<Record<string, number>> = {}) => {
+      const { nodes, links } = pairsOf(2);
+      const topology = { nodes, links: metres === undefined ? links : [{ ...links[0]!, metres }] };
+      return runPrograms(programs, { topology, set: { 'machine.adapter': 'nic', ...more } });
+    };
+    const [own, near, far] = [
+      await run(2000),
+      await run(undefined),
+      await run(undefined, { 'ethernet.cableMetres': 2000 }),
+    ];
+    expect(own.report.nodes).toEqual(far.report.nodes);
+    expect(own.report.nodes).not.toEqual(near.report.nodes);
+  });
 });
 
 describe('declared pairs', () => {

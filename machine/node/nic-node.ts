@@ -7,7 +7,7 @@ import { macAddressOf, Nic } from '../../hw/nic/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { withTag } from '../../wire/index.ts';
 import { FaultLog, injectNicFaults } from '../faults/index.ts';
-import { channelKey, hostName, type MachinePlan, nicEthernetOf, nicName } from '../plan.ts';
+import { channelKey, ethernetAt, hostName, type MachinePlan, nicEthernetOf, nicName } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import { nicStream, type Stream } from '../timeline/index.ts';
 import { cabledPeerOf } from '../topology/index.ts';
@@ -36,6 +36,7 @@ export class NicNode {
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
     this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
     const { pcie } = config;
+    const ethernet = ethernetAt(plan, { node, port: 1 });
     const wireReader = new ChannelReader(channels[channelKey(peer, name)]!);
     this.nic = new Nic({
       lp: this.lp,
@@ -47,7 +48,7 @@ export class NicNode {
       linkEnd: pcie.endpointPort,
       linkPeer: pcie.rootPort,
       // A port of an HCA sends a tag in addition to the longest payload, as does an interface of a VLAN.
-      ethernet: plan.nicFarEnd === undefined ? nicEthernetOf(config) : withTag(config.ethernet),
+      ethernet: plan.nicFarEnd === undefined ? nicEthernetOf({ ...config, ethernet }) : withTag(ethernet),
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),
       wireWriter: new ChannelWriter(channels[channelKey(name, peer)]!),

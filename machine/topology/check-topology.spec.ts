@@ -187,6 +187,38 @@ describe('a second port', () => {
   });
 });
 
+describe('a rate of its own of a cable', () => {
+  const ofLink = (cable: object) => ({
+    nodes: [host, host, { kind: 'switch' } as const],
+    links: [
+      { ends: [{ node: 0 }, { node: 2 }] as const },
+      { ends: [{ node: 2, port: 7 }, { node: 1 }] as const, ...cable },
+    ],
+  });
+  const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
+
+  it.each([
+    [{ speed: 'DDR' }, roce, 'link 1-2.7, field speed, is "DDR", expected left out with hca.capability.link'],
+    [
+      { lanes: '1' },
+      roce,
+      'link 1-2.7, field lanes, is "1", expected left out with hca.capability.linkLayer',
+    ],
+    [{ speed: 'DDR' }, { 'machine.adapter': 'nic' }, 'is "DDR", expected left out with machine.adapter=nic'],
+  ])('%j is rejected on Ethernet with %j', (cable, set, message) => {
+    const text = messageOf(() => configuredOf({ topology: ofLink(cable), set }));
+    expect(text).toContain(message);
+    expect(text).toContain('all cables of Ethernet have ethernet.gigabitsPerSecond');
+  });
+
+  it('is accepted on InfiniBand, and a length on both', () => {
+    expect(messageOf(() => configuredOf({ topology: ofLink({ speed: 'DDR', lanes: '1' }) }))).toBe(
+      'no error',
+    );
+    expect(messageOf(() => configuredOf({ topology: ofLink({ metres: 5 }), set: roce }))).toBe('no error');
+  });
+});
+
 describe('the hash of a machine', () => {
   it('is that of its parameters for the default topology', () => {
     const hash = configHashOf(configurationOf({ set: { 'machine.nodeCount': 4 } }));
