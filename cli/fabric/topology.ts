@@ -3,11 +3,10 @@ import type { Command } from 'commander';
 import { countedText, countText } from '../../explain/text/format.ts';
 import {
   fabricRoutesOf,
-  farEndOf,
   hostsOf,
-  isSwitch,
   parsedTopology,
   readyMadeNames,
+  switchesBetween,
   switchesOf,
   type Topology,
   topologyText,
@@ -85,19 +84,8 @@ function apartSentences(joined: number, pairs: number): string[] {
 /** Number of switches between each ordered pair of hosts whose first ports a cable or switches join. */
 function pathLengths(topology: Topology): number[] {
   const routes = fabricRoutesOf(topology, 'min-hop');
-  const hosts = hostsOf(topology);
-  return hosts.flatMap((from) =>
-    hosts.flatMap((to) => {
-      if (to === from) return [];
-      let at = farEndOf(topology, { node: from, port: 1 })!;
-      let count = 0;
-      while (isSwitch(topology, at.node)) {
-        const port = routes.portTowards(at.node, { node: to, port: 1 });
-        if (port === undefined) return [];
-        count++;
-        at = farEndOf(topology, { node: at.node, port })!;
-      }
-      return at.node === to ? [count] : [];
-    }),
+  const ports = hostsOf(topology).map((node) => ({ node, port: 1 }));
+  return ports.flatMap((from) =>
+    ports.flatMap((to) => (to === from ? [] : (switchesBetween(topology, routes, from, to) ?? []))),
   );
 }

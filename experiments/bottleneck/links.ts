@@ -5,6 +5,7 @@ import {
   hostText,
   isEthernet,
   isIwarp,
+  isSwitch,
   lengthsOf,
   less,
   type Measured,
@@ -21,12 +22,12 @@ const ethernetTurn = more('ethernet.gigabitsPerSecond', 'ethernet.mtuBytes', '--
 const iwarpTurn = more('ethernet.gigabitsPerSecond', 'ethernet.mtuBytes');
 
 export function linkResources(measured: Measured): Resource[] {
-  const { config, figures, hosts, durationPs } = measured;
+  const { config, figures, durationPs } = measured;
   const cables = figures.wire.map(
-    ({ from, to, fromPort, busyPs }): Resource => ({
-      name: `cable from ${hostText(measured, from)} to ${hosts[to]}${fromPort === undefined ? '' : `, port ${fromPort}`}`,
+    (row): Resource => ({
+      name: cableName(measured, row),
       kind: 'server',
-      share: busyPs / durationPs,
+      share: row.busyPs / durationPs,
       turn: isIwarp(config) ? iwarpTurn : isEthernet(config) ? ethernetTurn : wireTurn,
     }),
   );
@@ -44,6 +45,18 @@ export function linkResources(measured: Measured): Resource[] {
     }),
   );
   return [...cables, ...slots];
+}
+
+/** Two hosts are named without the word for the second one; switches with the port that sends. */
+function cableName(measured: Measured, { from, to, fromPort }: Measured['figures']['wire'][number]): string {
+  if (!isSwitch(measured, from) && !isSwitch(measured, to)) {
+    const port = fromPort === undefined ? '' : `, port ${fromPort}`;
+    return `cable from ${hostText(measured, from)} to ${measured.hosts[to]}${port}`;
+  }
+  const end = (node: number): string =>
+    isSwitch(measured, node) ? `switch ${node}` : hostText(measured, node);
+  const isFirst = fromPort === undefined && !isSwitch(measured, from);
+  return `cable from ${end(from)}${isFirst ? '' : ` port ${fromPort ?? 1}`} to ${end(to)}`;
 }
 
 /**

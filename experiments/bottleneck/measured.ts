@@ -18,10 +18,12 @@ export interface Measured {
   /** Time from the first post to the last completion. */
   readonly durationPs: number;
   readonly messagesPerSecond: number;
-  /** Numbered by side, like the nodes of cores: 0 is the client, 1 the server. */
+  /** Numbered by side, like the nodes of cores: 0 is the client, 1 the server. Switches have their own numbers, beyond those of the hosts. */
   readonly figures: ReportFigures;
   /** Host number of each entry of the figures. */
   readonly hosts: readonly number[];
+  /** Switches that a packet passes from the client to the server. */
+  readonly switchCount: number;
   readonly cores: readonly ProgramCore[];
   /** Lines of each HCA since its start, including a warm-up. */
   readonly mttLines: readonly MttLines[];
@@ -70,6 +72,17 @@ export interface Resource {
 
 /** The host of a side, as resources name it. */
 export const hostText = ({ hosts }: Measured, side: number): string => `host ${hosts[side]}`;
+
+/** Whether an end of a cable is a switch's. */
+export const isSwitch = ({ hosts }: Measured, node: number): boolean => node >= hosts.length;
+
+/** Latency of one switch of the machine's network. */
+export const switchLatencyOf = (
+  config: MachineConfig,
+): { readonly parameter: string; readonly ns: number } =>
+  isEthernet(config)
+    ? { parameter: 'switch.ethernet.latencyNs', ns: config.switch.ethernet.latencyNs }
+    : { parameter: 'switch.latencyNs', ns: config.switch.latencyNs };
 
 export const more = (...names: readonly string[]): Turn[] => names.map((what) => ({ what, towards: 'more' }));
 export const less = (...names: readonly string[]): Turn[] => names.map((what) => ({ what, towards: 'less' }));

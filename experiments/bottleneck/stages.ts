@@ -6,7 +6,7 @@ import type { OperationReport } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { PerfArgs } from '../workloads/index.ts';
 import { advised } from './advice.ts';
-import { intervalOf, isIwarp, less, more, type Turn } from './measured.ts';
+import { intervalOf, isIwarp, less, more, switchLatencyOf, type Turn } from './measured.ts';
 
 export interface StageShare {
   /** Its name in the report. */
@@ -43,9 +43,16 @@ const streamTurns = ({ hca }: MachineConfig): Readonly<Record<string, readonly T
   placement: [...less('hca.receiveLatencyCycles'), ...more('hca.receiveBytesPerCycle', 'hca.coreClockMHz')],
 });
 
+/** The way of a packet: ports and cables, and switches if it passes any. */
+function wayTurns(config: MachineConfig, switchCount: number): Turn[] {
+  const [ports, ...cables] = cableTurns[config.hca.capability.linkLayer].way;
+  return less(ports, ...(switchCount > 0 ? [switchLatencyOf(config).parameter] : []), ...cables);
+}
+
 const turnsOf = (
   { capability: { linkLayer }, ...hca }: MachineConfig['hca'],
   args: PerfArgs,
+  way: readonly Turn[],
 ): Readonly<Record<string, readonly Turn[]>> => ({
   doorbell: less('pcie.rootComplex.cpuStoreLatencyPs', 'pcie.link.latencyPs'),
   wqeFetch: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
@@ -55,17 +62,22 @@ const turnsOf = (
   ),
   payloadRead: [...more('--inline'), ...less('pcie.rootComplex.readLatencyPs', 'pcie.link.latencyPs')],
   transmit: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...less('hca.transmitLatencyCycles')],
-  remote: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...less(...cableTurns[linkLayer].way)],
+  remote: [...more(cableTurns[linkLayer].rate, 'hca.coreClockMHz'), ...way],
   completion: less('pcie.rootComplex.writeLatencyPs', 'pcie.link.latencyPs'),
 });
 
-/** Longest first; the time until the program has polled the completion is separate. */
+/**
+ * Longest first; the time until the program has polled the completion is separate.
+ * @param switchCount switches that a packet passes
+ */
 export function stagesOf(
   operations: Readonly<Record<string, OperationReport>>,
   config: MachineConfig,
   args: PerfArgs,
+  switchCount: number,
 ): StageShare[] {
-  const turns = { ...turnsOf(config.hca, args), ...(isIwarp(config) ? streamTurns(config) : {}) };
+  const way = wayTurns(config, switchCount);
+  const turns = { ...turnsOf(config.hca, args, way), ...(isIwarp(config) ? streamTurns(config) : {}) };
   const sums = new Map<string, number>();
   for (const { milestonesPs } of Object.values(operations))
     for (const [name, ps] of Object.entries(milestonesPs))

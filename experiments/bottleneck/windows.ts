@@ -14,6 +14,7 @@ import {
   isEthernet,
   isIwarp,
   isRequest,
+  isSwitch,
   lengthsOf,
   less,
   type Measured,
@@ -21,6 +22,7 @@ import {
   more,
   mtuBytesOf,
   type Resource,
+  switchLatencyOf,
 } from './measured.ts';
 
 /** @param tcp windows of TCP: see iwarp.ts */
@@ -66,31 +68,43 @@ const hardlyIdle = 0.95;
 const nearlyAlways = 0.8;
 
 /**
- * Credits of the port at the other end. A busy receiver returns none; otherwise they are in flight: the buffer limits
- * the bytes on the cable, and the cable is saturated if it sends or waits for them.
+ * Credits of the port at the other end. A busy receiver, or a switch with a busy output, returns none; otherwise they
+ * are in flight: the buffer limits the bytes on the cable, and the cable is saturated if it sends or waits for them.
  */
 function bufferWindow(
   measured: Measured,
-  { to, busyPs, creditWaitPs }: Measured['figures']['wire'][number],
+  { to, toPort = 1, busyPs, creditWaitPs }: Measured['figures']['wire'][number],
 ): Resource {
-  const { config, args, durationPs, figures } = measured;
-  const { busyCycles = 0, stalledCycles = {} } = figures.nodes[to]?.hca.blocks['receiver'] ?? {};
-  const stalled = Object.values(stalledCycles).reduce((sum, cycles) => sum + cycles, 0);
-  const isOccupied = hcaShare(measured, busyCycles + stalled) >= nearlyAlways;
+  const { config, args, durationPs } = measured;
+  const isOccupied = emptyingShare(measured, to) >= nearlyAlways;
   const waited = creditWaitPs / durationPs;
   const filled = waited + busyPs / durationPs;
   const isOften = waited >= oftenWaited || (waited >= seldomWaited && filled >= hardlyIdle);
   const isCable = isOften && !isOccupied;
   return {
-    name: `receive buffer of the port of ${hostText(measured, to)}`,
+    name: isSwitch(measured, to)
+      ? `receive buffer of switch ${to} port ${toPort}`
+      : `receive buffer of the port of ${hostText(measured, to)}`,
     kind: 'window',
     share: isCable ? Math.min(1, filled) : waited,
     turn: [
-      ...more('wire.receiveBufferBytes'),
+      ...more(isSwitch(measured, to) ? 'switch.inputBufferBytes' : 'wire.receiveBufferBytes'),
       ...(isCable ? less('wire.cableMetres', 'wire.portLatencyNs', 'wire.switchLatencyNs') : []),
       ...(isCable && fillsBadly(config, args) ? less('--mtu') : []),
     ],
   };
+}
+
+/** Share of time in which the block that empties a receive buffer is busy, or the busiest output of a switch. */
+function emptyingShare(measured: Measured, node: number): number {
+  const { figures, durationPs } = measured;
+  if (isSwitch(measured, node)) {
+    const outputs = figures.wire.filter(({ from }) => from === node);
+    return Math.max(...outputs.map(({ busyPs, creditWaitPs }) => (busyPs + creditWaitPs) / durationPs));
+  }
+  const { busyCycles = 0, stalledCycles = {} } = figures.nodes[node]?.hca.blocks['receiver'] ?? {};
+  const stalled = Object.values(stalledCycles).reduce((sum, cycles) => sum + cycles, 0);
+  return hcaShare(measured, busyCycles + stalled);
 }
 
 /** A buffer accepts whole packets: whether packets of half the length would leave clearly less of it empty. */
@@ -235,10 +249,11 @@ const readLatencyPs = ({ config }: Measured): number =>
   2 * config.pcie.link.latencyPs + config.pcie.rootComplex.readLatencyPs;
 
 /** Unloaded round trip to the other host. */
-function cableTripPs({ config }: Measured): number {
+function cableTripPs({ config, switchCount }: Measured): number {
   const { hca } = config;
   const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
-  return 2 * cableOf(config).latencyPs + devicePs;
+  const cablesPs = (switchCount + 1) * cableOf(config).latencyPs;
+  return 2 * (cablesPs + switchCount * switchLatencyOf(config).ns * psPerNs) + devicePs;
 }
 
 /** READs and atomics in flight, by the least time of one. */

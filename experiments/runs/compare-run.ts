@@ -79,6 +79,9 @@ export interface CableSent {
   readonly linkBytes: number;
 }
 
+/** The programs: the first at host 0, the second at its peer. */
+const sides = ['Sender', 'Receiver'] as const;
+
 export default async function runCompare({
   machine: options,
   args,
@@ -91,11 +94,11 @@ export default async function runCompare({
     ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
   });
   const hosts = hostsBySide(machine.topology);
-  for (const [side, role] of ['Sender', 'Receiver'].entries()) {
+  for (const [side, role] of sides.entries()) {
     const run = { url: programUrl('compare-sides'), exportName: `compare${role}` };
     await machine.load({ node: hosts[side]!, name: role.toLowerCase(), run, args });
   }
-  const figures = args.countsCable === true ? await announcedFigures(machine, hosts.length) : undefined;
+  const figures = args.countsCable === true ? await announcedFigures(machine, sides.length) : undefined;
   await runMachine(machine);
   const [sender, receiver] = await machine.results<[SideResult, SideResult]>();
   const { checks, faults } = await machine.report();
@@ -129,10 +132,12 @@ function durationOf(sender: SideTransfer, receiver: SideTransfer): number {
   return (receiver.isActive ? receiver : sender).endPs - sender.startPs;
 }
 
-/** Sums over all cables between the two hosts. */
+/** Sums over all cables between the two hosts, or from each to its switch: no other host sends. */
 function cableRowOf(config: MachineConfig, { wire }: ReportFigures, hosts: readonly number[]): CableRow {
   const sentBy = (from: number, to: number): CableSent => {
-    const rows = wire.filter((row) => row.from === hosts[from] && row.to === hosts[to]);
+    const rows = wire.filter(
+      (row) => row.from === hosts[from] && (row.to === hosts[to] || !hosts.includes(row.to)),
+    );
     const sum = (pick: (row: WireReport) => number): number =>
       rows.reduce((total, row) => total + pick(row), 0);
     return {

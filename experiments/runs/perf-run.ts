@@ -13,7 +13,13 @@ import {
   type ReportFigures,
 } from '../../machine/index.ts';
 import { type MachineConfig, parametersByPath } from '../../machine/profile/index.ts';
-import { checkedTopology, hostsBySide, type Topology } from '../../machine/topology/index.ts';
+import {
+  checkedTopology,
+  fabricRoutesOf,
+  hostsBySide,
+  switchesBetween,
+  type Topology,
+} from '../../machine/topology/index.ts';
 import {
   type Bottleneck,
   bottleneckOf,
@@ -159,6 +165,7 @@ export default async function runPerf(
   const hosts = hostsBySide(machine.topology);
   const recovery = recoveryOf(figures);
   const { config } = machine;
+  const switchCount = switchCountOf(machine, hosts);
   const load =
     args.load === undefined ? undefined : loadOutcomeOf(args, sides as PerfSide[], nodesOf(args), config);
   const row = {
@@ -169,14 +176,14 @@ export default async function runPerf(
       : { cores: measured.cores.map((core) => ({ ...core, node: hosts[core.node]! })) }),
     ...(load === undefined ? {} : { load }),
     ...(args.isLatency
-      ? { stages: stagesOf(report.operations, config, args), ...meanTimeOf(args, report) }
+      ? { stages: stagesOf(report.operations, config, args, switchCount), ...meanTimeOf(args, report) }
       : {}),
     ...(args.isLatency || load?.isOverload === false
       ? {}
       : {
           bottleneck: bottleneckIn(
             {
-              ...{ config, args, hosts, figures: figuresBySide(figures, hosts) },
+              ...{ config, args, hosts, switchCount, figures: figuresBySide(figures, hosts) },
               mttLines: mttLinesOf(figuresBySide(report, hosts)),
             },
             measured,
@@ -207,7 +214,7 @@ function meanTimeOf({ usesEvents }: PerfArgs, { operations }: Report): Pick<Perf
 }
 
 function bottleneckIn(
-  given: Pick<Measured, 'config' | 'args' | 'hosts' | 'figures' | 'mttLines'>,
+  given: Pick<Measured, 'config' | 'args' | 'hosts' | 'switchCount' | 'figures' | 'mttLines'>,
   { result, cores = [] }: Pick<PerfRow, 'result' | 'cores'>,
 ): Bottleneck {
   const { durationPs, messagesPerSecond } = result as BandwidthRates;
@@ -273,13 +280,17 @@ function placed(programs: readonly ProgramOptions[], topology: Topology): Progra
   return programs.map((program) => ({ ...program, node: hosts[program.node]! }));
 }
 
-/** Figures in the order of the sides, renumbered as hosts 0 and 1. */
+/** Switches that a packet passes from the client to the server. */
+function switchCountOf({ topology, config }: Machine, [client, server]: readonly number[]): number {
+  const routes = fabricRoutesOf(topology, config.machine.routing);
+  const [from, to] = [client!, server!].map((node) => ({ node, port: 1 }));
+  return switchesBetween(topology, routes, from!, to!) ?? 0;
+}
+
+/** Figures in the order of the sides, renumbered as hosts 0 and 1; switches, which come after all hosts, keep their numbers. */
 function figuresBySide({ nodes, wire }: ReportFigures, hosts: readonly number[]): ReportFigures {
-  const cables = wire.map((cable) => ({
-    ...cable,
-    from: hosts.indexOf(cable.from),
-    to: hosts.indexOf(cable.to),
-  }));
+  const sideOf = (node: number): number => (hosts.includes(node) ? hosts.indexOf(node) : node);
+  const cables = wire.map((cable) => ({ ...cable, from: sideOf(cable.from), to: sideOf(cable.to) }));
   return {
     nodes: hosts.map((node) => nodes[node]!),
     wire: cables.toSorted((left, right) => left.from - right.from),

@@ -60,6 +60,7 @@ export async function rate(
     args,
     figures: report,
     hosts: [0, 1],
+    switchCount: 0,
     mttLines: mttLinesOf(report),
     durationPs,
     messagesPerSecond,

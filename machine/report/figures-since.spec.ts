@@ -26,6 +26,12 @@ it('figures since an earlier report are the later ones minus the earlier ones', 
   expect(figuresSince(after, after).wire[0]!.busyPs).toBe(0);
 });
 
+it('keeps the nodes and ports of a cable', () => {
+  const wire = [{ from: 4, fromPort: 3, to: 1, toPort: 2, packets: 7 }];
+  const report = { nodes: [], wire } as unknown as Report;
+  expect(figuresSince(report, report).wire).toEqual([{ ...wire[0]!, packets: 0 }]);
+});
+
 it('finds the earlier row of a vector by its number, because lists have only the vectors used so far', () => {
   const withInterrupts = (interrupts: object[]): Report =>
     ({ nodes: [{ interrupts }], wire: [] }) as unknown as Report;

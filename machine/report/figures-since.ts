@@ -6,11 +6,14 @@ export type ReportFigures = Pick<Report, 'nodes' | 'wire'>;
 
 export const figuresSince = (before: Report, after: Report): ReportFigures => ({
   nodes: lessOf(after.nodes, before.nodes),
-  wire: after.wire.map((cable, index) => ({
-    ...lessOf(cable, before.wire[index]!),
-    from: cable.from,
-    to: cable.to,
-  })),
+  wire: after.wire.map((cable, index) => ({ ...lessOf(cable, before.wire[index]!), ...endsOf(cable) })),
+});
+
+/** The numbers of a cable that are no counts. */
+const endsOf = ({ from, to, fromPort, toPort }: Report['wire'][number]): Partial<Report['wire'][number]> => ({
+  ...{ from, to },
+  ...(fromPort === undefined ? {} : { fromPort }),
+  ...(toPort === undefined ? {} : { toPort }),
 });
 
 /** Subtracts earlier numbers; values present in one report only, and values that are not numbers, stay unchanged. */
