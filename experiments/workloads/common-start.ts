@@ -5,16 +5,6 @@ import type { ProgramContext } from '../../machine/index.ts';
 /** From the agreement to the common start. */
 const startLeadPs = psPerMs / 2;
 
-/** A program whose exchange sends to one host by default. */
-export function withPeer(program: ProgramContext, peer: number): ProgramContext {
-  const { exchange } = program;
-  const toPeer: ProgramContext['exchange'] = {
-    ...exchange,
-    put: (name, value, to) => exchange.put(name, value, to ?? [peer]),
-  };
-  return { ...program, exchange: toPeer };
-}
-
 /** The instant at which all hosts begin: host 0 names it when all are ready. */
 export async function commonStart(
   { node, exchange, cpu }: ProgramContext,

@@ -14,7 +14,7 @@ import {
   type IbvSendWr,
   postSend,
 } from '../../userlib/index.ts';
-import { commonStart, withPeer } from './common-start.ts';
+import { commonStart } from './common-start.ts';
 import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
 import {
   type FabricArgs,
@@ -28,6 +28,7 @@ import {
   connectRc,
   createBuffer,
   createRcQps,
+  endpointTo,
   openEndpoint,
   type RcBuffer,
   type RcEndpoint,
@@ -74,7 +75,7 @@ async function connectFlow(
   const buffer = await createBuffer(endpoint, sizeBytes);
   if (flow.from === program.node) program.memory.write(buffer.address, contentOf(flow, sizeBytes));
   const [qp] = await createRcQps(endpoint, 1, { send: cq, receive: cq }, { maxSendWr: window, maxRecvWr: 1 });
-  const pair = { ...endpoint, program: withPeer(program, far) };
+  const pair = endpointTo(endpoint, far);
   const own: RemoteBuffer = { address: buffer.address, rkey: buffer.region.rkey };
   const { note } = await connectRc<RemoteBuffer>(pair, [qp!], `fabric.${flow.from}.${flow.to}`, { ...own });
   return { flow, buffer, qp: qp!, remote: note };

@@ -38,12 +38,11 @@ const backlog = 16;
 
 /** @param readsMax READs in flight, either way */
 export function iwarpSteps(
-  { program }: RcEndpoint,
+  { program, peer }: RcEndpoint,
   readsMax: number,
 ): Pick<QpSteps, 'init' | 'listenPort' | 'ready'> {
-  const [link] = program.links;
-  if (link === undefined) throw new InvariantError('cables of the host', 0, 'at least 1');
-  const isInitiator = program.node < link.peer;
+  if (peer === undefined) throw new InvariantError('cables of the host', 0, 'at least 1');
+  const isInitiator = program.node < peer;
   const reads = { responderResources: readsMax, initiatorDepth: readsMax };
   let channel: RdmaEventChannel | undefined;
   let listenPort: number | undefined;
@@ -63,8 +62,7 @@ export function iwarpSteps(
     },
     listenPort: () => listenPort,
     ready: async (qp, { sinPort }) => {
-      if (isInitiator)
-        await connect(channel!, qp, reads, { sinAddr: addressOf(link.peer), sinPort: sinPort! });
+      if (isInitiator) await connect(channel!, qp, reads, { sinAddr: addressOf(peer), sinPort: sinPort! });
       else await accept(channel!, qp, reads);
     },
   };

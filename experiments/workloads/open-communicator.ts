@@ -9,8 +9,7 @@ import {
   type Waiting,
 } from '../../userlib/messaging/index.ts';
 import { messagingConfigOf } from '../model/index.ts';
-import { withPeer } from './common-start.ts';
-import { connectRc, openEndpoint } from './rc-endpoint.ts';
+import { connectRc, endpointTo, openEndpoint } from './rc-endpoint.ts';
 
 export interface CommunicatorOptions {
   /** Number of programs. */
@@ -39,7 +38,7 @@ export async function openCommunicator(
   // All programs connect their pairs in the same order, so that no two wait for each other.
   for (const peer of peers) {
     const channel = await MessageChannel.create(endpoint.pd, config, completions);
-    const pair = { ...endpoint, program: withPeer(program, peer) };
+    const pair = endpointTo(endpoint, peer);
     const name = `${label}.${Math.min(rank, peer)}.${Math.max(rank, peer)}`;
     await connectRc(pair, [channel.qp], name, null, () => channel.postReceives());
     channels.set(peer, channel);

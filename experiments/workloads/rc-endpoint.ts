@@ -51,6 +51,8 @@ export interface RcEndpoint {
   readonly port: PortAttr;
   /** Address of the port. */
   readonly own: PeerAddress;
+  /** Host whose program its QPs are connected to: unless {@link endpointTo} names another, the first that the port reaches. */
+  readonly peer: number | undefined;
 }
 
 /** A buffer of the program with its region. */
@@ -75,7 +77,18 @@ export async function openEndpoint(program: ProgramContext, route?: RouteChoice)
   const context = await openDevice(device);
   const pd = await allocPd(context);
   const port = await activePort(program, context);
-  return { program, context, pd, port, own: await ownAddressOf(context, port, route) };
+  const own = await ownAddressOf(context, port, route);
+  return { program, context, pd, port, own, peer: program.links[0]?.peer };
+}
+
+/** The same for QPs that are connected to the program of one of several hosts: its exchange sends to that host by default. */
+export function endpointTo(endpoint: RcEndpoint, peer: number): RcEndpoint {
+  const { program } = endpoint;
+  const exchange: ProgramContext['exchange'] = {
+    ...program.exchange,
+    put: (name, value, to) => program.exchange.put(name, value, to ?? [peer]),
+  };
+  return { ...endpoint, peer, program: { ...program, exchange } };
 }
 
 /** Waits until the port is active: before that it has no LID, or its link is down because the peer starts late. */
