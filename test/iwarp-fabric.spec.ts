@@ -26,10 +26,38 @@ function trafficOf(fabric: string, pattern: FabricPattern, more: Partial<FabricA
 
 describe('flows of iWARP over switches', () => {
   it.each(fabricPatterns)('%s: every flow is connected to its own peer', async (pattern) => {
-    const { report, elapsedPs } = await trafficOf('star:4', pattern);
+    const { report, elapsedPs, isEqual } = await trafficOf('star:4', pattern);
     expectBalanced(report);
+    expect(isEqual).toBe(true);
     // No connection waits for the two seconds after which an address counts as unreachable.
     expect(elapsedPs).toBeLessThan(1e12);
+  });
+
+  it.each([
+    ['write', 1, 1],
+    ['write', 3, 16],
+    ['read', 3, 16],
+  ] as const)(
+    '%s: %i messages with a window of %i end when the receiver has them',
+    async (verb, messages, window) => {
+      const sizeBytes = 65_536;
+      const row = await trafficOf('0-1', 'incast', { verb, messages, window, sizeBytes });
+      expect([row.isEqual, row.completesEarly]).toEqual([true, verb === 'write']);
+      // At 10 Gb/s a byte takes 800 ps, and no header is counted.
+      expect(row.durationPs).toBeGreaterThan(messages * sizeBytes * 800);
+      expect(row.bytesPerSecond).toBeLessThanOrEqual(row.cableBytesPerSecond);
+    },
+  );
+
+  it('the messages themselves are in TCP before: a single one takes less than its bytes on the cable', async () => {
+    const { messageTimes } = await trafficOf('0-1', 'incast', { messages: 1, sizeBytes: 65_536 });
+    expect(messageTimes.maxPs).toBeLessThan(65_536 * 800);
+  });
+
+  it('an incast gets at most what the cable of the receiver carries', async () => {
+    const row = await trafficOf('star:4', 'incast', { messages: 10, window: 8, sizeBytes: 65_536 });
+    expect(row.bytesPerSecond).toBeLessThanOrEqual(row.cableBytesPerSecond);
+    expect(row.bytesPerSecond).toBeGreaterThan(0.9 * row.cableBytesPerSecond);
   });
 
   it.each(['tree', 'halving-doubling'] as const)(

@@ -70,7 +70,7 @@ export function fabricSentences(row: FabricRow): string[] {
   const rates = flows.map((flow) => flow.bytesPerSecond);
   return [
     `Together the flows reach ${rateText(bytesPerSecond)} in ${timeText(durationPs)}, ${(bytesPerSecond / cableBytesPerSecond).toFixed(2)} times what one cable of a host carries in such messages (${rateText(cableBytesPerSecond)}).`,
-    `The slowest flow has ${rateText(Math.min(...rates))}, the fastest ${rateText(Math.max(...rates))}; Jain's index of fairness is ${fairness.toFixed(3)}. 99 % of a flow's messages take at most ${timeText(Math.min(...p99))} to ${timeText(Math.max(...p99))}, with ${args.window} in flight.`,
+    `The slowest flow has ${rateText(Math.min(...rates))}, the fastest ${rateText(Math.max(...rates))}; Jain's index of fairness is ${fairness.toFixed(3)}. 99 % of a flow's messages ${row.completesEarly ? 'are in TCP within' : 'take at most'} ${timeText(Math.min(...p99))} to ${timeText(Math.max(...p99))}, with ${args.window} in flight.`,
     waitSentence(row),
     ...lossSentences(row),
   ];

@@ -21,7 +21,7 @@ export interface FabricOrder {
   readonly args: FabricArgs;
 }
 
-/** Times of messages from post to completion. */
+/** Times of messages from post to completion: see {@link FabricRow.completesEarly}. */
 export interface MessageTimes {
   readonly medianPs: number;
   readonly p99Ps: number;
@@ -30,7 +30,7 @@ export interface MessageTimes {
 
 /** One flow of the row, with the times of its messages. */
 export interface FlowRow extends Flow, MessageTimes {
-  /** Payload over the time from the common start to its last completion. */
+  /** Payload over the time from the common start until the receiver has everything. */
   readonly bytesPerSecond: number;
   readonly durationPs: number;
 }
@@ -63,6 +63,8 @@ export interface FabricRow {
   readonly hostWaitShare: number;
   /** Times of the messages of all flows, or of the operations of an all-reduce. */
   readonly messageTimes: MessageTimes;
+  /** Whether messages complete when TCP has them, before the receiver does: WRITEs of iWARP. The times of flows include their arrival. */
+  readonly completesEarly: boolean;
   /** Payload of all flows over the time until the last has ended; of an all-reduce: its vector over the mean time. */
   readonly bytesPerSecond: number;
   /** Payload that the slowest cable of a host could carry in such messages, in bytes per second. */
@@ -101,11 +103,16 @@ export default async function runFabric({ machine: options, args }: FabricOrder)
     outputs: outputsOf(report, spanPs),
     hostWaitShare: Math.max(...report.wire.map((wire) => hostWaitPsOf(args, wire))) / spanPs,
     cableBytesPerSecond: slowestCable(machine, args),
+    completesEarly: completesEarly(machine, args),
     elapsedPs: machine.nowPs,
     isBalanced: report.checks.balanced,
     report,
   };
 }
+
+/** A sum of an all-reduce ends with receives, which complete when the data are there. */
+const completesEarly = ({ config }: Machine, { verb, pattern }: FabricArgs): boolean =>
+  verb === 'write' && pattern !== 'all-reduce' && config.hca.capability.transport === 'iwarp';
 
 /** Payload rate of the slowest cable in the first port of a host, for these messages. */
 function slowestCable(

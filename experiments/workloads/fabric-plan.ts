@@ -60,9 +60,9 @@ export const fabricDefaults = {
 
 /** Measurements of one flow, by the host that posts. */
 export interface FlowResult extends Flow {
-  /** From the common start to the last completion. */
+  /** From the common start until the receiver has everything: the last completion, over iWARP that of a READ of no bytes after it. */
   readonly durationPs: number;
-  /** Time of each message from its post to its completion, in the order of completion. */
+  /** Time of each message from its post to its completion, in the order of completion. A WRITE of iWARP completes when TCP has it. */
   readonly messagePs: readonly number[];
 }
 

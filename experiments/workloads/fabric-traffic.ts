@@ -3,11 +3,14 @@
  * the exchange, and then send: each flow keeps its window full, and one thread posts for all flows in turn.
  *
  *     connect each flow ─▶ host 0 knows that all are ready ─▶ the instant ─▶ post, poll … ─▶ ended ─▶ the receiver compares its bytes
+ *
+ * WRITEs of iWARP complete before the receiver has them: a READ of no bytes after the last one confirms their arrival, as in perf-arrival.ts.
  */
 import type { ProgramContext } from '../../machine/index.ts';
 import {
   createCq,
   IBV_SEND_SIGNALED,
+  IBV_TRANSPORT_IWARP,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
   type IbvQp,
@@ -46,6 +49,8 @@ interface FlowEnd {
   readonly buffer: RcBuffer;
   readonly qp: IbvQp;
   readonly remote: RemoteBuffer;
+  /** Whether messages complete before the receiver has them. */
+  readonly completesEarly: boolean;
 }
 
 export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<FabricSide> {
@@ -68,7 +73,7 @@ async function connectFlow(
   endpoint: RcEndpoint,
   flow: Flow,
   cq: Awaited<ReturnType<typeof createCq>>,
-  { sizeBytes, window }: FabricArgs,
+  { sizeBytes, window, verb }: FabricArgs,
 ): Promise<FlowEnd> {
   const { program } = endpoint;
   const far = flow.from === program.node ? flow.to : flow.from;
@@ -78,7 +83,8 @@ async function connectFlow(
   const pair = endpointTo(endpoint, far);
   const own: RemoteBuffer = { address: buffer.address, rkey: buffer.region.rkey };
   const { note } = await connectRc<RemoteBuffer>(pair, [qp!], `fabric.${flow.from}.${flow.to}`, { ...own });
-  return { flow, buffer, qp: qp!, remote: note };
+  const completesEarly = verb === 'write' && endpoint.context.device.transportType === IBV_TRANSPORT_IWARP;
+  return { flow, buffer, qp: qp!, remote: note, completesEarly };
 }
 
 /** Posts and polls for all flows of one host. */
@@ -106,7 +112,8 @@ class Sender {
 
   async run(startPs: number): Promise<FlowResult[]> {
     const { args, cpu } = this.#program;
-    const total = args.messages * this.#ends.length;
+    const confirmations = this.#ends.filter(({ completesEarly }) => completesEarly).length;
+    const total = args.messages * this.#ends.length + confirmations;
     for (let done = 0; done < total; ) {
       this.#post();
       const count = await this.#poller.wait();
@@ -131,8 +138,7 @@ class Sender {
         const inFlight = this.#postedPs[index]!;
         if (this.#posted[index] === args.messages || inFlight.length === args.window) continue;
         inFlight.push(cpu.localPs);
-        const error = postSend(qp, this.#wrs[index]!);
-        if (error !== 0) throw new WorkFailedError(`post of a message to QP ${qp.qpNum}: error ${error}`);
+        post(qp, this.#wrs[index]!);
         this.#posted[index]!++;
         isAnyPosted = true;
       }
@@ -140,9 +146,21 @@ class Sender {
   }
 
   #completed(index: number, nowPs: number): void {
-    this.#messagePs[index]!.push(nowPs - this.#postedPs[index]!.shift()!);
     this.#endPs[index] = nowPs;
+    const postedPs = this.#postedPs[index]!.shift();
+    // The READ of no bytes: nothing else of its flow was in flight.
+    if (postedPs === undefined) return;
+    const times = this.#messagePs[index]!;
+    times.push(nowPs - postedPs);
+    const { completesEarly, qp } = this.#ends[index]!;
+    if (completesEarly && times.length === this.#program.args.messages)
+      post(qp, { ...this.#wrs[index]!, sgList: [], numSge: 0, opcode: IBV_WR_RDMA_READ });
   }
+}
+
+function post(qp: IbvQp, wr: IbvSendWr): void {
+  const error = postSend(qp, wr);
+  if (error !== 0) throw new WorkFailedError(`post of a message to QP ${qp.qpNum}: error ${error}`);
 }
 
 function requestOf({ flow, buffer, remote }: FlowEnd, index: number, { verb }: FabricArgs): IbvSendWr {
