@@ -23,7 +23,7 @@ export {
   operationNames,
   operationStages,
   type RefusalKind,
-  refusalKindOf,
   rateStages,
+  refusalKindOf,
   streamStages,
 } from './statistics/index.ts';

@@ -558,7 +558,11 @@ function requestFailures(host: HostLedger, hca: HcaLedger, { hcas: peers, areSha
 }
 
 /** Compares the notification point's count of CNPs with those at the port, and with the marked packets that it has seen. */
-function notificationFailures(what: string, { congestion, heldPackets }: HcaLedger, sentCnps: number): string[] {
+function notificationFailures(
+  what: string,
+  { congestion, heldPackets }: HcaLedger,
+  sentCnps: number,
+): string[] {
   if (congestion === undefined) return unequal(`${what}, CNPs without congestion control`, sentCnps, 0);
   const { npCnpSent, npEcnMarkedRocePackets } = congestion;
   return [

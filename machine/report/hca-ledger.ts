@@ -245,7 +245,7 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
 
 function congestionOf({ ibta }: Hca): CongestionLedger | undefined {
   const { notificationPoint: notifies, reactionPoint: reacts } = ibta?.blocks ?? {};
-  if (notifies?.isOn !== true || reacts === undefined) return undefined;
+  if (notifies === undefined || reacts?.isOn !== true) return undefined;
   return {
     npEcnMarkedRocePackets: notifies.markedCount,
     npCnpSent: notifies.sentCount,

@@ -121,7 +121,19 @@ function makeRequestSide(parts: Parts, account: BlockAccount) {
     timers: new RetryTimers({ lp, domain, config, qps, states, diagnostics }),
     ibtaRequests: new IbtaRequests({ states, datagrams, costs, notificationPoint, reactionPoint }),
     acknowledgements: new Acknowledgements(
-      { lp, config, qps, states, translator, pageFaults, received, readUnit, transport, diagnostics, reactionPoint },
+      {
+        lp,
+        config,
+        qps,
+        states,
+        translator,
+        pageFaults,
+        received,
+        readUnit,
+        transport,
+        diagnostics,
+        reactionPoint,
+      },
       account,
     ),
   };

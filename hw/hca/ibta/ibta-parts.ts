@@ -58,7 +58,9 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
     groups,
     ports,
     networkHeaders:
-      address.roce === undefined ? new GlobalRoutes(headerParts) : new RoceRoutes(headerParts, address.roce, trafficClassesOf(congestion)),
+      address.roce === undefined
+        ? new GlobalRoutes(headerParts)
+        : new RoceRoutes(headerParts, address.roce, trafficClassesOf(congestion)),
     loopback,
     received,
     roceLink,
@@ -74,7 +76,9 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
 }
 
 /** Rate of an Ethernet port, and what each frame takes of it next to its bytes; of no use on InfiniBand, which has no rates of QPs. */
-function lineOf(ethernet: EthernetAttachment | undefined): Pick<ReactionPointSetup, 'lineRateMbps' | 'overheadBytes'> {
+function lineOf(
+  ethernet: EthernetAttachment | undefined,
+): Pick<ReactionPointSetup, 'lineRateMbps' | 'overheadBytes'> {
   if (ethernet === undefined) return { lineRateMbps: Number.POSITIVE_INFINITY, overheadBytes: 0 };
   const { gigabitsPerSecond, preambleBytes, interFrameGapBytes } = ethernet.port.config;
   return { lineRateMbps: gigabitsPerSecond * 1000, overheadBytes: preambleBytes + interFrameGapBytes };

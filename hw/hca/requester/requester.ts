@@ -371,7 +371,7 @@ export class Requester {
     }
     const request = pair.recordCursor;
     if (pair.pacedCycle > cycle && !this.#packets.isOpen) {
-      this.#waitForRate(pair, request, cycle);
+      this.#waitForRate(pair, request, busyCycles, cycle);
       return busyCycles;
     }
     const transport = this.#transportOf(pair);
@@ -459,10 +459,12 @@ export class Requester {
   }
 
   /** Serves other QPs until the rate of this one allows its next packet. */
-  #waitForRate(pair: QueuePair, request: SendRecord, cycle: Cycles): void {
+  #waitForRate(pair: QueuePair, request: SendRecord, busyCycles: Cycles, cycle: Cycles): void {
     request.rateWaitCycles += pair.pacedCycle - cycle;
     this.#scheduler.makeReadyAt(pair, pair.pacedCycle);
     this.#active = undefined;
+    // The stall is accounted for from then on, if no other QP is served.
+    this.wake(cycle + Math.max(1, busyCycles));
   }
 
   #parkForWindow(pair: QueuePair): void {

@@ -169,8 +169,7 @@ export class SendScheduler {
   }
 
   reset(): void {
-    for (const list of this.#lists)
-      while (list.scheduleNext !== list) this.remove(list.scheduleNext);
+    for (const list of this.#lists) while (list.scheduleNext !== list) this.remove(list.scheduleNext);
   }
 }
 

@@ -16,7 +16,7 @@ import { noRecord, type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../../obj
 import { PacketQueue } from '../../packets/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import { type IbtaPacket, makeIbtaPacket, type Transmitter } from '../packets/index.ts';
-import type { NotificationConfig } from './parameters.ts';
+import { type NotificationConfig, usesMarks } from './parameters.ts';
 
 /** CNPs on their way to the port. */
 const SLOTS = 16;
@@ -36,7 +36,7 @@ export class NotificationPoint {
   /** Packets that arrived marked, of any service; and CNPs made. */
   markedCount = 0;
   sentCount = 0;
-  /** False without congestion control: marks are not looked for. */
+  /** False where marks are not answered. */
   readonly isOn: boolean;
   readonly packets: PacketQueue<IbtaPacket>;
   /** Cycles from making a CNP until it can be sent; and least distance of two of a QP. */
@@ -47,7 +47,7 @@ export class NotificationPoint {
   #transmitter!: Transmitter;
 
   constructor({ domain, config, congestion }: NotificationPointSetup) {
-    this.isOn = congestion.algorithm !== 'none';
+    this.isOn = usesMarks(congestion);
     this.packets = new PacketQueue(this.isOn ? SLOTS : 1, 0, makeIbtaPacket, 0);
     this.#formationCycles = config.responseCycles + config.transmitLatencyCycles;
     this.#distanceCycles = domain.clock.cyclesOf(congestion.minTimeBetweenCnpsUs * psPerUs);

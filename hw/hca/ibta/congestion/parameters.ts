@@ -13,7 +13,7 @@ export const notificationParameters = {
     'none',
     ['none', 'dcqcn', 'timely'],
     'choice: a ConnectX-3 has none for RoCE (it has QCN, IEEE 802.1Qau); cards from the ConnectX-3 Pro on have DCQCN',
-    'Congestion control of QPs that speak RoCE v2. Not none: data packets are sent ECT, marked ones are answered by CNPs, and QPs have a rate.',
+    'Congestion control of QPs that speak RoCE v2, which then have rates. With dcqcn, packets with payload are sent ECT, and marked ones are answered by CNPs.',
   ),
   minTimeBetweenCnpsUs: number(
     50,
@@ -29,7 +29,13 @@ export const notificationParameters = {
     'scapy test/contrib/roce.uts: a CNP of a ConnectX-4 Lx; np_cnp_dscp',
     'DSCP of CNPs.',
   ),
-  cnpPriority: number(6, 'priority', [0, 7], 'estimate: as its DSCP; np_cnp_prio', 'Priority of CNPs in VLANs.'),
+  cnpPriority: number(
+    6,
+    'priority',
+    [0, 7],
+    'estimate: as its DSCP; np_cnp_prio',
+    'Priority of CNPs in VLANs.',
+  ),
 } as const;
 
 export const dcqcnParameters = {
@@ -93,7 +99,13 @@ export const dcqcnParameters = {
 } as const;
 
 export const timelyParameters = {
-  lowUs: number(50, 'us', [0, 1_000_000], `${TIMELY}: T_low = 50 us`, 'Below this round trip the rate increases.'),
+  lowUs: number(
+    50,
+    'us',
+    [0, 1_000_000],
+    `${TIMELY}: T_low = 50 us`,
+    'Below this round trip the rate increases.',
+  ),
   highUs: number(
     500,
     'us',
@@ -123,7 +135,7 @@ export const timelyParameters = {
     `${TIMELY}: delta = 10 Mb/s at 10 Gb/s`,
     'Added by an increase, and five times that after four in a row without an upward trend.',
   ),
-  minRateMbps: number(1, 'Mb/s', [1, 100_000], 'estimate: as of DCQCN', 'Least rate of a QP.'),
+  minRateMbps: number(100, 'Mb/s', [1, 100_000], 'estimate', 'Least rate of a QP.'),
 } as const;
 
 export const congestionParameters = {
@@ -146,6 +158,9 @@ export const congestionDefaults = (): CongestionConfig => ({
   dcqcn: defaultsOf(dcqcnParameters),
   timely: defaultsOf(timelyParameters),
 });
+
+/** Whether packets with payload are ECT, for switches to mark, and the card answers marks: for DCQCN alone. */
+export const usesMarks = ({ algorithm }: NotificationConfig): boolean => algorithm === 'dcqcn';
 
 /**
  * @param roce versions that the port speaks

@@ -16,7 +16,7 @@ import { packetBytesOf } from '../../../../wire/index.ts';
 import { type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../../objects/index.ts';
 import { Dcqcn } from './dcqcn.ts';
 import type { CongestionConfig } from './parameters.ts';
-import { CNP, type Feedback, ROUND_TRIP, type RateControl } from './rate-control.ts';
+import { CNP, type Feedback, type RateControl, ROUND_TRIP } from './rate-control.ts';
 import { Timely } from './timely.ts';
 
 /** An algorithm: the signal that it uses, and the control of a QP. */

@@ -9,7 +9,8 @@
  *     gradient > 0     R ×= 1 - β gradient
  *
  * A round trip is that of a message: from the last packet leaving the port to its acknowledgement, with what the receiver waits
- * before it acknowledges. READs have none.
+ * before it acknowledges. READs have none. The rate changes once per round trip: a message that was sent before the last change
+ * says nothing of the new rate (as in HPCC's simulator, rdma-hw.cc, HandleAckTimely).
  */
 import { type Picoseconds, psPerUs } from '../../../../base/index.ts';
 import type { TimelyConfig } from './parameters.ts';
@@ -27,6 +28,8 @@ export class Timely implements RateControl {
   #roundTripPs: Picoseconds = 0;
   #differencePs: Picoseconds = 0;
   #isFirst = true;
+  /** Instant of the last change. */
+  #changedPs = Number.NEGATIVE_INFINITY;
   /** Increases in a row by the trend. */
   #increases = 0;
 
@@ -37,7 +40,9 @@ export class Timely implements RateControl {
   }
 
   /** A round trip. */
-  onFeedback(_atPs: Picoseconds, roundTripPs: Picoseconds): void {
+  onFeedback(atPs: Picoseconds, roundTripPs: Picoseconds): void {
+    if (atPs - roundTripPs < this.#changedPs) return;
+    this.#changedPs = atPs;
     const { minRateMbps } = this.#config;
     const gradient = this.#gradientWith(roundTripPs);
     const rateMbps = this.#next(roundTripPs, gradient);
@@ -73,6 +78,7 @@ export class Timely implements RateControl {
     return this.#currentMbps + steps * additiveIncreaseMbps;
   }
 
-  /** It keeps durations alone. */
-  rebase(): void {}
+  rebase(ps: Picoseconds): void {
+    this.#changedPs -= ps;
+  }
 }

@@ -5,15 +5,15 @@
  */
 import { Opcode } from '../../../../wire/index.ts';
 import type { IbtaPacket, TrafficClasses } from '../packets/index.ts';
-import type { NotificationConfig } from './parameters.ts';
+import { type NotificationConfig, usesMarks } from './parameters.ts';
 
 const ECT_0 = 2;
 const ECN_MASK = 3;
 const DSCP_SHIFT = 2;
 
-/** @returns undefined without congestion control: then software's traffic class stays, with its ECN */
+/** @returns undefined where marks are of no use: then software's traffic class stays, with its ECN */
 export function trafficClassesOf(congestion: NotificationConfig): TrafficClasses | undefined {
-  if (congestion.algorithm === 'none') return undefined;
+  if (!usesMarks(congestion)) return undefined;
   const { cnpDscp, cnpPriority } = congestion;
   return {
     trafficClassOf({ opcode, payloadBytes }: IbtaPacket, ofPath: number): number {
