@@ -109,7 +109,7 @@ describe('the wires of the data path of an Ethernet port', () => {
     ]);
     for (const name of ['transmitter', 'receiver'])
       expect(calledBy(name, roceWires)).toEqual(
-        calledBy(name, wires).filter((caller) => /^(loopback|responses)\./.test(caller)),
+        calledBy(name, wires).filter((caller) => /^(loopback|responses|notificationPoint)\./.test(caller)),
       );
   });
 });

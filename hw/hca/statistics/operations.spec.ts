@@ -6,11 +6,11 @@ import { ENDED_BY_ANSWER, ENDED_BY_RNR_DELAY, ENDED_BY_TIMEOUT } from '../object
 import { SendRecords } from '../objects/send-records.ts';
 import { infinibandQpContext } from '../testing/contexts.ts';
 import { scene } from '../testing/scenario.ts';
-import { OperationLedger, type OperationTap, operationStages, streamStages } from './operations.ts';
+import { OperationLedger, type OperationTap, operationStages, rateStages, streamStages } from './operations.ts';
 
 const QPN = 0x40;
 /** Stages of a request without a byte stream. */
-const messageStages = operationStages.filter((stage) => !streamStages.has(stage));
+const messageStages = operationStages.filter((stage) => !streamStages.has(stage) && !rateStages.has(stage));
 /** Opcodes of requests that need no key of their own. */
 const movingOpcodes: readonly number[] = [
   WqeOpcode.NOP,
