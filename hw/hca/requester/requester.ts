@@ -565,7 +565,7 @@ export class Requester {
       this.#endTurn(pair, request, cycle);
     } else {
       pair.packetCursor = sent;
-      if (this.#burst >= this.#config.burstPackets) {
+      if (this.#burst >= this.#config.burstPackets || this.#scheduler.hasPacedAt(cycle)) {
         this.#active = undefined;
         this.#scheduler.makeReady(pair, cycle + this.#packetCycles);
       }

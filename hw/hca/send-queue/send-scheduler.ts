@@ -1,12 +1,12 @@
 /**
  * Chooses which QP sends next: a ring of QPs that have work, served in turn, and a delay line of QPs that have just
  * sent a message and may not be revisited before `sameQpIntervalCycles`. QPs whose rate holds back their next packet wait in
- * the order of the cycles from which they may send it.
+ * the order of the cycles from which they may send it, and then go before the ring: they cannot have more than their rates.
  *
  *   doorbell ─┐
  *   fetched  ─┼─> ring of ready QPs ──> requester
- *   progress ─┘      ^  ^── delay line <──┤
- *                    └───── paced QPs <───┘
+ *   progress ─┘      ^── delay line <───┤    ^
+ *                        paced QPs <────┘────┘
  *
  * A QP whose context was just read is served before the ring; otherwise QPs in front of it would evict its line first.
  * It had a place in the ring when the read began, so no QP is passed over indefinitely.
@@ -105,6 +105,11 @@ export class SendScheduler {
     return this.#paced.scheduleNext !== this.#paced;
   }
 
+  /** Whether one of them may send its packet at `cycle`. */
+  hasPacedAt(cycle: Cycles): boolean {
+    return headCycle(this.#paced) <= cycle;
+  }
+
   park(pair: QueuePair, reason: number): void {
     pair.parkedFor = reason;
     pair.hasFetchedContext = 0;
@@ -138,9 +143,15 @@ export class SendScheduler {
   /** Takes the next QP, if one may be considered at `cycle`. */
   take(cycle: Cycles): QueuePair | undefined {
     const ring = this.#ring;
-    moveDue(this.#delayed, ring, cycle);
-    moveDue(this.#paced, ring, cycle);
-    return takeFrom(this.#front, cycle) ?? takeFrom(ring, cycle);
+    const delayed = this.#delayed;
+    let pair = delayed.scheduleNext;
+    while (pair !== delayed && pair.scheduleCycle <= cycle) {
+      unlink(pair);
+      pair.isScheduled = IN_RING;
+      append(ring, pair, cycle);
+      pair = delayed.scheduleNext;
+    }
+    return takeFrom(this.#front, cycle) ?? takeFrom(this.#paced, cycle) ?? takeFrom(ring, cycle);
   }
 
   /** Earliest cycle at which {@link take} may find a QP. */
@@ -183,17 +194,6 @@ function lengthOf(list: QueuePair): number {
   let length = 0;
   for (let pair = list.scheduleNext; pair !== list; pair = pair.scheduleNext) length++;
   return length;
-}
-
-/** Moves the QPs of a list that may be considered at `cycle` to the ring. */
-function moveDue(list: QueuePair, ring: QueuePair, cycle: Cycles): void {
-  let pair = list.scheduleNext;
-  while (pair !== list && pair.scheduleCycle <= cycle) {
-    unlink(pair);
-    pair.isScheduled = IN_RING;
-    append(ring, pair, cycle);
-    pair = list.scheduleNext;
-  }
 }
 
 /** The oldest QP of a list, if it may be considered at `cycle`. */

@@ -5,8 +5,9 @@
  *     ACKs ─────────▶ │ RateControl   │ ─▶ QueuePair.pacedCycle ─▶ requester, response engine: next packet not before
  *     packets made ─▶ └───────────────┘
  *
- * Each packet delays the next one of its QP by its own time at the rate of that instant. Requests and READ responses of a QP
- * take one path to one peer, so they share its rate; acknowledgements and CNPs are not delayed.
+ * Each packet delays the next one of its QP by its own time at the rate of that instant. A packet that had to wait for others
+ * lets the next one follow earlier, by at most that time. Requests and READ responses of a QP take one path to one peer, so they
+ * share its rate; acknowledgements and CNPs are not delayed.
  *
  * Counters have the names of mlx5's (drivers/infiniband/hw/mlx5/counters.c): rp_cnp_handled, rp_cnp_ignored.
  */
@@ -112,9 +113,8 @@ export class ReactionPoint {
     control.onSent(bytes, atPs);
     const rateMbps = control.rateMbps(atPs);
     if (rateMbps >= this.#lineRateMbps) return;
-    // A packet that was made at its edge leaves the fraction of that cycle to the next one.
-    const from = cycle - limited.nextCycle < 1 ? limited.nextCycle : cycle;
-    limited.nextCycle = from + (bytes * 8 * this.#clock.frequencyMHz) / rateMbps;
+    const distanceCycles = (bytes * 8 * this.#clock.frequencyMHz) / rateMbps;
+    limited.nextCycle = Math.max(limited.nextCycle, cycle - distanceCycles) + distanceCycles;
     pair.pacedCycle = Math.ceil(limited.nextCycle);
   }
 
