@@ -61,6 +61,8 @@ export interface FabricRow {
   readonly outputs: readonly OutputRow[];
   /** The host's port that waited longest for credits or the end of a pause: its share of the time of the traffic. */
   readonly hostWaitShare: number;
+  /** Congestion notifications that cards sent for marked packets; 0 without congestion control. */
+  readonly cnps: number;
   /** Times of the messages of all flows, or of the operations of an all-reduce. */
   readonly messageTimes: MessageTimes;
   /** Payload of all flows over the time until the last has ended; of an all-reduce: its vector over the mean time. */
@@ -101,6 +103,7 @@ export default async function runFabric({ machine: options, args }: FabricOrder)
     outputs: outputsOf(report, spanPs),
     hostWaitShare: Math.max(...report.wire.map((wire) => hostWaitPsOf(args, wire))) / spanPs,
     cableBytesPerSecond: slowestCable(machine, args),
+    cnps: report.nodes.reduce((sum, { hca }) => sum + (hca.congestion?.npCnpSent ?? 0), 0),
     elapsedPs: machine.nowPs,
     isBalanced: report.checks.balanced,
     report,
