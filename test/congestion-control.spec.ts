@@ -84,9 +84,9 @@ describe('an incast with DCQCN', () => {
   it.each(eachPartition)(
     'is the same to the byte in partition %s, and in any order of an instant',
     async (partition) => {
-      const few = { ...incast, messages: 6 };
+      const few = { ...incast, topology: 'star:3', hostCount: 3, messages: 8 };
       const { report } = await trafficOf(few, 'dcqcn', { partition });
-      expect(figuresOf(await trafficOf(few, 'dcqcn')).cnps[0]).toBeGreaterThan(8);
+      expect(figuresOf(await trafficOf(few, 'dcqcn')).cnps[0]).toBeGreaterThan(3);
       const other = await trafficOf(few, 'dcqcn', partition === 'single' ? { shuffleSeed: 5 } : {});
       expect(bytesOf(report)).toBe(bytesOf(other.report));
     },
@@ -124,7 +124,7 @@ describe('congestion control', () => {
       /hca\.congestion\.algorithm is "dcqcn", expected none/,
     );
     await rejected({ 'hca.congestion.timely.highUs': 40 }).toThrow(
-      /hca\.congestion\.timely\.highUs is "40"/,
+      /hca\.congestion\.timely\.highUs is 40/,
     );
     await expect(smallMachine({ set: { 'hca.congestion.algorithm': 'timely' } })).rejects.toThrow(
       /hca\.congestion\.algorithm is "timely"/,

@@ -12,7 +12,7 @@ export const notificationParameters = {
   algorithm: choice(
     'none',
     ['none', 'dcqcn', 'timely'],
-    'choice: a ConnectX-3 has none for RoCE (it has QCN, IEEE 802.1Qau); cards from the ConnectX-3 Pro on have DCQCN',
+    'choice: a ConnectX-3 has none for RoCE (it has QCN, IEEE 802.1Qau); cards of mlx5 have DCQCN',
     'Congestion control of QPs that speak RoCE v2, which then have rates. With dcqcn, packets with payload are sent ECT, and marked ones are answered by CNPs.',
   ),
   minTimeBetweenCnpsUs: number(
