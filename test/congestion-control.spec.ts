@@ -123,9 +123,7 @@ describe('congestion control', () => {
     await rejected({ 'hca.congestion.algorithm': 'dcqcn', 'hca.capability.roce': 'v1' }).toThrow(
       /hca\.congestion\.algorithm is "dcqcn", expected none/,
     );
-    await rejected({ 'hca.congestion.timely.highUs': 40 }).toThrow(
-      /hca\.congestion\.timely\.highUs is 40/,
-    );
+    await rejected({ 'hca.congestion.timely.highUs': 40 }).toThrow(/hca\.congestion\.timely\.highUs is 40/);
     await expect(smallMachine({ set: { 'hca.congestion.algorithm': 'timely' } })).rejects.toThrow(
       /hca\.congestion\.algorithm is "timely"/,
     );

@@ -8,7 +8,7 @@ const DCQCN = 'DCQCN';
 const MLX5 = 'Linux 6.1 drivers/infiniband/hw/mlx5/cong.c';
 const TIMELY = 'TIMELY';
 
-export const notificationParameters = {
+const notificationParameters = {
   algorithm: choice(
     'none',
     ['none', 'dcqcn', 'timely'],
