@@ -52,7 +52,7 @@ function figuresOf({ report, fairness }: FabricRow) {
 describe('an incast with DCQCN', () => {
   const incast = { pattern: 'incast', topology: 'star:5', hostCount: 5, messages: 30 } as const;
 
-  it('DCQCN 6.2: is shared fairly, in shorter queues, and without the pauses that it has without', async () => {
+  it('DCQCN: is shared fairly, in shorter queues, and without the pauses that it has without', async () => {
     const [paused, controlled] = [await trafficOf(incast, 'none'), await trafficOf(incast, 'dcqcn')];
     const [before, after] = [figuresOf(paused), figuresOf(controlled)];
     expect(before.pauses).toBeGreaterThan(3);
@@ -104,13 +104,13 @@ describe('a flow with TIMELY', () => {
 });
 
 describe('a flow that shares its sender with an incast', () => {
-  it('DCQCN 2.2, 6.2: is not paused with the incast, whose near and far senders are equals', async () => {
+  it('DCQCN: is not paused with the incast, whose near and far senders are equals', async () => {
     const victim = { pattern: 'victim', topology: 'dumbbell:8', hostCount: 8, messages: 30 } as const;
     const [paused, controlled] = [await trafficOf(victim, 'none'), await trafficOf(victim, 'dcqcn')];
     const rateOf = ({ flows }: FabricRow, from: number, to: number) =>
       flows.find((flow) => flow.from === from && flow.to === to)!.bytesPerSecond;
     expect(rateOf(controlled, 1, 7)).toBeGreaterThan(2 * rateOf(paused, 1, 7));
-    // Host 1 is at the receiver's switch, hosts 4 to 6 are behind one cable.
+    // Host 1 is at the receiver's switch; hosts 4 to 6 reach it over one cable.
     expect(rateOf(paused, 1, 0)).toBeGreaterThan(1.3 * rateOf(paused, 6, 0));
     expect(rateOf(controlled, 1, 0) / rateOf(controlled, 6, 0)).toBeCloseTo(1, 1);
   });

@@ -147,7 +147,7 @@ describe('the notification point', () => {
     ]);
   });
 
-  it('DCQCN 3.1: sends one CNP to a QP per minTimeBetweenCnps, and to others of their own', async () => {
+  it('DCQCN: sends one CNP to a QP per minTimeBetweenCnps, and to others of their own', async () => {
     // With an alpha of almost 0 the rates stay as they are.
     const gentle = { ...dcqcn, initialAlphaPer1024: 0, gainPer1024: 1 };
     const congestion = { algorithm: 'dcqcn', minTimeBetweenCnpsUs: 50, dcqcn: gentle } as const;
@@ -236,7 +236,7 @@ const median = (values: readonly number[]): number =>
 describe('the reaction point', () => {
   const middle = [Opcode.RC_RDMA_WRITE_MIDDLE];
 
-  it('DCQCN 3.1: sends the packets of a QP at half the line rate after a CNP, and those of others at line rate', async () => {
+  it('DCQCN: sends the packets of a QP at half the line rate after a CNP, and those of others at line rate', async () => {
     const { bench, fromA } = await roceBench();
     const pairs = [1, 2].map(() => connectedPair(bench.a, bench.b));
     const [from, to] = [new Region(bench.a, 262_144), new Region(bench.b, 262_144)];

@@ -24,14 +24,14 @@ function control(config: Partial<DcqcnConfig> = {}) {
 }
 
 describe('the reaction point of DCQCN', () => {
-  it('DCQCN 3.1: starts at line rate, and halves it with the first CNP, whose alpha is 1', () => {
+  it('DCQCN: starts at line rate, and halves it with the first CNP, whose alpha is 1', () => {
     const { cnp, rate } = control();
     expect(rate(0)).toBe(40_000);
     cnp(0);
     expect(rate(0)).toBe(20_000);
   });
 
-  it('DCQCN 3.1: recovers fast: each expiry of the timer halves the distance to the rate before the CNP', () => {
+  it('DCQCN: recovers fast: each expiry of the timer halves the distance to the rate before the CNP', () => {
     const { cnp, rate } = control();
     cnp(0);
     // 20 → 30 → 35 → 37.5 → 38.75; the fifth step is additive, whose target is at most the line rate.
@@ -40,7 +40,7 @@ describe('the reaction point of DCQCN', () => {
     ]);
   });
 
-  it('DCQCN 3.1: increases additively from the fifth step on', () => {
+  it('DCQCN: increases additively from the fifth step on', () => {
     const { cnp, rate } = control();
     cnp(0);
     cnp(0);
@@ -48,7 +48,7 @@ describe('the reaction point of DCQCN', () => {
     expect([220, 275, 330].map(rate)).toEqual([19_375, 19_707.5, 19_893.75]);
   });
 
-  it('DCQCN 3.1: increases by the byte counter as by the timer, and hyperactively when both are beyond F', () => {
+  it('DCQCN: increases by the byte counter as by the timer, and hyperactively when both are beyond F', () => {
     const { cnp, sent, rate } = control();
     cnp(0);
     cnp(0);
@@ -64,7 +64,7 @@ describe('the reaction point of DCQCN', () => {
     ]);
   });
 
-  it('DCQCN 3.1: counts bytes and steps from the last CNP on', () => {
+  it('DCQCN: counts bytes and steps from the last CNP on', () => {
     const { cnp, sent, rate } = control();
     cnp(0);
     sent(9_999_999, 10);
@@ -76,7 +76,7 @@ describe('the reaction point of DCQCN', () => {
     expect(rate(76)).toBe(17_500);
   });
 
-  it('DCQCN 3.1: halves alpha in 177 to 178 periods without a CNP, since (255/256)^177 is 0.5002', () => {
+  it('DCQCN: halves alpha in 177 to 178 periods without a CNP, since (255/256)^177 is 0.5002', () => {
     const { cnp, alpha } = control();
     cnp(0);
     expect(alpha(54.9)).toBe(1);
@@ -85,7 +85,7 @@ describe('the reaction point of DCQCN', () => {
     expect(alpha(55 * 178)).toBeLessThan(0.5);
   });
 
-  it('DCQCN 3.1: reduces the rate by alpha / 2, and moves alpha towards 1 by g', () => {
+  it('DCQCN: reduces the rate by alpha / 2, and moves alpha towards 1 by g', () => {
     const { cnp, rate, alpha } = control();
     cnp(0);
     const before = rate(55);

@@ -1,6 +1,5 @@
 /**
- * DCQCN's reaction point: the rate of one QP. Source: Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015,
- * sections 3.1 and 5.2, whose names are in capitals here.
+ * DCQCN's reaction point: the rate of one QP. The names in capitals are those of the paper. Source: DCQCN.
  *
  *     CNP            R_T ← R_C,  R_C ← R_C (1 - α/2),  α ← (1 - g) α + g;  T, BC and both timers begin again
  *     alpha timer    α ← (1 - g) α

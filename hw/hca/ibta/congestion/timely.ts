@@ -1,6 +1,5 @@
 /**
- * TIMELY: the rate of one QP by the trend of its round trips. Source: Mittal et al., TIMELY: RTT-based Congestion Control for the
- * Datacenter, SIGCOMM 2015, algorithm 1.
+ * TIMELY: the rate of one QP by the trend of its round trips. Source: TIMELY, algorithm 1.
  *
  *     d ← (1 - a) d + a (rtt - previous),  gradient = d / minRTT
  *     rtt < T_low      R += δ
