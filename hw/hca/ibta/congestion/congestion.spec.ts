@@ -7,9 +7,9 @@ import { describe, expect, it } from 'vitest';
 import { ServiceType } from '../../../../abi/qpc.ts';
 import { WqeOpcode } from '../../../../abi/wqe-opcodes.ts';
 import { fromHex, toHex } from '../../../../base/index.ts';
-import { decodeEthernet, Opcode, RoceBytes, type WirePacket } from '../../../../wire/index.ts';
+import { decodeEthernet, encodePacket, Opcode, RoceBytes, type WirePacket } from '../../../../wire/index.ts';
 import { type BenchOptions, type DataPathBench, dataPathBench } from '../../testing/data-path-bench.ts';
-import { connectedPair, Region } from '../../testing/data-path-verbs.ts';
+import { Cq, connectedPair, Qp, Region } from '../../testing/data-path-verbs.ts';
 import { datagramQp, datagramTo } from '../../testing/datagrams.ts';
 import { GID_INDEX, gidOfNode, macBytes, macOfNode } from '../../testing/roce-ends.ts';
 
@@ -253,9 +253,11 @@ describe('the reaction point', () => {
     const distances = distancesOf(fromA, middle);
     expect(distances).toHaveLength(253);
     expect(median(distances) / (countedBytes(1024) * 1600)).toBeCloseTo(1, 3);
-    expect(bench.a.dataPath.blocks.requester.account.closedAt(bench.a.domain.cycle).stallReasons).toContain(
-      'rateLimit',
+    const { stallReasons, stalledCycles } = bench.a.dataPath.blocks.requester.account.closedAt(
+      bench.a.domain.cycle,
     );
+    // It waits for all of the time but the six cycles of each of 257 packets and what the first of them takes.
+    expect(stalledCycles[stallReasons.indexOf('rateLimit')]).toBeGreaterThan(250 * (758 - 6));
     fromA.length = 0;
     fast.a.send(message);
     slow.a.send(message);
@@ -308,6 +310,37 @@ describe('the reaction point', () => {
     expect(rate()).toBeGreaterThan(10_000 * (1 - 0.8 * (1 - 500 / 910)));
     reactionPoint.notified(bench.a.dataPath.parts.qps.rows[a.slot]!, bench.a.domain.cycle);
     expect(countsOf(bench.a)).toEqual([0, 0, 0, 1]);
+  });
+
+  it('IBTA 9.6.1.1: drops CNPs for no QP, another partition or an unconnected QP, and ignores those for datagrams', async () => {
+    const { bench, fromB } = await roceBench();
+    const { a, aCq } = connectedPair(bench.a, bench.b);
+    const waiting = new Qp(bench.a, { sendCq: new Cq(bench.a) });
+    const { qp } = datagramQp(bench.a);
+    const [from, to] = [new Region(bench.a, 64), new Region(bench.b, 64)];
+    await bench.run(5);
+    markAll(bench);
+    a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [from.part(0, 64)], remote: to });
+    await bench.until(() => aCq.takenCount() === 1, 1000);
+    const cnp = fromB.find(isCnp)!.packet;
+    const { port } = bench.b.ethernet!;
+    for (const bth of [
+      { destinationQp: 0xabcdef },
+      { destinationQp: waiting.qpn },
+      { destinationQp: qp.qpn },
+      { partitionKey: 0x8001 },
+      { becn: 0 },
+    ]) {
+      const frame = encodePacket({ ...cnp, bth: { ...cnp.bth, ...bth } });
+      port.send(frame, 0, frame.length);
+      await bench.run(10);
+    }
+    expect(bench.a.dataPath.parts.violations.report()).toEqual({
+      packetUnknownQp: 1,
+      packetForeignGid: 1,
+      packetPkey: 1,
+    });
+    expect(countsOf(bench.a)).toEqual([0, 0, 2, 1]);
   });
 
   it('forgets the rate of a QP with the QP', async () => {
