@@ -90,7 +90,9 @@ export class NotificationPoint {
     return this.packets.heldCount;
   }
 
+  /** CNPs that have not left are not sent. */
   reset(): void {
+    this.sentCount -= this.packets.heldCount;
     this.packets.clear();
     this.#nextCycle.clear();
   }

@@ -216,7 +216,6 @@ export class Transmitter {
     this.#dmaRead.withdrawPlaces();
     this.requests.clear();
     this.responses.clear();
-    this.#notifications?.clear();
     this.#responsesInRow = 0;
   }
 
