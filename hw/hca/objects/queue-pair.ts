@@ -206,7 +206,7 @@ export class QueuePair {
     this.scheduleCycle -= cycles;
     this.requestGapCycle -= cycles;
     this.responseGapCycle -= cycles;
-    this.pacedCycle -= cycles;
+    this.pacedCycle = Math.max(0, this.pacedCycle - cycles);
     this.lastProgressPs -= ps;
   }
 }
