@@ -55,6 +55,18 @@ const scenarios: Readonly<Record<string, readonly [() => ProgramOptions[], Machi
     () => programsOf('on-demand', 'everyOperation', { sender: true, receiver: true }),
     {},
   ],
+  'QPs with rates': [
+    mixture,
+    {
+      set: {
+        'hca.capability.linkLayer': 'ethernet',
+        'hca.capability.roce': 'v2',
+        'hca.congestion.algorithm': 'dcqcn',
+        'hca.congestion.minTimeBetweenCnpsUs': 5,
+      },
+      faults: [{ packet: 'congested', chance: '20%' }],
+    },
+  ],
   'sockets over a NIC that loses frames': [streams, { set: lossy }],
   iWARP: [rdmap, { set: iwarp }],
   'two programs of a host over iWARP': [

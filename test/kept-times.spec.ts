@@ -22,6 +22,7 @@ const durations = new Set([
   ...[
     'farTakenPs',
     'delaysPs',
+    'differencePs',
     'debtPs',
     'smoothedPs',
     'variationPs',

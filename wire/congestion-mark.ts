@@ -9,6 +9,9 @@
 import { ipv4Header, ipv6Header } from '../abi/index.ts';
 import { viewOf } from '../base/index.ts';
 import { ipHeaderIn, isIpv4At } from './frame-parts.ts';
+import { GRH_BYTES } from './headers.ts';
+import { roceRoute, roceRoutePlace } from './packet.ts';
+import { isIpv4Route } from './roce-bytes.ts';
 
 const NOT_ECT = 0;
 const CONGESTION_EXPERIENCED = 3;
@@ -22,6 +25,16 @@ export function takesCongestionMark(bytes: Uint8Array, at: number, frameBytes: n
   const header = ipHeaderIn(view, at, frameBytes);
   if (header === -1) return false;
   return (isIpv4At(view, header) ? ipv4 : ipv6).ecn.get(view, header) !== NOT_ECT;
+}
+
+/** Whether a received packet was marked, by its network header in the form of records (packet.ts): of RoCE v2, since version 1 has no IP. */
+export function isMarkedRoute(bytes: Uint8Array, grhAt: number): boolean {
+  const view = viewOf(bytes);
+  if (roceRoute.fields.isRoutable.get(view, roceRoutePlace(grhAt)) === 0) return false;
+  const ecn = isIpv4Route(bytes, grhAt)
+    ? ipv4.ecn.get(view, grhAt + GRH_BYTES - ipv4Header.sizeBytes)
+    : ipv6.ecn.get(view, grhAt);
+  return ecn === CONGESTION_EXPERIENCED;
 }
 
 /** Marks a frame accepted by {@link takesCongestionMark}. */

@@ -1,6 +1,6 @@
 export * from './aeth.ts';
 export { type CableFigures, infinibandFigures, iwarpFigures, roceFigures } from './cable-figures.ts';
-export { markCongestion, takesCongestionMark } from './congestion-mark.ts';
+export { isMarkedRoute, markCongestion, takesCongestionMark } from './congestion-mark.ts';
 export { crc32 } from './crc.ts';
 export { DamagePlace } from './damage.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';

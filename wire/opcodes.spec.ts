@@ -145,7 +145,7 @@ describe('the opcode table', () => {
       expect(endsMessage(row.opcode)).toBe(!/FIRST|MIDDLE/.test(row.name));
       expect(hasImmediate(row.opcode)).toBe(/IMMEDIATE/.test(row.name));
       expect(hasPayload(row.opcode)).toBe(/SEND|WRITE|RESPONSE/.test(row.name));
-      expect(isRequest(row.opcode)).toBe(!/RESPONSE|ACKNOWLEDGE/.test(row.name));
+      expect(isRequest(row.opcode)).toBe(!/RESPONSE|ACKNOWLEDGE|CNP/.test(row.name));
     }
     expect(isKnownOpcode(0x15)).toBe(false);
     expect(opcodeRow(0x15)).toBeUndefined();

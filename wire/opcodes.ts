@@ -224,7 +224,7 @@ export const opcodeTable: readonly OpcodeRow[] = [
   ...rowsOf('UC', ...sendsAndWrites),
   ...rowsOf('RD', ...sendsAndWrites, ...readsAndAtomics, ...resynchronization),
   ...rowsOf('UD', ...datagrams),
-  ...rowsOf('CNP', operation('', 'only', 'headersOnly', 'request', ['CNP'])),
+  ...rowsOf('CNP', operation('', 'only', 'headersOnly', 'response', ['CNP'])),
   ...rowsOf('XRC', ...sendsAndWrites, ...readsAndAtomics, ...invalidations),
 ];
 

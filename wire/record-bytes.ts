@@ -26,6 +26,7 @@ import {
   hasPayload,
   isKnownOpcode,
   isRequest,
+  Opcode,
   opcodeRow,
   operandBytes,
   transportHeaderBytes,
@@ -183,6 +184,8 @@ export class RecordBytes {
     fields.padCount.set(view, at, padCountIn(flags));
     fields.partitionKey.set(view, at, words[word + placeOfPkey(opcode)]! & PKEY_MASK);
     fields.fecn.set(view, at, flags & FLAG_CONGESTION ? 1 : 0);
+    // Of acknowledgements, which may have it on InfiniBand (annex A10), ours have none.
+    fields.becn.set(view, at, opcode === Opcode.CNP ? 1 : 0);
     fields.destinationQp.set(view, at, words[word + WORD_DESTINATION_QPN]!);
     fields.ackRequest.set(view, at, flags & FLAG_ACK_REQUEST ? 1 : 0);
     fields.psn.set(view, at, words[word + WORD_PSN]!);

@@ -93,7 +93,7 @@ function reductionSentences({
 }
 
 /** Drops and marks, if any. */
-function lossSentences({ outputs }: FabricRow): string[] {
+function lossSentences({ outputs, cnps }: FabricRow): string[] {
   const drops = outputs.reduce((sum, row) => sum + row.drops, 0);
   const held = outputs.reduce((sum, row) => sum + row.pauseDrops, 0);
   const marks = outputs.reduce((sum, row) => sum + row.marks, 0);
@@ -106,7 +106,11 @@ function lossSentences({ outputs }: FabricRow): string[] {
       : [
           `${countText(held)} of them had waited in a pause for longer than switch.ethernet.pauseWatchdogMs: switches that pause each other in a circle (a deadlock) do that, and switch.ethernet.multipath=tree has none.`,
         ]),
-    ...(marks === 0 ? [] : [`They marked ${countText(marks)} packets for congestion (ECN).`]),
+    ...(marks === 0
+      ? []
+      : [
+          `They marked ${countText(marks)} packets for congestion (ECN)${cnps === 0 ? '' : `, and the receivers sent ${countText(cnps)} CNPs`}.`,
+        ]),
   ];
 }
 

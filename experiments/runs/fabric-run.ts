@@ -61,6 +61,8 @@ export interface FabricRow {
   readonly outputs: readonly OutputRow[];
   /** The host's port that waited longest for credits or the end of a pause: its share of the time of the traffic. */
   readonly hostWaitShare: number;
+  /** Congestion notifications that cards sent for marked packets; 0 without congestion control. */
+  readonly cnps: number;
   /** Times of the messages of all flows, or of the operations of an all-reduce. */
   readonly messageTimes: MessageTimes;
   /** Whether messages complete when TCP has them, before the receiver does: WRITEs of iWARP. The times of flows include their arrival. */
@@ -104,6 +106,7 @@ export default async function runFabric({ machine: options, args }: FabricOrder)
     hostWaitShare: Math.max(...report.wire.map((wire) => hostWaitPsOf(args, wire))) / spanPs,
     cableBytesPerSecond: slowestCable(machine, args),
     completesEarly: completesEarly(machine, args),
+    cnps: report.nodes.reduce((sum, { hca }) => sum + (hca.congestion?.npCnpSent ?? 0), 0),
     elapsedPs: machine.nowPs,
     isBalanced: report.checks.balanced,
     report,

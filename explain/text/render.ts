@@ -34,6 +34,7 @@ export function renderReport(report: Report): string {
       : [cacheTable(report.nodes)]),
     interruptTable(report.nodes),
     ...transportTable(report.nodes),
+    ...congestionTable(report.nodes),
     ...inlineReceiveTable(report.nodes),
     wireTable(report, report.config.machine.adapter),
     systemCallLine(report.nodes),
@@ -233,6 +234,21 @@ export function transportTable(
   ];
   if (rows.length === 0) return [];
   return [tableOf('What the transport did to recover', ['', ...nodes.map((_, node) => `hca ${node}`)], rows)];
+}
+
+/** Counters of congestion control, by the names of mlx5's; empty without it. */
+export function congestionTable(
+  nodes: readonly { readonly hca: Pick<NodeReport['hca'], 'congestion'> }[],
+): string[] {
+  const names = Object.keys(nodes.find(({ hca }) => hca.congestion !== undefined)?.hca.congestion ?? {});
+  if (names.length === 0) return [];
+  const rows = names.map((name) => [
+    name,
+    ...nodes.map(({ hca }) =>
+      countText((hca.congestion as Readonly<Record<string, number>> | undefined)?.[name] ?? 0),
+    ),
+  ]);
+  return [tableOf('Congestion control', ['', ...nodes.map((_, node) => `hca ${node}`)], rows)];
 }
 
 /** Messages put in their receive WQEs; empty if there were none. */

@@ -60,6 +60,7 @@ const stageTexts: Readonly<Record<string, string>> = {
     'The local key is checked and translated, and the payload is read by DMA from host memory into a packet slot. (Inline data is in the WQE.)',
   transmit:
     'Its packets are formed and wait for the packets ahead of them, for credits and for the cable, until the last one is handed over.',
+  rateLimit: 'Congestion control held back packets of the QP: its rate did not allow them yet.',
   tcpWindow:
     'The memory of the card’s TCP for this connection was full of segments that the peer had not acknowledged.',
   framing:

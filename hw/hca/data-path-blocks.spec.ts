@@ -109,10 +109,24 @@ describe('the wires of the data path of an Ethernet port', () => {
     ]);
     for (const name of ['transmitter', 'receiver'])
       expect(calledBy(name, roceWires)).toEqual(
-        calledBy(name, wires).filter((caller) => /^(loopback|responses)\./.test(caller)),
+        calledBy(name, wires).filter((caller) => /^(loopback|responses|notificationPoint)\./.test(caller)),
       );
   });
 });
+
+/** CNPs after one another. */
+const limited: BenchOptions = {
+  roce: 'v2 over IPv4',
+  congestion: { algorithm: 'dcqcn', minTimeBetweenCnpsUs: 1 },
+};
+
+/** Marks a tenth of the packets that accept a mark. */
+function markSome({ nodes }: DataPathBench, seed: number): void {
+  for (const [index, { ethernet }] of nodes.entries()) {
+    const chance = { probability: 0.1, random: new Random(seed, `marks ${index}`) };
+    ethernet!.port.faults.addRule({ kind: 'congested' }, { chance }, { fired: () => undefined });
+  }
+}
 
 /** Runs mixed traffic for some time, then does something at an edge of each HCA. */
 async function interrupted(
@@ -126,6 +140,7 @@ async function interrupted(
     ...(random.chance(0.5) ? { hca: tightest } : {}),
     ...(random.chance(0.5) ? { dma: { tagCount: 1 } } : {}),
   });
+  if (port.congestion !== undefined) markSome(bench, seed);
   const nodes = random.chance(0.3) ? { a: bench.a, b: bench.a } : bench;
   const traffic = mixedTraffic(nodes, 3, 30, seed, 2);
   const { a } = bench;
@@ -313,6 +328,7 @@ async function manyReceiveQueues(): Promise<DataPathBench> {
 const ports: [string, BenchOptions][] = [
   ['', {}],
   [', on Ethernet with RoCE', { roce: 'v2 over IPv4' }],
+  [', with congestion control', limited],
 ];
 
 describe('every block of the data path', () => {

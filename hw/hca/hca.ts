@@ -56,6 +56,7 @@ import {
 import { DataPath } from './data-path.ts';
 import { type Carried, type DataPathTables, makeTables, packetSlotBytes } from './data-path-parts.ts';
 import type { Personality } from './host-interface/index.ts';
+import type { CongestionConfig } from './ibta/congestion/index.ts';
 import { type IbtaBlocks, type IbtaParts, ibtaTransport, packetNumberMask } from './ibta/index.ts';
 import type { Receiver } from './ibta/receiver/index.ts';
 import { type IwarpConfig, iwarpParameters } from './iwarp/iwarp-parameters.ts';
@@ -97,6 +98,8 @@ export interface HcaSetup extends SlotSetup {
   readonly ethernet?: EthernetConfig | undefined;
   /** Configuration of the card's TCP if connections are of iWARP (`capabilities.transport`); defaults if omitted. */
   readonly iwarp?: IwarpConfig | undefined;
+  /** Congestion control of RoCE v2; omitted: none. */
+  readonly congestion?: CongestionConfig | undefined;
   /** Seed of random effects on frames; omitted: 1. */
   readonly seed?: number | undefined;
   /** The cables, by port from 1; without one, port 1 carries a loopback plug, and port 2 stays off. */
@@ -320,6 +323,7 @@ export class Hca implements BarTarget {
           specialQps: blocks.commandSet,
           managers: management.managers,
           groups: management.groups,
+          congestion: setup.congestion,
         }),
       });
     const iwarpOf = (): IwarpDataPath =>

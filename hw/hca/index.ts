@@ -5,6 +5,7 @@ export { checkCapabilities, hasRoomForBlueFlame } from './connectx3/index.ts';
 export { lidOf, macOf, portGuidOf } from './control-blocks.ts';
 export type { CostLedger, CostRow } from './costs/index.ts';
 export { Hca, type HcaCable, type HcaSetup } from './hca.ts';
+export { checkCongestion, congestionParameters } from './ibta/congestion/index.ts';
 export { checkIwarp, iwarpParameters } from './iwarp/iwarp-parameters.ts';
 export type { LoopedFrames } from './iwarp/tcp/index.ts';
 export {
@@ -22,6 +23,7 @@ export {
   operationNames,
   operationStages,
   type RefusalKind,
+  rateStages,
   refusalKindOf,
   streamStages,
 } from './statistics/index.ts';

@@ -81,6 +81,7 @@ export class HcaNode {
       wire: config.wire,
       ethernet: neighbours.cables[0]?.ethernet ?? config.ethernet,
       iwarp: config.hca.iwarp,
+      congestion: config.hca.congestion,
       seed: config.machine.seed,
       pcieWriter: new ChannelWriter(channels[channelKey(name, host)]!),
       pcieReader: linkReader(channels[channelKey(host, name)]!, plan.analysis, () => this.lp),

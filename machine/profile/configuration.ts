@@ -13,7 +13,7 @@ import {
   sha256Hex,
   shortJson,
 } from '../../base/index.ts';
-import { checkCapabilities, checkIwarp } from '../../hw/hca/index.ts';
+import { checkCapabilities, checkCongestion, checkIwarp } from '../../hw/hca/index.ts';
 import {
   checkFunctionConfig,
   checkLinkConfig,
@@ -213,6 +213,7 @@ function checkConfiguration(config: MachineConfig, isPaired: boolean): void {
     checkWireConfig(config.wire);
     checkCapabilities(config.hca.capability, config.pcie.function);
     if (config.hca.capability.transport === 'iwarp') checkIwarp(config.hca.iwarp, config.driver.mpaMarkers);
+    checkCongestion(config.hca.congestion, config.hca.capability.roce);
     checkEventQueues(config);
   }
   checkMemory(config);

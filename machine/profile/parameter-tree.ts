@@ -8,6 +8,7 @@ import { hostParameters } from '../../host/index.ts';
 import { dmaParameters } from '../../hw/dma/index.ts';
 import {
   capabilityParameters,
+  congestionParameters,
   controlParameters,
   hcaParameters,
   iwarpParameters,
@@ -47,6 +48,7 @@ export const parameterTree = {
     control: controlParameters,
     capability: capabilityParameters,
     iwarp: iwarpParameters,
+    congestion: congestionParameters,
   },
   nic: { ...nicParameters, function: nicFunctionParameters },
   systemDma: systemDmaParameters,

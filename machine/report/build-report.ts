@@ -1,5 +1,5 @@
 /** Combines the ledgers of all logical processes into one report. */
-import { operationStages, streamStages } from '../../hw/hca/index.ts';
+import { type OperationStage, operationStages, rateStages, streamStages } from '../../hw/hca/index.ts';
 import { type ExactPs, exactSumOf, Histogram, type HistogramData } from '../../sim/index.ts';
 import { type Fault, faultText } from '../faults/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
@@ -153,6 +153,7 @@ export function deviceOf(hca: HcaLedger): NodeReport['hca'] {
     ...(hca.inlineReceives.messages === 0 ? {} : { inlineReceives: hca.inlineReceives }),
     transport: hca.transport,
     ...(hca.iwarp === undefined ? {} : { iwarp: hca.iwarp }),
+    ...(hca.congestion === undefined ? {} : { congestion: hca.congestion }),
     violations: hca.violations,
   };
 }
@@ -336,12 +337,15 @@ export function operationsOf(
   exact: ExactFigures,
 ): Record<string, OperationReport> {
   const rows = hcas.flatMap(({ operations }) => operations);
-  const hasStreams = hcas.some(({ iwarp }) => iwarp !== undefined);
+  const absent = [
+    ...(hcas.some(({ iwarp }) => iwarp !== undefined) ? [] : streamStages),
+    ...(hcas.some(({ congestion }) => congestion !== undefined) ? [] : rateStages),
+  ];
   const opcodes = [...new Set(rows.map(({ opcode }) => opcode))].toSorted((left, right) => left - right);
   const named = opcodes.map((opcode) => {
     const device = rows.filter((row) => row.opcode === opcode);
     const host = hosts.flatMap(({ operations }) => operations.filter((row) => row.opcode === opcode));
-    return [device[0]!.name, operationOf(device, host, hasStreams, exact)];
+    return [device[0]!.name, operationOf(device, host, absent, exact)];
   });
   return Object.fromEntries(named) as Record<string, OperationReport>;
 }
@@ -349,7 +353,7 @@ export function operationsOf(
 function operationOf(
   device: readonly HcaOperationLedger[],
   host: HostLedger['operations'],
-  hasStreams: boolean,
+  absent: readonly OperationStage[],
   exact: ExactFigures,
 ): OperationReport {
   const { name } = device[0]!;
@@ -357,7 +361,7 @@ function operationOf(
     exact.numberOf(`operations.${name}.milestonesPs.${stage}`, exactSumOf(...parts));
   const sum = (pick: (row: HcaOperationLedger) => number) =>
     device.reduce((total, row) => total + pick(row), 0);
-  const stages = operationStages.filter((stage) => hasStreams || !streamStages.has(stage));
+  const stages = operationStages.filter((stage) => !absent.includes(stage));
   const milestones = stages.map((stage) => [
     stage,
     figureOf(

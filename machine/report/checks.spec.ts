@@ -56,6 +56,7 @@ const checksAfter = (corrupt: (ledgers: Ledgers) => void): ChecksReport => {
 const firstOf = <T>(record: Record<string, T>): T => Object.values(record)[0]!;
 
 const onePacket = { packets: 1, bytes: 30, payloadBytes: 0 };
+const noMarks = { npEcnMarkedRocePackets: 0, npCnpSent: 0, rpCnpHandled: 0, rpCnpIgnored: 0 };
 const noneRearranged = { lost: {}, copied: {}, heldBack: {}, letGo: {} };
 
 /** Every counter that a balance uses, with the balance that must then fail. */
@@ -146,6 +147,18 @@ const spoilers: {
       const [name, first] = Object.entries(transmitted).find(([opcode]) => opcode.includes('WRITE'))!;
       first.packets--;
       retransmitted[name] = { packets: 1, bytes: 0, payloadBytes: 0 };
+    },
+    'CNPs that did not leave': ({ hcas }) => {
+      hcas[1]!.congestion = { ...noMarks, npEcnMarkedRocePackets: 1, npCnpSent: 1 };
+    },
+    'CNPs without congestion control': ({ hcas }) => {
+      hcas[1]!.loopback.transmitted['CNP'] = onePacket;
+      hcas[1]!.loopback.received['CNP'] = onePacket;
+    },
+    'CNPs for packets without a mark': ({ hcas }) => {
+      hcas[1]!.congestion = { ...noMarks, npCnpSent: 1 };
+      hcas[1]!.loopback.transmitted['CNP'] = onePacket;
+      hcas[1]!.loopback.received['CNP'] = onePacket;
     },
     'completions taken': ({ hosts }) => hosts[0]!.operations[0]!.completed++,
     'requests posted': ({ hosts }) => (hosts[0]!.operations[0]!.posted -= 1),

@@ -480,7 +480,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, { hcas: peers, areSha
   const firsts = [...firstPacketsOf(hca), hca.loopback.transmitted];
   // Segments of iWARP have a balance of their own.
   const isConnected =
-    hca.iwarp === undefined && firsts.flatMap(Object.keys).every((name) => name.startsWith('RC_'));
+    hca.iwarp === undefined && firsts.flatMap(Object.keys).every((name) => /^(RC_|CNP$)/.test(name));
   const isComplete =
     isConnected &&
     posted === completed &&
@@ -499,6 +499,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, { hcas: peers, areSha
     sumOf(rows.filter(({ name }) => pattern.test(name)).map(pick));
   const pushes = sent(/^RC_(SEND|RDMA_WRITE)/);
   return [
+    ...notificationFailures(what, hca, sent(/^CNP$/).packets),
     ...behind(`${what}, WQEs taken up`, hca.wqesTaken, posted, isComplete),
     ...(host.pcie.isQuiet && hca.pcie.isQuiet
       ? behind(`${what}, completions of requests by CQEs`, withCqe, cqes, false)
@@ -553,6 +554,20 @@ function requestFailures(host: HostLedger, hca: HcaLedger, { hcas: peers, areSha
           ),
         ]
       : []),
+  ];
+}
+
+/** Compares the notification point's count of CNPs with those at the port, and with the marked packets that it has seen. */
+function notificationFailures(
+  what: string,
+  { congestion, heldPackets }: HcaLedger,
+  sentCnps: number,
+): string[] {
+  if (congestion === undefined) return unequal(`${what}, CNPs without congestion control`, sentCnps, 0);
+  const { npCnpSent, npEcnMarkedRocePackets } = congestion;
+  return [
+    ...behind(`${what}, CNPs at the port`, sentCnps, npCnpSent, heldPackets === 0),
+    ...behind(`${what}, CNPs for marked packets`, npCnpSent, npEcnMarkedRocePackets, false),
   ];
 }
 

@@ -134,6 +134,17 @@ export interface PageFaultLedger {
   readonly invalidateDoorbells: number;
 }
 
+/** Congestion control of RoCE v2, by the names of mlx5's counters. */
+export interface CongestionLedger {
+  /** Packets that arrived with a mark of congestion. */
+  readonly npEcnMarkedRocePackets: number;
+  /** CNPs made for them. */
+  readonly npCnpSent: number;
+  /** CNPs that arrived: for a QP with a rate, and others. */
+  readonly rpCnpHandled: number;
+  readonly rpCnpIgnored: number;
+}
+
 export interface HcaLedger {
   readonly node: number;
   readonly nowPs: ExactPs;
@@ -173,6 +184,8 @@ export interface HcaLedger {
   readonly transport: Readonly<Record<string, number>>;
   /** Undefined for another transport. */
   readonly iwarp: IwarpLedger | undefined;
+  /** Undefined without congestion control. */
+  readonly congestion: CongestionLedger | undefined;
   /** Refusals of the device, by name. */
   readonly violations: Readonly<Record<string, number>>;
 }
@@ -225,7 +238,19 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
     inlineReceives: { messages: blocks.scatter.inlinedCount, bytes: blocks.scatter.inlinedBytes },
     transport: transportOf(hca),
     iwarp: iwarpLedgerOf(hca),
+    congestion: congestionOf(hca),
     violations: { ...control.violations.report(), ...dataPath.parts.violations.report() },
+  };
+}
+
+function congestionOf({ ibta }: Hca): CongestionLedger | undefined {
+  const { notificationPoint: notifies, reactionPoint: reacts } = ibta?.blocks ?? {};
+  if (notifies === undefined || reacts?.isOn !== true) return undefined;
+  return {
+    npEcnMarkedRocePackets: notifies.markedCount,
+    npCnpSent: notifies.sentCount,
+    rpCnpHandled: reacts.handledCount,
+    rpCnpIgnored: reacts.ignoredCount,
   };
 }
 

@@ -12,7 +12,13 @@ import type { MachineConfig } from '../profile/index.ts';
 import type { Topology } from '../topology/index.ts';
 import type { ExactDigits } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
-import type { CacheLedger, InlineReceiveLedger, LoopbackLedger, PageFaultLedger } from './hca-ledger.ts';
+import type {
+  CacheLedger,
+  CongestionLedger,
+  InlineReceiveLedger,
+  LoopbackLedger,
+  PageFaultLedger,
+} from './hca-ledger.ts';
 import type { IommuLedger, NetLedger, UnownedAccessLedger } from './host-ledger.ts';
 import type { IwarpLedger } from './iwarp-ledger.ts';
 import type { PacketLedger } from './packet-ledger.ts';
@@ -119,6 +125,8 @@ export interface NodeReport {
     readonly transport: Readonly<Record<string, number>>;
     /** Segments and TCP connections of iWARP; left out for other transports. */
     readonly iwarp?: IwarpLedger;
+    /** Marks of congestion and what followed; left out without congestion control (`hca.congestion`). */
+    readonly congestion?: CongestionLedger;
     /** Refusals of the device, by name: rules that software broke, discarded packets, and lawful requests without effect; may be empty. */
     readonly violations: Readonly<Record<string, number>>;
   };

@@ -143,6 +143,33 @@ describe('frames of Ethernet hosts, read by tshark', () => {
     expect(lostCount).toBe(transport === 'ud' ? 0 : 1);
   });
 
+  it('annex A17.9: answer marks of congestion by CNPs, whose opcode this tshark does not name', async () => {
+    await using machine = await smallMachine({
+      set: {
+        'hca.capability.linkLayer': 'ethernet',
+        'hca.capability.roce': 'v2',
+        'hca.congestion.algorithm': 'dcqcn',
+      },
+      faults: [{ packet: 'congested', nth: '1-3' }],
+      analysis: { capture: { ends: [{ node: 0 }], sizeBytes: 2 ** 22 } },
+    });
+    for (const program of programsOf('roce', 'oneByOne', 64)) await machine.load(program);
+    await machine.run();
+    const file = join(folder, 'cnp.pcapng');
+    writeFileSync(file, (await machine.capture())!);
+    const fields = [
+      'infiniband.bth.opcode',
+      'infiniband.bth.psn',
+      'ip.dsfield.dscp',
+      'ip.dsfield.ecn',
+      'ip.len',
+    ];
+    const rows = await fieldsOf(await tsharkTree(), file, [...fields, '_ws.malformed']);
+    const cnps = rows.filter(([opcode]) => opcode === '129');
+    expect(cnps.length).toBeGreaterThan(0);
+    expect(new Set(cnps.map((row) => row.join()))).toEqual(new Set(['129,0,48,0,60,']));
+  });
+
   it('begin with an ARP request and its answer', async () => {
     const fields = [
       'eth.dst',

@@ -11,6 +11,7 @@ import type { RequestTransport, SentMessages } from '../transport/index.ts';
 
 export class FrameRequests implements RequestTransport {
   readonly windowStall = 'none';
+  readonly isPaced = false;
   #ends!: SentMessages;
 
   connect({ ends }: { readonly ends: SentMessages }): void {

@@ -13,7 +13,7 @@ type Parts = EngineParts & IbtaParts;
 export type IbtaBlocks = ReturnType<typeof makeIbtaBlocks>;
 
 export function makeIbtaBlocks(parts: Parts) {
-  const { states, loopback, roceLink } = parts;
+  const { states, loopback, roceLink, notificationPoint, reactionPoint } = parts;
   const transmitter = makeTransmitter(parts);
   const responses = makeResponses(parts);
   const receiver = makeReceiver(parts);
@@ -24,6 +24,8 @@ export function makeIbtaBlocks(parts: Parts) {
     responses,
     receiver,
     roceLink,
+    notificationPoint,
+    reactionPoint,
     ...makeRequestSide(parts, receiver.account),
     ...makeResponseSide(parts, receiver.account),
   };
@@ -43,6 +45,7 @@ export const ibtaRoles = (b: IbtaBlocks): TransportRoles => ({
 function makeTransmitter(parts: Parts): Transmitter {
   const { lp, domain, config, dmaRead, qps, sram, records } = parts;
   const { states, ports, addresses, networkHeaders, requestPackets, responsePackets, loopback } = parts;
+  const { notificationPoint } = parts;
   return new Transmitter({
     lp,
     domain,
@@ -56,6 +59,7 @@ function makeTransmitter(parts: Parts): Transmitter {
     records,
     requestPackets,
     responsePackets,
+    notificationPackets: notificationPoint.isOn ? notificationPoint.packets : undefined,
     loopback,
     networkHeaders,
   });
@@ -64,6 +68,7 @@ function makeTransmitter(parts: Parts): Transmitter {
 function makeResponses(parts: Parts): ResponseEngine {
   const { domain, config, dmaRead, dmaWrite, qps, states, sram, sramView, allocateSram } = parts;
   const { translator, pageFaults, responsePackets, readUnit, transport, diagnostics, costs } = parts;
+  const { reactionPoint } = parts;
   return new ResponseEngine({
     domain,
     config,
@@ -81,6 +86,7 @@ function makeResponses(parts: Parts): ResponseEngine {
     transport,
     diagnostics,
     costs,
+    reactionPoint,
   });
 }
 
@@ -110,11 +116,24 @@ function makeRequestSide(parts: Parts, account: BlockAccount) {
   const { lp, domain, config, qps, states, records, costs } = parts;
   const { translator, pageFaults, received, readUnit, transport, diagnostics } = parts;
   const { datagrams } = records;
+  const { notificationPoint, reactionPoint } = parts;
   return {
     timers: new RetryTimers({ lp, domain, config, qps, states, diagnostics }),
-    ibtaRequests: new IbtaRequests({ states, datagrams, costs }),
+    ibtaRequests: new IbtaRequests({ states, datagrams, costs, notificationPoint, reactionPoint }),
     acknowledgements: new Acknowledgements(
-      { lp, config, qps, states, translator, pageFaults, received, readUnit, transport, diagnostics },
+      {
+        lp,
+        config,
+        qps,
+        states,
+        translator,
+        pageFaults,
+        received,
+        readUnit,
+        transport,
+        diagnostics,
+        reactionPoint,
+      },
       account,
     ),
   };

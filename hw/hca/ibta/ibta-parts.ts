@@ -1,6 +1,15 @@
 /** Memories, queues and counters of the IBTA transport. They are made once, before its blocks. */
 import { PACKET_PAYLOAD_BYTES_MAX, PacketQueue } from '../packets/index.ts';
+import type { EthernetAttachment } from '../port/index.ts';
 import type { TransportSite } from '../transport/index.ts';
+import {
+  type CongestionConfig,
+  congestionDefaults,
+  NotificationPoint,
+  ReactionPoint,
+  type ReactionPointSetup,
+  trafficClassesOf,
+} from './congestion/index.ts';
 import {
   GlobalRoutes,
   Loopback,
@@ -24,12 +33,14 @@ export interface IbtaAttachment {
   /** The embedded managers of each port. */
   readonly managers: readonly EmbeddedManager[];
   readonly groups: MulticastGroups;
+  /** Congestion control of RoCE v2; if left out: none. */
+  readonly congestion?: CongestionConfig | undefined;
 }
 
 export type IbtaParts = ReturnType<typeof makeIbtaParts>;
 
 export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
-  const { config, qps, records, ethernet, violations, allocateSram, requestSlotBytes } = site;
+  const { domain, config, qps, records, ethernet, violations, allocateSram, requestSlotBytes } = site;
   const { addresses, specialQps, managers, groups } = attachment;
   const [address] = addresses as readonly [PortAddress];
   const roceLink = new RoceLink(ethernet, address, violations, qps);
@@ -39,6 +50,7 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
   const queueOf = (packets: number, slotBytes: number) =>
     new PacketQueue(packets, allocateSram(packets * slotBytes), makeIbtaPacket, slotBytes);
   const headerParts = { qps, datagrams: records.datagrams, addresses };
+  const congestion = attachment.congestion ?? congestionDefaults();
   return {
     addresses,
     specialQps,
@@ -46,7 +58,9 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
     groups,
     ports,
     networkHeaders:
-      address.roce === undefined ? new GlobalRoutes(headerParts) : new RoceRoutes(headerParts, address.roce),
+      address.roce === undefined
+        ? new GlobalRoutes(headerParts)
+        : new RoceRoutes(headerParts, address.roce, trafficClassesOf(congestion)),
     loopback,
     received,
     roceLink,
@@ -54,7 +68,18 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
     frameNames: roceLink.isOn ? roceLink : undefined,
     requestPackets: queueOf(config.transmitBufferPackets, requestSlotBytes),
     responsePackets: queueOf(config.responseBufferPackets, PACKET_PAYLOAD_BYTES_MAX),
+    notificationPoint: new NotificationPoint({ domain, config, congestion }),
+    reactionPoint: new ReactionPoint({ domain, congestion, ...lineOf(ethernet) }),
     states: new IbtaStates(records.capacity),
     transport: new TransportCounters(),
   };
+}
+
+/** Rate of an Ethernet port, and what each frame takes of it next to its bytes; of no use on InfiniBand, which has no rates of QPs. */
+function lineOf(
+  ethernet: EthernetAttachment | undefined,
+): Pick<ReactionPointSetup, 'lineRateMbps' | 'overheadBytes'> {
+  if (ethernet === undefined) return { lineRateMbps: Number.POSITIVE_INFINITY, overheadBytes: 0 };
+  const { gigabitsPerSecond, preambleBytes, interFrameGapBytes } = ethernet.port.config;
+  return { lineRateMbps: gigabitsPerSecond * 1000, overheadBytes: preambleBytes + interFrameGapBytes };
 }

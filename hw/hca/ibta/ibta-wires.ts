@@ -17,7 +17,10 @@ export const ibtaWires = (b: IbtaBlocks, engines: EngineBlocks): Wires<IbtaBlock
     responder: b.responder,
     acknowledgements: b.acknowledgements,
     datagrams: b.datagrams,
+    notificationPoint: b.notificationPoint,
+    reactionPoint: b.reactionPoint,
   },
+  notificationPoint: { transmitter: b.transmitter },
   roceLink: {
     transmitter: b.transmitter,
     frameTransmitter: engines.frameTransmitter,

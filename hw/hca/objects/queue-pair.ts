@@ -102,6 +102,8 @@ export class QueuePair {
   /** Cycles from which its next message, and its next READ response, may leave: see MessageGaps. */
   requestGapCycle = 0;
   responseGapCycle = 0;
+  /** Cycle from which its next packet with a rate may be made; the transport sets it where QPs have rates. */
+  pacedCycle = 0;
   scheduleNext: QueuePair = this;
   schedulePrevious: QueuePair = this;
   /** Why the QP is not scheduled though it has work: see SendScheduler. */
@@ -196,6 +198,7 @@ export class QueuePair {
     this.recordCursor = noRecord;
     this.packetCursor = 0;
     this.sinceAckRequest = 0;
+    this.pacedCycle = 0;
   }
 
   /** A new epoch: see EdgeKeeper. */
@@ -203,6 +206,7 @@ export class QueuePair {
     this.scheduleCycle -= cycles;
     this.requestGapCycle -= cycles;
     this.responseGapCycle -= cycles;
+    this.pacedCycle = Math.max(0, this.pacedCycle - cycles);
     this.lastProgressPs -= ps;
   }
 }

@@ -131,6 +131,8 @@ export class SendRecord {
   gatheredCycle = 0;
   transmittedCycle = 0;
   acknowledgedCycle = 0;
+  /** Cycles for which the rate of its QP held back its packets, in all attempts. */
+  rateWaitCycles: Wide = 0;
   /** Times spent before the attempt to which the milestones above belong. */
   readonly earlier = new EarlierAttempts();
   /** Of a request that a byte stream carries. */

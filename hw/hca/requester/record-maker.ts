@@ -65,6 +65,7 @@ export class RecordMaker {
     request.startedCycle = cycle;
     request.gatheredCycle = cycle;
     if (request.earlier.endCycle !== NO_ATTEMPT) request.earlier.clear();
+    request.rateWaitCycles = 0;
     if (pair.recordTail === noRecord) pair.recordHead = request;
     else pair.recordTail.next = request;
     pair.recordTail = request;

@@ -42,9 +42,14 @@ export const {
   transmitBuffer: STALL_TRANSMIT_BUFFER,
   records: STALL_RECORDS,
 } = stalls;
-/** The transport names the reason after these. */
+/** The transport names the first reason after these; the second one exists where its QPs have rates. */
 export const STALL_TRANSPORT_WINDOW = Object.keys(stalls).length;
-export const requesterStalls = (windowStall: string) => stallReasons(...Object.keys(stalls), windowStall);
+export const STALL_RATE_LIMIT = STALL_TRANSPORT_WINDOW + 1;
+export const requesterStalls = ({
+  windowStall,
+  isPaced,
+}: Pick<RequestTransport, 'windowStall' | 'isPaced'>) =>
+  stallReasons(...Object.keys(stalls), windowStall, ...(isPaced ? ['rateLimit'] : []));
 
 const NONE = -1;
 

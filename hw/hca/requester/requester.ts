@@ -60,6 +60,7 @@ import {
   type RequestPacketsSetup,
   requesterStalls,
   STALL_CONTEXT,
+  STALL_RATE_LIMIT,
   STALL_RECORDS,
   STALL_TRANSMIT_BUFFER,
   STALL_TRANSPORT_WINDOW,
@@ -160,7 +161,7 @@ export class Requester {
   #burst = 0;
 
   constructor(setup: RequesterSetup) {
-    this.account = new BlockAccount('requester', requesterStalls(setup.requestTransport.windowStall));
+    this.account = new BlockAccount('requester', requesterStalls(setup.requestTransport));
     this.#transport = setup.requestTransport;
     this.#frames = setup.frameRequests;
     this.#domain = setup.domain;
@@ -337,6 +338,7 @@ export class Requester {
     else if (this.#contexts.awaitedCount > 0) this.account.stall(cycle, STALL_CONTEXT);
     else if (this.#behindWindow.length > 0 && this.#isBehindWindow())
       this.account.stall(cycle, STALL_TRANSPORT_WINDOW);
+    else if (this.#scheduler.hasPaced) this.account.stall(cycle, STALL_RATE_LIMIT);
     else this.account.rest(cycle);
     const next = this.#scheduler.nextCycle;
     if (next < NEVER) this.wake(next > cycle ? next : cycle + 1);
@@ -368,6 +370,10 @@ export class Requester {
       }
     }
     const request = pair.recordCursor;
+    if (pair.pacedCycle > cycle && !this.#packets.isOpen) {
+      this.#waitForRate(pair, request, busyCycles, cycle);
+      return busyCycles;
+    }
     const transport = this.#transportOf(pair);
     if (!this.#packets.mayOpen(pair, request, transport)) {
       this.#parkForWindow(pair);
@@ -450,6 +456,15 @@ export class Requester {
     pair.sqCounter = (pair.sqCounter + blocks) & 0xffff;
     if (pair.recordCount > this.#windowWqes) throw new RangeError('send window overrun');
     return DONE;
+  }
+
+  /** Serves other QPs until the rate of this one allows its next packet. */
+  #waitForRate(pair: QueuePair, request: SendRecord, busyCycles: Cycles, cycle: Cycles): void {
+    request.rateWaitCycles += pair.pacedCycle - cycle;
+    this.#scheduler.makeReadyAt(pair, pair.pacedCycle);
+    this.#active = undefined;
+    // The stall is accounted for from then on, if no other QP is served.
+    this.wake(cycle + Math.max(1, busyCycles));
   }
 
   #parkForWindow(pair: QueuePair): void {
@@ -550,7 +565,7 @@ export class Requester {
       this.#endTurn(pair, request, cycle);
     } else {
       pair.packetCursor = sent;
-      if (this.#burst >= this.#config.burstPackets) {
+      if (this.#burst >= this.#config.burstPackets || this.#scheduler.hasPacedAt(cycle)) {
         this.#active = undefined;
         this.#scheduler.makeReady(pair, cycle + this.#packetCycles);
       }

@@ -66,7 +66,7 @@ describe('SendScheduler', () => {
     // QPs of the ring need not wait for it.
     expect(scheduler.take(19)?.slot).toBe(3);
     expect(scheduler.heldCount).toBe(4);
-    expect(scheduler.inspect()).toEqual({ front: [2, 1], ring: [4, 5], delayed: [] });
+    expect(scheduler.inspect()).toEqual({ front: [2, 1], ring: [4, 5], delayed: [], paced: [] });
     scheduler.makeReady(qps.rows[1]!, 12);
     expect(takeAll(scheduler, 20)).toEqual([2, 4, 5]);
     expect(scheduler.nextCycle).toBe(21);
@@ -92,6 +92,32 @@ describe('SendScheduler', () => {
       for (const [index, cycle] of cycles.slice(1).entries())
         expect(cycle - cycles[index]!).toBeGreaterThanOrEqual(50);
     }
+  });
+
+  it('takes QPs with a rate from their cycles on, in the order of these, and before the ring', () => {
+    const { qps, scheduler } = bench();
+    const at = [30, 10, 20, 20];
+    for (const [slot, cycle] of at.entries()) scheduler.makeReadyAt(qps.rows[slot]!, cycle);
+    expect([scheduler.inspect()['paced'], scheduler.heldCount, scheduler.nextCycle]).toEqual([
+      [1, 2, 3, 0],
+      4,
+      10,
+    ]);
+    scheduler.makeReady(qps.rows[4]!, 15);
+    // A doorbell does not bring a QP forward; an error removes it.
+    scheduler.makeReady(qps.rows[0]!, 15);
+    scheduler.remove(qps.rows[3]!);
+    expect([scheduler.hasPacedAt(9), scheduler.hasPacedAt(10)]).toEqual([false, true]);
+    expect(takeAll(scheduler, 15)).toEqual([1, 4]);
+    scheduler.makeReady(qps.rows[4]!, 19);
+    expect(takeAll(scheduler, 20)).toEqual([2, 4]);
+    expect([scheduler.hasPaced, scheduler.nextCycle]).toEqual([true, 30]);
+    // One that has become ready while it was served waits for its rate as well.
+    scheduler.makeReady(qps.rows[1]!, 25);
+    scheduler.makeReadyAt(qps.rows[1]!, 29);
+    expect(takeAll(scheduler, 28)).toEqual([]);
+    expect(takeAll(scheduler, 30)).toEqual([1, 0]);
+    expect(scheduler.hasPaced).toBe(false);
   });
 
   it('leaves out a parked QP until it is unparked', () => {

@@ -1,10 +1,12 @@
 /**
  * Chooses which QP sends next: a ring of QPs that have work, served in turn, and a delay line of QPs that have just
- * sent a message and may not be revisited before `sameQpIntervalCycles`.
+ * sent a message and may not be revisited before `sameQpIntervalCycles`. QPs whose rate holds back their next packet wait in
+ * the order of the cycles from which they may send it, and then go before the ring: they cannot have more than their rates.
  *
  *   doorbell ─┐
  *   fetched  ─┼─> ring of ready QPs ──> requester
- *   progress ─┘         ^── delay line <──┘
+ *   progress ─┘      ^── delay line <───┤    ^
+ *                        paced QPs <────┘────┘
  *
  * A QP whose context was just read is served before the ring; otherwise QPs in front of it would evict its line first.
  * It had a place in the ring when the read began, so no QP is passed over indefinitely.
@@ -46,6 +48,7 @@ const NOT_SCHEDULED = 0;
 const IN_RING = 1;
 const IN_DELAY_LINE = 2;
 const IN_FRONT = 3;
+const PACED = 4;
 
 export interface SchedulerPorts {
   /** The requester, which requests a QP from a cycle on. */
@@ -59,8 +62,10 @@ export class SendScheduler {
    */
   readonly #ring = new QueuePair();
   readonly #delayed = new QueuePair();
+  readonly #paced = new QueuePair();
   /** QPs that go before the ring. */
   readonly #front = new QueuePair();
+  readonly #lists: readonly QueuePair[] = [this.#front, this.#ring, this.#delayed, this.#paced];
   #requester!: SchedulerPorts['requester'];
 
   connect({ requester }: SchedulerPorts): void {
@@ -84,6 +89,25 @@ export class SendScheduler {
     if (pair.isScheduled !== NOT_SCHEDULED) unlink(pair);
     pair.isScheduled = IN_DELAY_LINE;
     append(this.#delayed, pair, cycle);
+  }
+
+  /** The rate of the QP, which was being served, allows its next packet from `cycle` on. */
+  makeReadyAt(pair: QueuePair, cycle: Cycles): void {
+    if (pair.isScheduled !== NOT_SCHEDULED) unlink(pair);
+    pair.isScheduled = PACED;
+    let before = this.#paced.schedulePrevious;
+    while (before !== this.#paced && before.scheduleCycle > cycle) before = before.schedulePrevious;
+    append(before.scheduleNext, pair, cycle);
+  }
+
+  /** Whether QPs wait for their rates. */
+  get hasPaced(): boolean {
+    return this.#paced.scheduleNext !== this.#paced;
+  }
+
+  /** Whether one of them may send its packet at `cycle`. */
+  hasPacedAt(cycle: Cycles): boolean {
+    return headCycle(this.#paced) <= cycle;
   }
 
   park(pair: QueuePair, reason: number): void {
@@ -127,7 +151,7 @@ export class SendScheduler {
       append(ring, pair, cycle);
       pair = delayed.scheduleNext;
     }
-    return takeFrom(this.#front, cycle) ?? takeFrom(ring, cycle);
+    return takeFrom(this.#front, cycle) ?? takeFrom(this.#paced, cycle) ?? takeFrom(ring, cycle);
   }
 
   /** Earliest cycle at which {@link take} may find a QP. */
@@ -135,13 +159,15 @@ export class SendScheduler {
     const ring = headCycle(this.#ring);
     const delayed = headCycle(this.#delayed);
     const front = headCycle(this.#front);
+    const paced = headCycle(this.#paced);
     const next = ring < delayed ? ring : delayed;
-    return front < next ? front : next;
+    const other = front < paced ? front : paced;
+    return other < next ? other : next;
   }
 
   /** QPs in all lists. */
   get heldCount(): number {
-    return lengthOf(this.#front) + lengthOf(this.#ring) + lengthOf(this.#delayed);
+    return this.#lists.reduce((sum, list) => sum + lengthOf(list), 0);
   }
 
   inspect(): BlockState {
@@ -149,12 +175,12 @@ export class SendScheduler {
       front: slotsOf(this.#front),
       ring: slotsOf(this.#ring),
       delayed: slotsOf(this.#delayed),
+      paced: slotsOf(this.#paced),
     };
   }
 
   reset(): void {
-    for (const list of [this.#front, this.#ring, this.#delayed])
-      while (list.scheduleNext !== list) this.remove(list.scheduleNext);
+    for (const list of this.#lists) while (list.scheduleNext !== list) this.remove(list.scheduleNext);
   }
 }
 
@@ -179,6 +205,7 @@ function takeFrom(list: QueuePair, cycle: Cycles): QueuePair | undefined {
   return pair;
 }
 
+/** Inserts the QP before `list`: as the last of its list if that is a head. */
 function append(list: QueuePair, pair: QueuePair, cycle: Cycles): void {
   const last = list.schedulePrevious;
   pair.scheduleCycle = cycle;

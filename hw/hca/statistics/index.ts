@@ -8,6 +8,7 @@ export {
   type OperationTap,
   operationNames,
   operationStages,
+  rateStages,
   streamStages,
 } from './operations.ts';
 export { ProtocolViolations, violation } from './protocol-violations.ts';

@@ -6,11 +6,17 @@ import { ENDED_BY_ANSWER, ENDED_BY_RNR_DELAY, ENDED_BY_TIMEOUT } from '../object
 import { SendRecords } from '../objects/send-records.ts';
 import { infinibandQpContext } from '../testing/contexts.ts';
 import { scene } from '../testing/scenario.ts';
-import { OperationLedger, type OperationTap, operationStages, streamStages } from './operations.ts';
+import {
+  OperationLedger,
+  type OperationTap,
+  operationStages,
+  rateStages,
+  streamStages,
+} from './operations.ts';
 
 const QPN = 0x40;
 /** Stages of a request without a byte stream. */
-const messageStages = operationStages.filter((stage) => !streamStages.has(stage));
+const messageStages = operationStages.filter((stage) => !streamStages.has(stage) && !rateStages.has(stage));
 /** Opcodes of requests that need no key of their own. */
 const movingOpcodes: readonly number[] = [
   WqeOpcode.NOP,
@@ -78,7 +84,7 @@ describe('OperationLedger', () => {
       request.acknowledgedCycle += late;
       ledger.completed(request, late + 930, false);
       // From the start at 155: no room for 10, payload →190, transmit →205, framing →220, TCP →240, sent again at 400, answer →850, placed →900.
-      const parts = [0, 40, 5, 10, 25, 15, 15, 20, 160, 0, 0, late + 450, 50, 30];
+      const parts = [0, 40, 5, 0, 10, 25, 15, 15, 20, 160, 0, 0, late + 450, 50, 30];
       const { far } = row;
       expect(
         operationStages.map((stage) => BigInt(row.stagesPs[stage]) + (far?.stagesPs[stage] ?? 0n)),
@@ -93,6 +99,26 @@ describe('OperationLedger', () => {
     Object.assign(request.stream, { framedCycle: 205, times, handedCycle: 850 });
     ledger.completed(request, 930, false);
     expect(row.stagesPs).toMatchObject({ retransmission: 0, remote: 610_000, placement: 50_000 });
+  });
+
+  it('books the waits for the rate of a QP to a stage of its own, at most to the end of the request', () => {
+    const dayCycles = 24 * 3600 * 1e9;
+    for (const late of [0, dayCycles]) {
+      const { ledger, row, request } = bench();
+      Object.assign(request, { rateWaitCycles: 20, acknowledgedCycle: request.acknowledgedCycle + late });
+      ledger.completed(request, late + 930, false);
+      const { far, stagesPs } = row;
+      const sum = (stage: 'scheduling' | 'rateLimit' | 'payloadRead') =>
+        BigInt(stagesPs[stage]) + (far?.stagesPs[stage] ?? 0n);
+      // Started at 155, gathered at 190.
+      expect([sum('scheduling'), sum('rateLimit'), sum('payloadRead')]).toEqual([5000n, 20_000n, 15_000n]);
+    }
+    const { ledger, row, request } = bench();
+    // The answer to an earlier attempt ends it while it waits.
+    Object.assign(request, { rateWaitCycles: 10_000, acknowledgedCycle: 640 });
+    ledger.completed(request, 650, false);
+    expect([row.stagesPs.rateLimit, row.stagesPs.remote]).toEqual([495_000, 0]);
+    expect(Object.values(row.stagesPs).reduce((total, ps) => total + ps, 0)).toBe(row.lifePs);
   });
 
   it('begins with the fetch when the posting time is unknown', () => {

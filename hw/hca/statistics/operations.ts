@@ -23,7 +23,8 @@ import {
  * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with a
  * milestone of the request (send-record.ts). A retransmitted request passes the stages from payloadRead on again:
  * `ackTimeout` lasts from its last packet to the timeout that ended the attempt, `rnrDelay` is the delay that an RNR
- * NAK requested, `remote` the time until a NAK arrived.
+ * NAK requested, `remote` the time until a NAK arrived. `rateLimit` is the time for which congestion control held back packets of
+ * the request, in all attempts together ({@link rateStages}).
  *
  * Four are of transports over a byte stream ({@link streamStages}): `tcpWindow` is the time for which TCP had no room for the next segment,
  * `framing` that in which the last FPDU was written, with its CRC and markers. Of a READ, `tcpSend` is the time in TCP until the frame of its
@@ -34,6 +35,7 @@ export const operationStages = [
   'doorbell',
   'wqeFetch',
   'scheduling',
+  'rateLimit',
   'tcpWindow',
   'payloadRead',
   'transmit',
@@ -51,6 +53,9 @@ export type OperationStage = (typeof operationStages)[number];
 export const streamStages: ReadonlySet<OperationStage> = new Set<OperationStage>([
   ...(['tcpWindow', 'framing', 'tcpSend', 'retransmission', 'placement'] as const),
 ]);
+
+/** Those that only a transport whose QPs have rates has. */
+export const rateStages: ReadonlySet<OperationStage> = new Set<OperationStage>(['rateLimit']);
 
 /** Source of posting times and destination of completion times; both sides of the PCIe link share it. */
 export interface OperationTap {
@@ -88,6 +93,7 @@ class StageTimes implements Record<OperationStage, number> {
   doorbell: Wide = 0;
   wqeFetch: Wide = 0;
   scheduling: Wide = 0;
+  rateLimit: Wide = 0;
   tcpWindow: Wide = 0;
   payloadRead: Wide = 0;
   transmit: Wide = 0;
@@ -164,7 +170,7 @@ export class OperationLedger {
     if (endPs - (Number.isNaN(tapped) ? this.#clock.edgePs(request.fetchBegunCycle) : tapped) > farPs) {
       this.#addFar(request, row, qpn, Number.isNaN(tapped), cycle);
     } else {
-      const postedPs = this.#addStages(request, row.stagesPs, tapped, endPs);
+      const postedPs = this.#addStages(request, row.stagesPs, tapped, cycle, endPs);
       row.lifePs += endPs - postedPs;
       if (endPs < postedPs) this.disorderCount++;
       if (row.lifePs > farPs) carry(row);
@@ -198,7 +204,13 @@ export class OperationLedger {
    * begins. A WQE found on chip before it was posted (prefetched with its forerunner) has waited for nothing until
    * posted. Returns the instant at which the first stage begins.
    */
-  #addStages(request: SendRecord, stagesPs: StageTimes, tappedPs: Picoseconds, endPs: Picoseconds): number {
+  #addStages(
+    request: SendRecord,
+    stagesPs: StageTimes,
+    tappedPs: Picoseconds,
+    endCycle: Cycles,
+    endPs: Picoseconds,
+  ): number {
     const begunPs = this.#clock.edgePs(request.fetchBegunCycle);
     const postedPs = Number.isNaN(tappedPs) ? begunPs : tappedPs;
     this.#cycle = request.fetchBegunCycle;
@@ -207,6 +219,7 @@ export class OperationLedger {
     stagesPs.doorbell += this.#stageUntil(request.fetchBegunCycle);
     stagesPs.wqeFetch += this.#stageUntil(request.fetchedCycle);
     stagesPs.scheduling += this.#stageUntil(request.startedCycle);
+    if (request.rateWaitCycles > 0) stagesPs.rateLimit += this.#stageUntil(heldUntil(request, endCycle));
     if (request.earlier.endCycle !== NO_ATTEMPT) this.#addEarlier(request, stagesPs);
     if (request.stream.isUsed) {
       this.#addStream(request, stagesPs);
@@ -264,6 +277,7 @@ export class OperationLedger {
     until('doorbell', request.fetchBegunCycle);
     until('wqeFetch', request.fetchedCycle);
     until('scheduling', request.startedCycle);
+    until('rateLimit', heldUntil(request, endCycle));
     if (earlier.endCycle !== NO_ATTEMPT) {
       endLastAttempt(request);
       let endedCycle = request.startedCycle + earlier.gatherCycles;
@@ -301,6 +315,10 @@ export class OperationLedger {
     return durationPs;
   }
 }
+
+/** Waits for the rate, as if all had come before the first packet; an answer to an earlier attempt may end the last one. */
+const heldUntil = ({ startedCycle, rateWaitCycles }: SendRecord, endCycle: Cycles): Cycles =>
+  Math.min(startedCycle + rateWaitCycles, endCycle);
 
 /** Stages of a request over a byte stream up to its acknowledgement, and the cycles at which they end. */
 function streamStagesOf({

@@ -51,6 +51,7 @@ import { IcmMap } from '../connectx3/icm-map.ts';
 import { DataPath } from '../data-path.ts';
 import { makeTables } from '../data-path-parts.ts';
 import type { Personality } from '../host-interface/index.ts';
+import { type CongestionConfig, congestionDefaults } from '../ibta/congestion/index.ts';
 import { type IbtaAttachment, type IbtaBlocks, type IbtaParts, ibtaTransport } from '../ibta/index.ts';
 import type { EmbeddedManager } from '../ibta/receiver/index.ts';
 import { MulticastGroups } from '../ibta/receiver/multicast-groups.ts';
@@ -136,6 +137,8 @@ export interface BenchOptions {
   readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes' | 'flowCounterCount'>;
   /** Form of RoCE of Ethernet ports; omitted: no RoCE. */
   readonly roce?: RoceForm;
+  /** Congestion control of RoCE; left out: none. */
+  readonly congestion?: Partial<CongestionConfig>;
   /** 48 bits of the nodes' MACs; left out: 0. */
   readonly macs?: { readonly a: number; readonly b: number };
   /** Both ends of an Ethernet cable send PAUSE frames and heed them. */
@@ -316,6 +319,7 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
         specialQps: this,
         managers: [this.#managerOf()],
         groups: this.groups,
+        congestion: { ...congestionDefaults(), ...options.congestion },
       }),
       carries,
       addresses: [this.address],

@@ -77,6 +77,7 @@ class ToyConnections implements ConnectionStates {
 
 class ToyRequests implements RequestTransport<ToyPacket>, RequestLifecycle {
   readonly windowStall = 'toyWindow';
+  readonly isPaced = false;
   readonly #connections: ToyConnections;
   /** Requests that found the window too small. */
   refusedCount = 0;

@@ -11,6 +11,8 @@ import type { PacketSlot } from '../packets/index.ts';
 export interface RequestTransport<Packet extends PacketSlot = PacketSlot> {
   /** Name of the transport's window, as a reason for which the requester stalls. */
   readonly windowStall: string;
+  /** Whether QPs may have rates: the transport then moves `QueuePair.pacedCycle` on with each packet. */
+  readonly isPaced: boolean;
   /**
    * Why the transport cannot start the next request of `pair`, whose operation is `opcode` (WqeOpcode): one of PARKED_, or NOT_PARKED.
    * The transport unparks the QP.

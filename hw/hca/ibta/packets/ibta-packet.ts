@@ -1,6 +1,7 @@
 /** A packet of the IBTA transport on its way to the wire: the header fields of its slot. */
 import type { Wide } from '../../../../base/index.ts';
-import type { QueuePair } from '../../objects/index.ts';
+import { Opcode } from '../../../../wire/index.ts';
+import { noRecord, type QueuePair, UD_OPCODE_BASE } from '../../objects/index.ts';
 import { PacketSlot } from '../../packets/index.ts';
 
 /** Fields that are not Wide hold 32-bit integers. */
@@ -17,6 +18,14 @@ export class IbtaPacket extends PacketSlot {
   /** Operands of an atomic request (4 words, 8 with masks) or the result of an atomic (2 words). */
   readonly operands = new Int32Array(8);
 }
+
+/** Whether it is a datagram's packet; not a CNP, whose opcode is greater, but which is a connection's. */
+export const isDatagram = ({ opcode, request }: IbtaPacket): boolean =>
+  opcode >= UD_OPCODE_BASE && request !== noRecord;
+
+/** Opcode of the packet on the wire: with the service of its QP, unless it is a CNP, which has one of its own. */
+export const wireOpcodeOf = ({ opcode, pair }: IbtaPacket): number =>
+  opcode === Opcode.CNP ? opcode : opcode | pair.serviceBits;
 
 /** See PacketQueue. */
 export const makeIbtaPacket = (slot: number, payloadOffset: number, pair: QueuePair): IbtaPacket =>

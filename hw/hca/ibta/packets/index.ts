@@ -11,7 +11,7 @@ export {
 export { IbtaPacket, makeIbtaPacket } from './ibta-packet.ts';
 export { Loopback } from './loopback.ts';
 export { countNak } from './nak-counters.ts';
-export { GlobalRoutes, RoceRoutes } from './network-headers.ts';
+export { GlobalRoutes, RoceRoutes, type TrafficClasses } from './network-headers.ts';
 export type { PacketPort } from './packet-port.ts';
 export {
   FIRST_MULTICAST_LID,

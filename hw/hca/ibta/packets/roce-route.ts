@@ -51,6 +51,15 @@ export interface RoceRouteParts {
   readonly udpSourcePort: number;
 }
 
+/** Priority of the tag; 0 without one. */
+export const priorityOf = ({ tag }: RoceRouteParts): number => (tag === NO_TAG ? 0 : tag >>> PRIORITY_SHIFT);
+
+/** The same route with this priority in its tag, if it has one. */
+export const withPriority = (parts: RoceRouteParts, priority: number): RoceRouteParts =>
+  parts.tag === NO_TAG
+    ? parts
+    : { ...parts, tag: (priority << PRIORITY_SHIFT) | (parts.tag & ((1 << PRIORITY_SHIFT) - 1)) };
+
 /** Returns the route parts of a connected QP. */
 export function connectedRouteOf(qps: QpTable, slot: QpSlot, tables: RoceTables): RoceRouteParts {
   const { bytes, view } = qps;
@@ -123,12 +132,31 @@ function turnIntoIpv4(into: Uint8Array, at: number): void {
   const header = at + IPV4_PLACE;
   into.fill(0, at, header + ipv4.source.wordOffset);
   ipv4.versionAndLength.set(view, header, IPV4_PLAIN);
-  ipv4.differentiatedServices.set(view, header, trafficClass >>> 2);
-  ipv4.ecn.set(view, header, trafficClass & 3);
+  setIpv4TrafficClass(view, header, trafficClass);
   ipv4.fragment.set(view, header, DO_NOT_FRAGMENT);
   ipv4.timeToLive.set(view, header, hopLimit);
   ipv4.protocol.set(view, header, IpProtocol.UDP);
   ipv4.source.set(view, header, source);
+}
+
+/** The traffic class of a network header of version 2: DSCP and ECN. */
+export function trafficClassIn(bytes: Uint8Array, at: number): number {
+  const view = viewOf(bytes);
+  if (!isIpv4Route(bytes, at)) return grh.fields.trafficClass.get(view, at);
+  const header = at + IPV4_PLACE;
+  return (ipv4.differentiatedServices.get(view, header) << 2) | ipv4.ecn.get(view, header);
+}
+
+/** Replaces it; the checksum of an IPv4 header is filled in later ({@link setRouteLength}). */
+export function setTrafficClass(bytes: Uint8Array, at: number, trafficClass: number): void {
+  const view = viewOf(bytes);
+  if (!isIpv4Route(bytes, at)) return grh.fields.trafficClass.set(view, at, trafficClass);
+  setIpv4TrafficClass(view, at + IPV4_PLACE, trafficClass);
+}
+
+function setIpv4TrafficClass(view: DataView, header: number, trafficClass: number): void {
+  ipv4.differentiatedServices.set(view, header, trafficClass >>> 2);
+  ipv4.ecn.set(view, header, trafficClass & 3);
 }
 
 /**

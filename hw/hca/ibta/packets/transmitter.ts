@@ -9,7 +9,7 @@
  * other queue. While both have a packet that can be sent, `hca.responseBurstPackets` responses go, then one request: if
  * responses always went first, a side with enough responses would never send a request. Responses depend on nothing
  * that requests hold: a request is sent only when all of its payload is on chip, and yields to a response while the
- * loopback has no room.
+ * loopback has no room. Congestion notifications, if the port has them, go before both.
  */
 
 import { BlockCopier, type Cycles } from '../../../../base/index.ts';
@@ -61,7 +61,7 @@ import type { PacketQueue } from '../../packets/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import type { IbtaState, IbtaStates } from '../state/index.ts';
 import { isLoopbackPath } from './grh.ts';
-import type { IbtaPacket } from './ibta-packet.ts';
+import { type IbtaPacket, isDatagram, wireOpcodeOf } from './ibta-packet.ts';
 import type { Loopback } from './loopback.ts';
 import { MessageGaps, type MessageGapsConfig } from './message-gaps.ts';
 import type { NetworkHeaders } from './network-headers.ts';
@@ -126,6 +126,8 @@ export interface TransmitterSetup {
   readonly records: SendRecords;
   readonly requestPackets: PacketQueue<IbtaPacket>;
   readonly responsePackets: PacketQueue<IbtaPacket>;
+  /** CNPs; left out where marks of congestion are not answered. */
+  readonly notificationPackets: PacketQueue<IbtaPacket> | undefined;
   readonly loopback: Loopback;
   readonly networkHeaders: NetworkHeaders;
 }
@@ -136,6 +138,7 @@ export class Transmitter {
   droppedPacketCount = 0;
   readonly requests: PacketQueue<IbtaPacket>;
   readonly responses: PacketQueue<IbtaPacket>;
+  readonly #notifications: PacketQueue<IbtaPacket> | undefined;
   readonly #lp: LogicalProcess;
   readonly #domain: ClockDomain;
   readonly #dmaRead: DmaReads;
@@ -182,6 +185,7 @@ export class Transmitter {
     this.#responseBurstPackets = setup.config.responseBurstPackets;
     this.requests = setup.requestPackets;
     this.responses = setup.responsePackets;
+    this.#notifications = setup.notificationPackets;
     this.#stage = setup.domain.addStage(this.#run, this);
   }
 
@@ -217,7 +221,7 @@ export class Transmitter {
 
   /** Packets that have not left. */
   get heldCount(): number {
-    return this.requests.heldCount + this.responses.heldCount;
+    return this.requests.heldCount + this.responses.heldCount + (this.#notifications?.heldCount ?? 0);
   }
 
   inspect(): BlockState {
@@ -256,7 +260,7 @@ export class Transmitter {
   #send(queue: PacketQueue<IbtaPacket>, cycle: Cycles): number {
     const packet = queue.oldest;
     const isRepeated = this.#isRepeated(packet);
-    const flags = packet.flags | packet.pair.migrationFlag;
+    const flags = packet.flags | (queue === this.#notifications ? 0 : packet.pair.migrationFlag);
     packet.flags = isRepeated ? flags | FLAG_RETRANSMISSION : flags & ~FLAG_RETRANSMISSION;
     const port = this.#ports[packet.pair.portIndex]!;
     const discarded = port.discardedCount;
@@ -287,6 +291,7 @@ export class Transmitter {
   /** Schedules the next attempt at `cycle`, or when the cable becomes free if that is later. */
   #scheduleNext(cycle: Cycles): void {
     const { responses, requests } = this;
+    if (this.#notifications?.oldest.isComplete) this.wake(cycle);
     const packet = responses.oldest.isComplete ? responses.oldest : requests.oldest;
     if (!packet.isComplete) return;
     const fromPs = this.#domain.clock.edgePs(cycle);
@@ -305,6 +310,8 @@ export class Transmitter {
   /** The queue to serve, or undefined: then the reason is accounted for and the next try is scheduled. */
   #choose(cycle: Cycles): PacketQueue<IbtaPacket> | undefined {
     const { responses, requests } = this;
+    if (this.#notifications !== undefined && this.#isDue(this.#notifications, cycle))
+      return this.#notifications;
     const response = this.#headReadyCycle(responses, cycle);
     const request = this.#headReadyCycle(requests, cycle);
     const isRequest = request !== NOT_COMPLETE && request <= cycle;
@@ -324,6 +331,15 @@ export class Transmitter {
       this.account.stall(cycle, STALL_PAYLOAD);
     }
     return undefined;
+  }
+
+  /** Whether the oldest notification can be sent; if it is still being formed, the next try is scheduled. */
+  #isDue(notifications: PacketQueue<IbtaPacket>, cycle: Cycles): boolean {
+    const readyCycle = this.#headReadyCycle(notifications, cycle);
+    if (readyCycle === NOT_COMPLETE) return false;
+    this.#isContended = false;
+    if (readyCycle > cycle) this.wake(readyCycle);
+    return readyCycle <= cycle;
   }
 
   /**
@@ -355,8 +371,9 @@ export class Transmitter {
     if (this.account.isStalledFor(STALL_LOOPBACK)) this.wake(this.#domain.cycle + 1);
   }
 
-  #waysOf({ opcode, pair, request }: IbtaPacket): number {
-    return opcode >= UD_OPCODE_BASE
+  #waysOf(packet: IbtaPacket): number {
+    const { pair, request } = packet;
+    return isDatagram(packet)
       ? this.#waysOfDatagram(request.number, this.#addresses[pair.portIndex]!)
       : this.#waysOfConnected(pair);
   }
@@ -403,10 +420,10 @@ export class Transmitter {
   #sendSpecial(packet: IbtaPacket, cycle: Cycles): number {
     const { pair, request } = packet;
     const { datagrams } = this.#records;
-    const isDatagram = packet.opcode >= UD_OPCODE_BASE;
+    const isOfDatagram = isDatagram(packet);
     const ways = this.#waysOf(packet);
-    const grh = isDatagram ? datagrams.hasGrh[request.number]! : pair.hasGrh;
-    const lane = isDatagram ? datagrams.virtualLane[request.number]! : 0;
+    const grh = isOfDatagram ? datagrams.hasGrh[request.number]! : pair.hasGrh;
+    const lane = isOfDatagram ? datagrams.virtualLane[request.number]! : 0;
     const flags = packet.flags | (grh === 1 ? FLAG_GRH : 0);
     if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom) return STALL_LOOPBACK;
     if ((ways & WAY_CABLE) !== 0) {
@@ -416,7 +433,7 @@ export class Transmitter {
     if ((ways & WAY_LOOPBACK) !== 0) {
       const { bytes, words, floats } = this.#loopback;
       const { payloadBytes } = packet;
-      const opcode = packet.opcode | pair.serviceBits;
+      const opcode = wireOpcodeOf(packet);
       const formedCycle = cycle + this.#formingCycles(payloadBytes);
       const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle, pair.portIndex);
       this.#fill(packet, flags, bytes, words, floats, offset);
@@ -435,7 +452,7 @@ export class Transmitter {
   /** Sends the packet by the cable. Returns NOT_STALLED, or STALL_WIRE if the cable accepts none now. */
   #sendByCable(packet: IbtaPacket, flags: number, lane: number, cycle: Cycles): number {
     const { payloadBytes } = packet;
-    const opcode = packet.opcode | packet.pair.serviceBits;
+    const opcode = wireOpcodeOf(packet);
     const port = this.#ports[packet.pair.portIndex]!;
     const formedPs = this.#formedPs(cycle, payloadBytes);
     const headers = port.outboundHeaders;
@@ -448,8 +465,9 @@ export class Transmitter {
     return NOT_STALLED;
   }
 
-  #destinationQpn({ opcode, pair, request }: IbtaPacket): number {
-    return opcode < UD_OPCODE_BASE ? pair.remoteQpn : this.#records.datagrams.destinationQpn[request.number]!;
+  #destinationQpn(packet: IbtaPacket): number {
+    const { pair, request } = packet;
+    return isDatagram(packet) ? this.#records.datagrams.destinationQpn[request.number]! : pair.remoteQpn;
   }
 
   /** Instant at which a packet begun at `cycle` is formed. */
@@ -473,7 +491,7 @@ export class Transmitter {
     floats: Float64Array,
     offset: number,
   ): void {
-    const { opcode, payloadBytes, pair } = packet;
+    const { payloadBytes, pair } = packet;
     const isResponse = packet.request === noRecord;
     const address = this.#addresses[pair.portIndex]!;
     const pkey = address.pkeys[pair.pkeyIndex]! | pair.serviceLevelBits;
@@ -487,7 +505,7 @@ export class Transmitter {
     words[word + WORD_AETH] = isResponse ? packet.aeth : pkey | (packet.addressTop << ADDRESS_TOP_SHIFT);
     words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
     words[word + WORD_LIDS] = ((address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
-    if (opcode >= UD_OPCODE_BASE) this.#fillDatagram(packet.request.number, words, word);
+    if (isDatagram(packet)) this.#fillDatagram(packet.request.number, words, word);
     if (pair.serviceBits === XRC_SERVICE && !isResponse) fillXrceth(packet, words, offset);
     if ((flags & FLAG_GRH) !== 0) this.#fillNetworkHeader(packet, bytes, offset);
     const to = offset + PACKET_PAYLOAD_OFFSET;
@@ -506,7 +524,7 @@ export class Transmitter {
 
   /** Writes the network header after the payload. */
   #fillNetworkHeader(packet: IbtaPacket, bytes: Uint8Array, offset: number): void {
-    const opcode = packet.opcode | packet.pair.serviceBits;
+    const opcode = wireOpcodeOf(packet);
     this.#networkHeaders.fill(packet, bytes, grhPlace(offset, bytesBeforeGrh(opcode, packet.payloadBytes)));
   }
 

@@ -5,7 +5,8 @@
  *
  *   wire port ──> fifo (ICRC, parsing) ──┬──> QP, context ──> responder ──> payload writes, completions, responses
  *    loopback ──> fifo ──────────────────┘            ├──> acknowledgements ──> payload writes, completions
- *                                                     └──> datagram receiver ──> payload writes, completions
+ *                                                     ├──> datagram receiver ──> payload writes, completions
+ *                                                     └──> marks of congestion, CNPs ──> notification, reaction point
  *
  * In-order and blocking: data that are not on chip stop the receiver, and with it, through the wire's credits, the
  * sender.
@@ -54,6 +55,7 @@ import { receiverStalls, STALL_COMPLETION, STALL_CONTEXT, STALL_DMA } from '../.
 import type { HcaConfig } from '../../parameters.ts';
 import type { PayloadWriter } from '../../receive-queue/index.ts';
 import type { DataPathViolation, ViolationCounters } from '../../statistics/index.ts';
+import type { NotificationPoint, ReactionPoint } from '../congestion/index.ts';
 import {
   exchangeGids,
   FIRST_MULTICAST_LID,
@@ -74,6 +76,7 @@ import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } fr
 import type { MulticastGroups } from './multicast-groups.ts';
 
 const { ERR, RTR } = QpState;
+const { CNP } = Opcode;
 
 /** Bits of an opcode that name the service. */
 const SERVICE_MASK = 0xe0;
@@ -102,6 +105,8 @@ export interface ReceiverPorts {
   readonly responder: Responder;
   readonly acknowledgements: Acknowledgements;
   readonly datagrams: DatagramReceiver;
+  readonly notificationPoint: NotificationPoint;
+  readonly reactionPoint: ReactionPoint;
 }
 
 /** Parts of the device that {@link Receiver} uses. */
@@ -162,6 +167,9 @@ export class Receiver {
   #responder!: Responder;
   #acknowledgements!: Acknowledgements;
   #datagrams!: DatagramReceiver;
+  /** Undefined without congestion control. */
+  #notificationPoint: NotificationPoint | undefined;
+  #reactionPoint: ReactionPoint | undefined;
   readonly #specialQps: SpecialQps;
   readonly #groups: MulticastGroups;
   /** Arbitration with the frame receiver on a port of Ethernet: see ReceiveTurns. */
@@ -217,11 +225,14 @@ export class Receiver {
     this.#stage = setup.domain.addStage(this.#run, this);
   }
 
-  connect({ writer, responder, acknowledgements, datagrams }: ReceiverPorts): void {
+  connect(ports: ReceiverPorts): void {
+    const { writer, responder, acknowledgements, datagrams, notificationPoint, reactionPoint } = ports;
     this.#writer = writer;
     this.#responder = responder;
     this.#acknowledgements = acknowledgements;
     this.#datagrams = datagrams;
+    this.#notificationPoint = notificationPoint.isOn ? notificationPoint : undefined;
+    this.#reactionPoint = reactionPoint.isOn ? reactionPoint : undefined;
   }
 
   wake(cycle: Cycles): void {
@@ -358,6 +369,7 @@ export class Receiver {
       pair = this.#findQp();
       if (pair === undefined) return 0;
       this.#active = pair;
+      this.#notificationPoint?.received(pair, this.#packets.rxBytes, this.#grhPlace(), cycle);
       if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     }
     const half = (this.#packets.traits & IS_REQUEST) !== 0 ? this.#responderHalf : 0;
@@ -374,15 +386,23 @@ export class Receiver {
       this.#datagrams.reset();
       return 0;
     }
+    if (this.#packets.opcode === CNP) return this.#notify(pair, cycle);
     if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams.process(offset, pair.slot, cycle);
     return (this.#packets.traits & IS_REQUEST) !== 0
       ? this.#responder.process(pair, cycle)
       : this.#acknowledgements.process(pair, cycle);
   }
 
+  /** A CNP has no payload, and is not answered. */
+  #notify(pair: QueuePair, cycle: Cycles): number {
+    this.#reactionPoint?.notified(pair, cycle);
+    return 0;
+  }
+
   /** Works on a request of the peer's, or on an answer to one of the QP's own. */
   #noteWork(costs: CostAttribution, pair: QueuePair): void {
     const packet = this.#packets;
+    if (packet.opcode === CNP) return costs.rests(PORT_RECEIVER);
     if ((packet.traits & IS_REQUEST) === 0) return costs.worksOnAnswerOf(PORT_RECEIVER, pair, packet.psn);
     const isDatagram = pair.opcodeBase === UD_OPCODE_BASE;
     costs.worksOnNewPacket(PORT_RECEIVER, {
@@ -415,16 +435,21 @@ export class Receiver {
     // A QP receives by the port that it is bound to.
     if (pair.portIndex !== packet.portIndex) return this.#drop('packetForeignLid');
     const { traits } = packet;
-    if ((traits & IS_KNOWN) === 0 || (packet.opcode & SERVICE_MASK) !== pair.serviceBits)
-      return this.#drop('packetOpcode');
+    if ((traits & IS_KNOWN) === 0 || !this.#isOfService(pair)) return this.#drop('packetOpcode');
     if (pair.opcodeBase !== UD_OPCODE_BASE && !this.#isInPartition(pair)) return this.#drop('packetPkey');
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;
     if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(pair, hasGrh))
       return this.#drop('packetForeignGid');
     const isReady = takesRequests(pair) && ((traits & IS_REQUEST) !== 0 || pair.state !== RTR);
     if (!isReady) return this.#drop('packetQpState');
-    if (pair.serviceBits === XRC_SERVICE) packet.opcode -= XRC_SERVICE;
+    if (pair.serviceBits === XRC_SERVICE && packet.opcode !== CNP) packet.opcode -= XRC_SERVICE;
     return pair;
+  }
+
+  /** Whether the packet is of the QP's service, or a CNP, which has one of its own, and is known with congestion control. */
+  #isOfService({ serviceBits }: QueuePair): boolean {
+    const { opcode } = this.#packets;
+    return (opcode & SERVICE_MASK) === serviceBits || (opcode === CNP && this.#reactionPoint !== undefined);
   }
 
   /** True if the packet belongs to the connection's partition (9.6.1.1, 10.9.1); the port counts others. */

@@ -41,6 +41,7 @@ import {
   ENDED_BY_RNR_DELAY,
   ENDED_BY_TIMEOUT,
   endAttempts,
+  NO_ATTEMPT,
   noRecord,
   type QpSlot,
   type QpTable,
@@ -58,6 +59,7 @@ import {
   type SendScheduler,
 } from '../../send-queue/index.ts';
 import type { DiagnosticCounters } from '../../statistics/index.ts';
+import type { ReactionPoint } from '../congestion/index.ts';
 import { countNak, type ReceivedPackets, type TransportCounters } from '../packets/index.ts';
 import type { IbtaStates } from '../state/index.ts';
 import { psnsLeft } from './ibta-requests.ts';
@@ -93,6 +95,7 @@ export interface AcknowledgementsSetup extends ResponsePlacementSetup {
   readonly received: ReceivedPackets;
   readonly transport: TransportCounters;
   readonly diagnostics: DiagnosticCounters;
+  readonly reactionPoint: ReactionPoint;
 }
 
 export class Acknowledgements {
@@ -103,6 +106,7 @@ export class Acknowledgements {
   readonly #diagnostics: DiagnosticCounters;
   readonly #packet: ReceivedPackets;
   readonly #placement: ResponsePlacement;
+  readonly #reactionPoint: ReactionPoint;
   readonly #account: BlockAccount;
   #writer!: PayloadWriter;
   #completion!: RequestCompletion;
@@ -121,6 +125,7 @@ export class Acknowledgements {
     this.#diagnostics = setup.diagnostics;
     this.#packet = setup.received;
     this.#placement = new ResponsePlacement(setup, account);
+    this.#reactionPoint = setup.reactionPoint;
     this.#account = account;
   }
 
@@ -254,7 +259,11 @@ export class Acknowledgements {
       // A later packet was acknowledged: the response of this request is lost.
       isMissing = head.isReadOrAtomic === 1;
       if (isMissing) break;
+      const { earlier, transmittedCycle } = head;
       if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
+      // Of a message that was sent again, the answer may be to either attempt (Karn).
+      if (this.#reactionPoint.isOn && earlier.endCycle === NO_ATTEMPT)
+        this.#reactionPoint.acknowledged(pair, transmittedCycle, cycle);
     }
     const acknowledged = head === noRecord ? psn : this.#acknowledgedBy(head, psn);
     if (psnDistance(acknowledged, this.#states.rows[pair.slot]!.lastAckedPsn) > 0)

@@ -16,6 +16,7 @@ import {
 } from '../../objects/index.ts';
 import { NOT_PARKED, PARKED_CREDITS, takesCredit } from '../../send-queue/index.ts';
 import type { RequestLifecycle, RequestTransport, SentMessages } from '../../transport/index.ts';
+import type { NotificationPoint, ReactionPoint } from '../congestion/index.ts';
 import type { IbtaPacket } from '../packets/index.ts';
 import type { IbtaState, IbtaStates } from '../state/index.ts';
 import { fillRequest } from './request-headers.ts';
@@ -31,20 +32,28 @@ export interface IbtaRequestsSetup {
   readonly states: IbtaStates;
   readonly datagrams: DatagramAddresses;
   readonly costs: CostAttribution | undefined;
+  readonly notificationPoint: NotificationPoint;
+  readonly reactionPoint: ReactionPoint;
 }
 
 export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecycle {
   readonly windowStall = 'psnWindow';
+  readonly isPaced: boolean;
   readonly #states: IbtaStates;
   readonly #datagrams: DatagramAddresses;
   readonly #costs: CostAttribution | undefined;
+  readonly #notificationPoint: NotificationPoint;
+  readonly #reactionPoint: ReactionPoint;
   #timers!: RetryTimers;
   #ends!: SentMessages;
 
-  constructor({ states, datagrams, costs }: IbtaRequestsSetup) {
+  constructor({ states, datagrams, costs, notificationPoint, reactionPoint }: IbtaRequestsSetup) {
     this.#states = states;
     this.#datagrams = datagrams;
     this.#costs = costs;
+    this.#notificationPoint = notificationPoint;
+    this.#reactionPoint = reactionPoint;
+    this.isPaced = reactionPoint.isOn;
   }
 
   connect({ timers, ends }: IbtaRequestPorts): void {
@@ -58,6 +67,8 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
 
   forget(slot: QpSlot): void {
     this.#timers.forget(slot);
+    this.#notificationPoint.forget(slot);
+    this.#reactionPoint.forget(slot);
   }
 
   /** Without credit, one message may still be sent as a probe if nothing else is outstanding (9.7.7.2.5). */
@@ -106,6 +117,7 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
   seal(packet: IbtaPacket, pair: QueuePair, request: SendRecord): void {
     packet.psn = (this.#states.firstPsn[request.number]! + packet.index) & PSN_MASK;
     fillRequest(packet, pair, request);
+    if (this.isPaced) this.#reactionPoint.made(pair, packet.opcode, packet.payloadBytes);
   }
 
   /** Notes that the request was sent: its response is awaited, unless the service has none. */

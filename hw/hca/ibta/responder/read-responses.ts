@@ -20,6 +20,7 @@ import {
   type Translator,
 } from '../../memory/index.ts';
 import type { QpSlot, QpTable } from '../../objects/index.ts';
+import type { ReactionPoint } from '../congestion/index.ts';
 import type { ResponderResources } from './responder-resources.ts';
 import { type ResponsePackets, STALL_DMA, STALL_TRANSLATION } from './response-packets.ts';
 
@@ -30,6 +31,7 @@ export interface ReadResponsesSetup {
   readonly qps: QpTable;
   readonly translator: Translator;
   readonly pageFaults: PageFaults;
+  readonly reactionPoint: ReactionPoint;
 }
 
 export class ReadResponses {
@@ -37,6 +39,7 @@ export class ReadResponses {
   readonly #qps: QpTable;
   readonly #translator: Translator;
   readonly #pageFaults: PageFaults;
+  readonly #reactionPoint: ReactionPoint;
   readonly #resources: ResponderResources;
   readonly #packets: ResponsePackets;
   readonly #account: BlockAccount;
@@ -58,6 +61,7 @@ export class ReadResponses {
     this.#qps = setup.qps;
     this.#translator = setup.translator;
     this.#pageFaults = setup.pageFaults;
+    this.#reactionPoint = setup.reactionPoint;
     this.#resources = resources;
     this.#packets = packets;
     this.#account = account;
@@ -101,7 +105,9 @@ export class ReadResponses {
     const isLast = index === packetCount - 1;
     const psn = psnAdd(resources.psn[entry]!, index);
     const syndrome = packets.creditSyndrome(pair, resources.takenCounter[entry]!);
-    packets.seal(readResponseOpcode(index === 0, isLast), psn, syndrome, cycle, resources.msn[entry]!);
+    const opcode = readResponseOpcode(index === 0, isLast);
+    packets.seal(opcode, psn, syndrome, cycle, resources.msn[entry]!);
+    if (this.#reactionPoint.isOn) this.#reactionPoint.made(pair, opcode, this.#wanted);
     resources.sent[entry] = index + 1;
     return isLast ? DONE_LAST : DONE;
   }

@@ -247,11 +247,11 @@ export class ResponderResources {
   }
 
   /**
-   * Returns the cycle from which the QP has something to answer, Infinity if nothing. Its acknowledgement follows its
-   * READs.
+   * Returns the cycle from which the QP has something to answer, Infinity if nothing. READs wait for the QP's rate; its
+   * acknowledgement follows its READs.
    */
-  dueCycleOf({ count, head, hasAck, ackDueCycle }: PendingResponses): number {
-    if (count > 0) return this.dueCycle[head]!;
+  dueCycleOf({ pair, count, head, hasAck, ackDueCycle }: PendingResponses): number {
+    if (count > 0) return Math.max(this.dueCycle[head]!, pair.pacedCycle);
     return hasAck === 1 ? ackDueCycle : Number.POSITIVE_INFINITY;
   }
 

@@ -466,7 +466,8 @@ export class ResponseEngine implements ResponseSide {
     this.#coalesce(pending);
     this.#burst++;
     if (sent === DONE_LAST) this.#resources.pop(qp);
-    const isTurnOver = sent === DONE_LAST || this.#burst >= this.#config.burstPackets;
+    const isTurnOver =
+      sent === DONE_LAST || this.#burst >= this.#config.burstPackets || pending.pair.pacedCycle > cycle;
     const perCycle = this.#readBytesPerCycle;
     const moveCycles = perCycle === 0 ? 0 : Math.ceil(this.#reads.payloadBytes / perCycle);
     const unitCycles = this.#readCycles + moveCycles;

@@ -49,6 +49,7 @@ export interface IwarpRequestsSetup {
 
 export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifecycle {
   readonly windowStall = 'sendBuffer';
+  readonly isPaced = false;
   readonly #domain: ClockDomain;
   readonly #connections: RdmaConnections;
   readonly #hasExtensions: boolean;

@@ -1,0 +1,28 @@
+/**
+ * The seam between congestion control and its algorithms: three functions. One object controls the rate of one QP, from its first
+ * feedback on; before that the QP sends at line rate.
+ *
+ *     CNP, round trip ─▶ onFeedback ─┐
+ *     packets ─────────▶ onSent ─────┴─▶ rateMbps ─▶ distance of the QP's packets (ReactionPoint)
+ *
+ * An object has no timers: it is called with the present instant, which never decreases, and then makes up for the events of
+ * its timers since the last call. Rates are what packets may use including all bytes of their frames.
+ */
+import type { Picoseconds } from '../../../../base/index.ts';
+
+/** Signals of the network to a sender. */
+export const CNP = 0;
+/** A message was acknowledged: `roundTripPs` after its last packet had left. */
+export const ROUND_TRIP = 1;
+export type Feedback = typeof CNP | typeof ROUND_TRIP;
+
+export interface RateControl {
+  /** The network has given a signal of the kind that the algorithm uses. */
+  onFeedback(atPs: Picoseconds, roundTripPs: Picoseconds): void;
+  /** The QP has sent that many bytes. */
+  onSent(bytes: number, atPs: Picoseconds): void;
+  /** The rate from now on, at most the line rate. */
+  rateMbps(atPs: Picoseconds): number;
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: Picoseconds): void;
+}
