@@ -4,7 +4,9 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import runFabric, { type FabricRow } from '../experiments/runs/fabric-run.ts';
+import runPerf from '../experiments/runs/perf-run.ts';
 import { fabricDefaults } from '../experiments/workloads/fabric-plan.ts';
+import { parsedWorkload, perfArgsOf } from '../experiments/workloads/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import { parsedTopology } from '../machine/topology/index.ts';
 import { bytesOf, eachPartition, smallMachine } from './machines.ts';
@@ -127,5 +129,22 @@ describe('congestion control', () => {
     await expect(smallMachine({ set: { 'hca.congestion.algorithm': 'timely' } })).rejects.toThrow(
       /hca\.congestion\.algorithm is "timely"/,
     );
+  });
+});
+
+describe('a marked packet', () => {
+  it.each(['RC', 'UC', 'XRC'] as const)('of %s is counted and answered by a CNP', async (connection) => {
+    const order = {
+      machine: {
+        set: { ...marking, 'switch.ethernet.marksCongestion': false, 'hca.congestion.algorithm': 'dcqcn' },
+        faults: [{ packet: 'congested', nth: 50 }] as const,
+      },
+      args: perfArgsOf(parsedWorkload(`write-bw,size=4096,iters=100,connection=${connection}`)),
+      isReported: true,
+    };
+    const { report } = await runPerf(order);
+    const counters = report!.nodes.map(({ hca }) => hca.congestion!);
+    expect(counters[1]).toMatchObject({ npEcnMarkedRocePackets: 1, npCnpSent: 1 });
+    expect(counters[0]).toMatchObject({ rpCnpHandled: 1, rpCnpIgnored: 0 });
   });
 });

@@ -62,7 +62,8 @@ export class Dcqcn implements RateControl {
     this.#decreaseAlpha(atPs);
     const { minRateMbps } = this.#config;
     this.#targetMbps = this.#currentMbps;
-    this.#currentMbps = Math.max(minRateMbps, this.#currentMbps * (1 - this.#alpha / 2));
+    const reducedMbps = Math.max(minRateMbps, this.#currentMbps * (1 - this.#alpha / 2));
+    this.#currentMbps = Math.min(this.#lineRateMbps, reducedMbps);
     this.#alpha = (1 - this.#gain) * this.#alpha + this.#gain;
     this.#alphaChangedPs = atPs;
     this.#timerBegunPs = atPs;

@@ -79,7 +79,7 @@ export const dcqcnParameters = {
     'steps',
     [0, 1000],
     `${DCQCN}: F = 5`,
-    'Increases that only halve the distance to the rate before the last CNP (rp_threshold).',
+    'Increases before this number of expiries of the timer or the byte counter only halve the distance to R_T (rp_threshold).',
   ),
   additiveIncreaseMbps: number(
     40,

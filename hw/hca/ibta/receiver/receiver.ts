@@ -369,7 +369,12 @@ export class Receiver {
       pair = this.#findQp();
       if (pair === undefined) return 0;
       this.#active = pair;
-      this.#notificationPoint?.received(pair, this.#packets.rxBytes, this.#grhPlace(), cycle);
+      this.#notificationPoint?.received(
+        pair,
+        this.#packets.rxBytes,
+        this.#grhPlace(this.#opcodeOf(pair)),
+        cycle,
+      );
       if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     }
     const half = (this.#packets.traits & IS_REQUEST) !== 0 ? this.#responderHalf : 0;
@@ -440,7 +445,8 @@ export class Receiver {
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;
     if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(pair, hasGrh))
       return this.#drop('packetForeignGid');
-    const isReady = takesRequests(pair) && ((traits & IS_REQUEST) !== 0 || pair.state !== RTR);
+    const isForRequester = (traits & IS_REQUEST) === 0 && packet.opcode !== CNP;
+    const isReady = takesRequests(pair) && !(isForRequester && pair.state === RTR);
     if (!isReady) return this.#drop('packetQpState');
     if (pair.serviceBits === XRC_SERVICE && packet.opcode !== CNP) packet.opcode -= XRC_SERVICE;
     return pair;
@@ -533,8 +539,14 @@ export class Receiver {
     );
   }
 
-  #grhPlace(): number {
-    const { offset, opcode, payloadBytes } = this.#packets;
+  /** The opcode as it came: {@link #findQp} has replaced one of XRC by that of RC, which has no XRCETH. */
+  #opcodeOf({ serviceBits }: QueuePair): number {
+    const { opcode } = this.#packets;
+    return serviceBits === XRC_SERVICE && opcode !== CNP ? opcode + XRC_SERVICE : opcode;
+  }
+
+  #grhPlace(opcode = this.#packets.opcode): number {
+    const { offset, payloadBytes } = this.#packets;
     return grhPlace(offset, bytesBeforeGrh(opcode, payloadBytes));
   }
 
