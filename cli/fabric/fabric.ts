@@ -12,6 +12,7 @@ import {
   fabricVerbs,
   flowsOf,
 } from '../../experiments/workloads/index.ts';
+import { faultLines } from '../../explain/text/render.ts';
 import { configuredOf, type MachineOptions } from '../../machine/index.ts';
 import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
@@ -19,8 +20,10 @@ import { type AllReduceAlgorithm, allReduceAlgorithms } from '../../userlib/mess
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
 import {
+  addFaultOptions,
   addMachineOptions,
   addTopologyOption,
+  type FaultChoice,
   hcaMachineOptionsOf,
   integer,
   type MachineChoice,
@@ -31,7 +34,7 @@ import { exitFailed, Screen, writeJson } from '../output.ts';
 import { fabricPage } from './fabric-page.ts';
 import { fabricSentences, flowTable, outputTable } from './fabric-text.ts';
 
-interface FabricOptions extends MachineChoice, TopologyChoice, HtmlChoice {
+interface FabricOptions extends MachineChoice, TopologyChoice, FaultChoice, HtmlChoice {
   readonly verb?: FabricVerb;
   readonly algorithm?: AllReduceAlgorithm;
   readonly size: number;
@@ -67,7 +70,7 @@ export function addFabricCommand(program: Command): void {
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
     .action(fabric);
-  addTopologyOption(addMachineOptions(command));
+  addTopologyOption(addFaultOptions(addMachineOptions(command)));
 }
 
 /** A number of the workload as an option. */
@@ -96,6 +99,7 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
   if (row.outputs.length > 0) screen.print(outputTable(row));
   const sentences = fabricSentences(row);
   for (const sentence of sentences) screen.print(sentence);
+  for (const line of faultLines(row.report.faults)) screen.print(line);
   const ran = { title: `${pattern} of ${args.hostCount} hosts`, words: [pattern], machine, sentences };
   writePage(options, () => fabricPage(headOf(command, ran), row, topology), screen);
   if (options.json !== undefined)

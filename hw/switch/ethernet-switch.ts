@@ -150,7 +150,8 @@ export class EthernetSwitch {
     port.connect({
       receiver: { frameArrived: (slot) => this.#frameArrived(input, slot) },
       sender: { spaceFreed: () => this.#stepBy(this.#lp.nowPs) },
-      link: { linkChanged: () => undefined },
+      // A link that goes down ends the wait for a pause: what waits for it is discarded.
+      link: { linkChanged: (_isUp, nowPs) => this.#stepBy(nowPs + 1) },
     });
     const { flowControl, losslessPriorities } = this.#config;
     if (flowControl === 'pause') port.flowControl.set(true, true);
@@ -365,7 +366,8 @@ export class EthernetSwitch {
     own.watchdog.goesOn(priority);
     own.sending = frame;
     port.send(frame.bytes, 0, frame.frameBytes);
-    own.sendsUntilPs = port.isUp ? port.freePs : nowPs + 1;
+    // A frame that is discarded, or that a fault holds back, reserves nothing.
+    own.sendsUntilPs = Math.max(nowPs + 1, port.isUp ? port.freePs : 0);
   }
 }
 

@@ -2,7 +2,7 @@
  * The forwarding tables of an InfiniBand switch: one output port for each unicast LID, and a set of ports for all multicast LIDs (IBTA volume
  * 1, 14.2.5.10 to 14.2.5.12 and 18.2.4). A subnet manager writes them.
  */
-import { InvariantError } from '../../base/index.ts';
+import { InvariantError, type Picoseconds } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 
 /** LIDs of groups begin here; 0xffff is the permissive LID. */
@@ -15,6 +15,8 @@ export const NO_PORT = 255;
 
 export class ForwardingTables {
   readonly #linear = new Uint8Array(LINEAR_ENTRIES).fill(NO_PORT);
+  /** Entries written lately, in order. */
+  readonly #rewrites: { readonly lid: number; readonly port: number; atPs: Picoseconds }[] = [];
   /** Ports of every group: the subnet manager keeps no members. */
   groupPorts: readonly number[] = [];
 
@@ -25,14 +27,32 @@ export class ForwardingTables {
     this.#linear[lid] = port;
   }
 
+  /** As {@link setPort}, while packets move: counts from the instant after. */
+  rewritePort(lid: number, port: number, nowPs: Picoseconds): void {
+    this.#rewrites.push({ lid, port, atPs: nowPs });
+  }
+
   /** Whether packets to a LID go to a group. */
   isGroup(lid: number): boolean {
     return lid >= MULTICAST_LID_FIRST && lid !== PERMISSIVE_LID;
   }
 
   /** The output of a unicast LID, or {@link NO_PORT}. */
-  portOf(lid: number): number {
+  portOf(lid: number, nowPs: Picoseconds): number {
+    if (this.#rewrites.length > 0) this.#rewriteBefore(nowPs);
     return lid < LINEAR_ENTRIES ? this.#linear[lid]! : NO_PORT;
+  }
+
+  /** Handles a new epoch: see TimeKeeper. */
+  rebase(ps: Picoseconds): void {
+    for (const rewrite of this.#rewrites) rewrite.atPs -= ps;
+  }
+
+  #rewriteBefore(nowPs: Picoseconds): void {
+    while (this.#rewrites.length > 0 && this.#rewrites[0]!.atPs < nowPs) {
+      const { lid, port } = this.#rewrites.shift()!;
+      this.setPort(lid, port);
+    }
   }
 
   inspect(): BlockState {

@@ -7,7 +7,7 @@
  *
  * Promises:
  * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own credits return when its
- *   last byte has left. Every drop has a named reason: no route, HOQLife, or an output whose link is down.
+ *   last byte has left. Every drop has a named reason: no route, a route back, HOQLife, or an output whose link is down.
  * - A packet's first byte leaves `latencyNs` after its first byte has come, if the output is free. A packet that would leave faster than it
  *   comes waits until its last byte cannot be late.
  * - An input is read by one output at a time. Lane 15 has an input buffer of its own and goes first.
@@ -52,6 +52,8 @@ export interface InfinibandSwitchSetup {
 /** Packets that a switch did not forward, by reason. */
 export interface SwitchDrops {
   noRoute: number;
+  /** Its entry leads back to where it came from (PortRcvSwitchRelayErrors: looping). */
+  ownPort: number;
   /** It was the first of its input for longer than HOQLife (PortXmitDiscards of its output). */
   hoqLife: number;
 }
@@ -63,7 +65,7 @@ class SwitchPort {
   readonly management: InputBuffer;
   /** Time from a packet's first byte to its last on this cable. */
   readonly tailDelayPs: (packetBytes: number) => Picoseconds;
-  readonly drops: SwitchDrops = { noRoute: 0, hoqLife: 0 };
+  readonly drops: SwitchDrops = { noRoute: 0, ownPort: 0, hoqLife: 0 };
   /** Input and output are busy with a packet until then. */
   readUntilPs = 0;
   sendsUntilPs = 0;
@@ -166,6 +168,7 @@ export class InfinibandSwitch {
   rebase(ps: Picoseconds): void {
     this.#moveDuePs -= ps;
     this.#laterDuePs -= ps;
+    this.tables.rebase(ps);
     for (const index of this.#used) {
       const own = this.#ports[index]!;
       own.data.rebase(ps);
@@ -181,8 +184,8 @@ export class InfinibandSwitch {
   #packetArrived(index: number, offset: number): void {
     const own = this.#ports[index]!;
     const outputs = this.#outputsOf(index, offset);
-    if (outputs.length === 0) {
-      own.drops.noRoute++;
+    if (typeof outputs === 'string') {
+      own.drops[outputs]++;
       own.port.consume(offset);
       return;
     }
@@ -195,14 +198,18 @@ export class InfinibandSwitch {
     this.#moveBy(readyPs);
   }
 
-  /** Ports by which a packet leaves, none of them without a cable: never the one by which it came. */
-  #outputsOf(index: number, offset: number): readonly number[] {
+  /** Ports by which a packet leaves, all with a cable, and never the one by which it came; or why it leaves by none. */
+  #outputsOf(index: number, offset: number): readonly number[] | 'noRoute' | 'ownPort' {
     const lid = destinationLidOf(this.#ports[index]!.port, offset);
     const input = index + 1;
-    if (this.tables.isGroup(lid))
-      return this.tables.groupPorts.filter((port) => port !== input && this.#ports[port - 1] !== undefined);
-    const output = this.tables.portOf(lid);
-    return output === NO_PORT || this.#ports[output - 1] === undefined ? [] : [output];
+    if (this.tables.isGroup(lid)) {
+      const { groupPorts } = this.tables;
+      const outputs = groupPorts.filter((port) => port !== input && this.#ports[port - 1] !== undefined);
+      return outputs.length === 0 ? 'noRoute' : outputs;
+    }
+    const output = this.tables.portOf(lid, this.#lp.nowPs);
+    if (output === input) return 'ownPort';
+    return output === NO_PORT || this.#ports[output - 1] === undefined ? 'noRoute' : [output];
   }
 
   /** When a packet may leave that begins to arrive now. */
@@ -319,7 +326,8 @@ export class InfinibandSwitch {
   #leaves(inputIndex: number, input: SwitchPort, buffer: InputBuffer, outputIndex: number): void {
     const output = this.#ports[outputIndex]!;
     const { offset } = buffer;
-    const untilPs = output.port.isUp ? output.port.freePs : this.#lp.nowPs + 1;
+    // A packet that is discarded, or that a fault holds back, reserves nothing.
+    const untilPs = Math.max(this.#lp.nowPs + 1, output.port.isUp ? output.port.freePs : 0);
     const isLast = buffer.leftBy(outputIndex + 1, this.#lp.nowPs);
     output.wantedBy--;
     if (isLast) this.#countWanted(buffer.remaining);

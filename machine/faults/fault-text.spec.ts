@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
-import { faultListing, faultText } from './index.ts';
+import { parsedTopology } from '../topology/index.ts';
+import { exampleFabric, faultListing, faultText } from './index.ts';
 import { checkedFaults, parsedFault } from './plan.ts';
 
 const textOf = (option: string): string => faultText(checkedFaults([parsedFault(option)], 2)[0]!);
@@ -10,8 +11,9 @@ describe('the text of a fault', () => {
   it.each(faultListing().flatMap(({ example, more = [] }) => [example, ...more]))(
     'parses to the fault that it was made from: %s',
     (example) => {
-      const [fault] = checkedFaults([parsedFault(example)], 2);
-      expect(checkedFaults([parsedFault(faultText(fault!))], 2)).toEqual([fault]);
+      const read = (text: string) => checkedFaults([parsedFault(text)], 4, parsedTopology(exampleFabric))[0]!;
+      const fault = read(example);
+      expect(read(faultText(fault))).toEqual(fault);
     },
   );
 

@@ -1,5 +1,6 @@
 /** Faults of packets on an Ethernet cable, for any adapter: a packet is a frame. */
 import { ConfigurationError } from '../../base/index.ts';
+import type { Random } from '../../sim/index.ts';
 import type { EthernetPort } from '../../wire/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
 import type { FaultLog } from './fault-log.ts';
@@ -23,18 +24,27 @@ export function injectFrameFaults(
   seed: number,
   roce: HcaRoce,
 ): void {
-  for (const fault of faultsOf(faults, node, 'packet')) {
-    const effect = effectOf(fault);
-    if (effect.kind === 'congested') checkMark(fault, roce);
-    if (fault.only === 'pauses' && !port.flowControl.isThere)
-      throw new ConfigurationError(
-        'only',
-        fault.only,
-        'other frames of an end of a cable without flow control',
-      );
-    const selection = selectionOf(fault, randomOf(faults, fault, name, seed));
-    port.faults.addRule(effect, selection, { fired: () => log.fired(fault) });
-  }
+  for (const fault of faultsOf(faults, node, 'packet'))
+    injectFrameFault(fault, port, randomOf(faults, fault, name, seed), log, roce);
+}
+
+/** Injects one of these faults, whichever node it names. @throws ConfigurationError as {@link injectFrameFaults} */
+export function injectFrameFault(
+  fault: FaultOf<'packet'>,
+  port: EthernetPort,
+  random: Random,
+  log: FaultLog,
+  roce: HcaRoce,
+): void {
+  const effect = effectOf(fault);
+  if (effect.kind === 'congested') checkMark(fault, roce);
+  if (fault.only === 'pauses' && !port.flowControl.isThere)
+    throw new ConfigurationError(
+      'only',
+      fault.only,
+      'other frames of an end of a cable without flow control',
+    );
+  port.faults.addRule(effect, selectionOf(fault, random), { fired: () => log.fired(fault) });
 }
 
 /** RDMA protocol of an Ethernet port. */

@@ -10,15 +10,13 @@
  * it. A machine without faults of a kind has none of its listeners.
  */
 import { EventType } from '../../abi/index.ts';
-import { ConfigurationError } from '../../base/index.ts';
 import { type CommandFaults, GO_ON, type Hca, NEVER_END } from '../../hw/hca/index.ts';
-import type { Random } from '../../sim/index.ts';
-import type { WirePort } from '../../wire/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
 import { type HcaRoce, injectFrameFaults } from './frame-faults.ts';
-import { type Fault, type FaultOf, isByRule, packetNthOf, type TimedFault } from './kinds.ts';
-import { copyDelayPs, effectOf, passDelayPs, randomOf, selectionOf } from './packet-effects.ts';
+import type { Fault, FaultOf, TimedFault } from './kinds.ts';
+import { randomOf } from './packet-effects.ts';
+import { injectPacketFault } from './packet-faults.ts';
 import { faultsOf } from './plan.ts';
 
 /**
@@ -49,34 +47,6 @@ export function injectHcaFaults(
   const resets = faultsOf(faults, node, 'reset');
   const timed = faultsOf(faults, node, 'semaphore', 'owner', 'catastrophic', 'port', 'cable', 'device');
   if (commands.length + resets.length + timed.length > 0) new DeviceFaults(hca, commands, resets, timed, log);
-}
-
-function injectPacketFault(
-  fault: FaultOf<'packet'>,
-  { faults, transmitted }: WirePort,
-  log: FaultLog,
-  random: Random,
-): void {
-  const observer = { fired: () => log.fired(fault) };
-  if (fault.only === 'pauses')
-    throw new ConfigurationError('only', fault.only, 'packets of another kind on a cable of InfiniBand');
-  if (isByRule(fault) || fault.packet === 'congested') {
-    faults.addRule(effectOf(fault), selectionOf(fault, random), observer);
-    return;
-  }
-  const { packet, delay, by } = fault;
-  const nth = packetNthOf(fault);
-  const { first, last } = nth;
-  if (packet === 'duplicated') {
-    faults.copyPackets({ passes: 1, delayPs: delay ?? copyDelayPs }, observer, first, last);
-  } else if (packet === 'reordered') {
-    faults.reorderPackets({ passes: by ?? 1, delayPs: delay ?? passDelayPs }, observer, first, last);
-  } else {
-    log.firesOnNth(fault, nth, () => transmitted.packetCount);
-    if (packet === 'corrupted') faults.corruptPackets(first, last);
-    else if (packet === 'lost') faults.losePackets(first, last);
-    else faults.delayPackets(delay!, first, last);
-  }
 }
 
 type Lasting = TimedFault | FaultOf<'reset'>;

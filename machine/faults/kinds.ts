@@ -4,6 +4,7 @@
  */
 import { psPerSecond } from '../../base/index.ts';
 import { FAULT_DELAY_PS_MAX } from '../../wire/index.ts';
+import { hostPortMax, nodeCountMax, switchPortMax } from '../topology/index.ts';
 import {
   action,
   chance,
@@ -55,9 +56,18 @@ export interface Kind<Table extends Fields = Fields> {
   readonly more?: readonly string[];
 }
 
-/** Port of the adapter. */
+/** Port of the adapter, or of a switch. */
 const byPort = {
-  portNumber: optional(integer(1, 2, 'which port, 1 when left out; 2 where the topology has a link there')),
+  portNumber: optional(
+    integer(1, switchPortMax, 'which port, 1 when left out; another one where the topology has a link there'),
+  ),
+  to: optional(
+    integer(
+      0,
+      nodeCountMax - 1,
+      'instead of portNumber: the node at the other end of the cable; node and to may both be switches',
+    ),
+  ),
 };
 
 const kind = <Table extends Fields>(declared: Kind<Table>): Kind<Table> => declared;
@@ -133,9 +143,10 @@ export const faultKinds = {
   }),
   port: kind({
     fields: { port: choice(['down', 'up'], 'action of the port'), ...byPort, ...beginning, ...lasting },
-    doc: 'A port goes down (its end of the link is disabled) or comes up.',
+    doc: 'A port goes down (its end of the link is disabled) or comes up. A switch executes no commands: its ports take at, not after.',
     seen: 'IBV_EVENT_PORT_ERR, and IBV_EVENT_PORT_ACTIVE when it is back; requests are retried until their retries are used up.',
     example: 'port=down,after=RTR2RTS_QP,delay=5us,for=200us',
+    more: ['port=down,node=4,portNumber=1,at=8ms,for=200us'],
   }),
   cable: kind({
     fields: {
@@ -144,9 +155,10 @@ export const faultKinds = {
       ...beginning,
       ...lasting,
     },
-    doc: 'The cable is pulled out of a port of this node, or plugged in.',
+    doc: 'The cable is pulled out of a port of this node, or plugged in. Routes through switches stay: packets that lead over it are discarded.',
     seen: 'As with the port, at both ends of the cable.',
     example: 'cable=pulled,after=RTR2RTS_QP,delay=5us,for=200us',
+    more: ['cable=pulled,node=4,to=5,at=8ms,for=200us'],
   }),
   device: kind({
     fields: { device: choice(['gone'], 'it is not there'), ...beginning, ...lasting },
@@ -213,7 +225,23 @@ export const faultKinds = {
       'packet=late,psn=+50-150,delay=1us',
       'packet=lost,chance=10%',
       'packet=corrupted,chance=1%,where=payload,crc=icrc',
+      'packet=lost,node=4,to=5,chance=1%',
+      'packet=late,node=4,to=5,chance=100%,delay=1us',
     ],
+  }),
+  forwarding: kind({
+    fields: {
+      forwarding: choice(['wrong', 'none'], 'the entry leads to another port, or to none'),
+      host: integer(0, nodeCountMax - 1, 'host whose entry it is'),
+      hostPort: optional(integer(1, hostPortMax, 'which port of that host, 1 when left out')),
+      output: optional(integer(1, switchPortMax, 'port to which a wrong entry leads')),
+      at: optional(time('simulated time since the start; from power-on if left out')),
+      ...lasting,
+    },
+    doc: 'An entry of the forwarding table of an InfiniBand switch is written wrong.',
+    seen: 'Packets to that host are dropped (noRoute; ownPort where they would leave by the port by which they came), circle, or arrive at another host, which drops them: retries, then IBV_WC_RETRY_EXC_ERR.',
+    example: 'forwarding=none,node=4,host=2,at=8ms,for=200us',
+    more: ['forwarding=wrong,node=4,host=2,output=1,at=8ms,for=200us'],
   }),
 };
 
@@ -246,6 +274,10 @@ export function contradictionOf(fault: Fault): readonly [string, unknown, string
       return ['delay', fault.delay, 'left out when at is given'];
   } else if (fault.kind === 'packet') {
     return packetContradictionOf(fault);
+  } else if (fault.kind === 'forwarding') {
+    if (fault.forwarding === 'wrong' && fault.output === undefined) return ['output', 'left out', 'a port'];
+    if (fault.forwarding === 'none' && fault.output !== undefined)
+      return ['output', fault.output, 'left out unless forwarding is wrong'];
   } else if ('after' in fault) {
     return beginningOf(fault);
   }

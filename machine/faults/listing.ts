@@ -39,9 +39,15 @@ export function faultListing(): FaultListing[] {
 /** The names of all commands and statuses have a page of their own. */
 const shortRange = (range: string): string => range.replace(/ \([A-Z0-9_]+(, [A-Z0-9_]+){10,}\)/, ' by name');
 
+/** The fabric of the examples: hosts 0 to 3, and switches 4 and 5. */
+export const exampleFabric = 'dumbbell:4';
+
 /** The programs that best demonstrate a fault, on the command line. */
 export function commandsOf({ kind, example, more = [] }: FaultListing): string[] {
   const isOfControl = kind === 'device' || kind === 'catastrophic' || kind === 'owner' || kind === 'command';
   const program = isOfControl ? 'npx hca move' : 'npx hca perf write-bw -n 1000';
-  return [example, ...more].map((fault) => `${program} --fault '${fault}'`);
+  const fabric = `npx hca fabric all-to-all --topology ${exampleFabric}`;
+  return [example, ...more].map(
+    (fault) => `${fault.includes('node=4') ? fabric : program} --fault '${fault}'`,
+  );
 }

@@ -2,10 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { faultListing } from './listing.ts';
+import { parsedTopology } from '../topology/index.ts';
+import { exampleFabric, faultListing } from './listing.ts';
 import { checkedFaults, parsedFault, readFaults } from './plan.ts';
 
 const read = (text: string) => checkedFaults([parsedFault(text)], 2)[0];
+
+const readOnFabric = (text: string) =>
+  checkedFaults([parsedFault(text)], 4, parsedTopology(exampleFabric))[0];
 
 describe('a fault as an option', () => {
   it('names commands and statuses as the sheet does, or by number', () => {
@@ -55,7 +59,69 @@ describe('a fault as an option', () => {
 
   it('can be tried: every example of the listing is valid', () => {
     for (const { example, more = [], kind } of faultListing())
-      for (const text of [example, ...more]) expect(read(text)).toMatchObject({ kind });
+      for (const text of [example, ...more]) expect(readOnFabric(text)).toMatchObject({ kind });
+  });
+});
+
+describe('a fault of a fabric', () => {
+  it('names a cable by its ends or by a port, which is the same fault', () => {
+    // Hosts 0 and 1 are at ports 1 and 2 of switch 4; port 3 leads to switch 5.
+    const byPort = readOnFabric('cable=pulled,node=4,portNumber=3,at=1ms');
+    expect(byPort).toMatchObject({ node: 4, portNumber: 3 });
+    expect(readOnFabric('cable=pulled,node=4,to=5,at=1ms')).toEqual(byPort);
+    expect(readOnFabric('packet=lost,node=0,to=4,chance=1%')).toMatchObject({ node: 0, portNumber: 1 });
+  });
+
+  it.each([
+    ['cable=pulled,node=6,at=1ms', 'field node, is "6", expected an integer from 0 to 5'],
+    ['command=NOP,status=none,node=4', 'field node, is 4, expected a host: 4 is a switch, which has port, '],
+    ['forwarding=none,node=0,host=1', 'field node, is 0, expected a switch of the topology'],
+    [
+      'cable=pulled,node=4,to=2,at=1ms',
+      'field to, is 2, expected a node at the other end of a cable of node 4: 0, 1, 5',
+    ],
+    [
+      'cable=pulled,node=4,to=5,portNumber=3,at=1ms',
+      'field to, is 5, expected left out when portNumber is given',
+    ],
+    [
+      'packet=lost,node=4,portNumber=4',
+      'field portNumber, is 4, expected a port of switch 4 with a cable: 1, 2, 3',
+    ],
+    ['packet=lost,node=4,portNumber=65', 'field portNumber, is "65", expected an integer from 1 to 64'],
+    ['packet=lost,node=0,portNumber=2', 'field portNumber, is 2, expected 1: host 0 has no cable at port 2'],
+    ['port=down,node=4,after=NOP', 'expected left out: switch 4 executes no commands'],
+    ['forwarding=none,node=4,host=4', 'field host, is 4, expected a host from 0 to 3'],
+    [
+      'forwarding=none,node=4,host=1,hostPort=2',
+      'field hostPort, is 2, expected a port of host 1 that switch 4',
+    ],
+    [
+      'forwarding=none,node=4,host=1,output=1',
+      'field output, is 1, expected left out unless forwarding is wrong',
+    ],
+    ['forwarding=wrong,node=4,host=1', 'field output, is "left out", expected a port'],
+    [
+      'forwarding=wrong,node=4,host=1,output=9',
+      'field output, is 9, expected a port of switch 4 with a cable: 1, 2, 3',
+    ],
+  ])('is rejected where it cannot happen: %s', (text, message) => {
+    expect(() => readOnFabric(text)).toThrow(message);
+  });
+
+  it('names a port where several cables join two switches', () => {
+    const { nodes, links } = parsedTopology(exampleFabric);
+    const ends = [4, 5].map((node) => ({ node, port: 4 })) as [{ node: 4; port: 4 }, { node: 5; port: 4 }];
+    const twice = { nodes, links: [...links, { ends }] };
+    const faults = [parsedFault('cable=pulled,node=4,to=5,at=1ms')];
+    expect(() => checkedFaults(faults, 4, twice)).toThrow(
+      'field to, is 5, expected portNumber: cables at ports 3, 4 lead there',
+    );
+  });
+
+  it('is refused without its topology', () => {
+    expect(() => read('cable=pulled,node=0,to=1,at=1ms')).toThrow('none is declared');
+    expect(() => read('forwarding=none,node=0,host=1')).toThrow('expected a switch of the topology');
   });
 });
 

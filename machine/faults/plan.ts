@@ -10,9 +10,10 @@
  */
 import { ConfigurationError, runtime, shortJson } from '../../base/index.ts';
 import { hintFor, type MachineConfig } from '../profile/index.ts';
-import { farEndOf, type Topology } from '../topology/index.ts';
+import type { Topology } from '../topology/index.ts';
 import type { Field } from './fields.ts';
 import { contradictionOf, type Fault, type FaultKind, type FaultOf, faultKinds, plainest } from './kinds.ts';
+import { faultedNodesOf, placed } from './places.ts';
 
 /** A fault as a user writes it: words and numbers by field; see {@link faultKinds}. */
 export type FaultEntry = Readonly<Record<string, string | number>>;
@@ -27,6 +28,7 @@ const kindNames = Object.keys(faultKinds) as readonly FaultKind[];
 
 /**
  * Checks and parses entries from an untrusted source.
+ * @param nodeCount hosts; the switches of the topology are nodes, too
  * @param topology left out: adapters have a cable at port 1 only
  * @param transport of the adapters
  * @throws ConfigurationError naming entry, field, value and range
@@ -40,8 +42,8 @@ export function checkedFaults(
   if (!Array.isArray(plan)) throw new ConfigurationError('faults', shortJson(plan), 'a list of faults');
   return (plan as unknown[]).map((entry, at) => {
     const place = `fault ${at + 1}`;
-    const fault = checkedFault(entry, place, nodeCount);
-    checkPortNumber(fault, `${place} (${fault.kind}), field portNumber,`, topology);
+    const checked = checkedFault(entry, place, faultedNodesOf(nodeCount, topology));
+    const fault = placed(checked, place, topology);
     if (transport === 'iwarp' && fault.kind === 'packet') checkOfTcp(fault, place);
     return fault;
   });
@@ -117,14 +119,6 @@ function checkedFault(entry: unknown, place: string, nodeCount: number): Fault {
   if (wrong !== undefined)
     throw new ConfigurationError(`${place} (${kind}), field ${wrong[0]},`, wrong[1], wrong[2]);
   return plainest(fault as unknown as Fault);
-}
-
-/** @throws ConfigurationError for a port without a cable, where the fault could not happen */
-function checkPortNumber(fault: Fault, place: string, topology: Topology | undefined): void {
-  if (!('portNumber' in fault) || fault.portNumber === undefined || fault.portNumber === 1) return;
-  const { node, portNumber: port } = fault;
-  if (topology !== undefined && farEndOf(topology, { node, port }) !== undefined) return;
-  throw new ConfigurationError(place, port, `1: host ${node} has no cable at port ${port}`);
 }
 
 /** Fields of a packet fault that name headers of InfiniBand's transport, which frames of RoCE have too. */

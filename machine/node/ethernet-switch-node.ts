@@ -7,6 +7,7 @@
 import { macOf } from '../../hw/hca/index.ts';
 import { EthernetSwitch, type EthernetSwitchCable } from '../../hw/switch/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { FaultLog, injectSwitchFaults } from '../faults/index.ts';
 import { cableKey, ethernetAt, type MachinePlan, switchName } from '../plan.ts';
 import {
   type FabricRoutes,
@@ -21,12 +22,13 @@ export class EthernetSwitchNode {
   readonly node: number;
   readonly lp: LogicalProcess;
   readonly device: EthernetSwitch;
+  readonly faultLog: FaultLog;
   /** A field, because an image of the machine contains what fields refer to. */
   readonly #shuffle: Random | undefined;
 
   /** @param routes of the plan's topology */
   constructor(plan: MachinePlan, node: number, routes: FabricRoutes) {
-    const { config, topology, shuffleSeed } = plan;
+    const { config, topology, shuffleSeed, faults } = plan;
     const name = switchName(node);
     this.node = node;
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
@@ -42,6 +44,10 @@ export class EthernetSwitchNode {
     this.device.routes.setTreePorts(routes.groupPorts(node));
     if (config.switch.ethernet.multipath === 'ecmp' && !isTree(topology, routes))
       this.#setRoutes(topology, routes);
+    this.faultLog = new FaultLog(faults);
+    const { roce } = config.hca.capability;
+    const target = { node, lp: this.lp, device: this.device };
+    injectSwitchFaults(faults, target, this.faultLog, config.machine.seed, roce);
   }
 
   #setRoutes(topology: Topology, routes: FabricRoutes): void {

@@ -5,8 +5,9 @@
  * It is built from the plan alone, so that the same code builds a switch in any thread.
  */
 import { lidOf } from '../../hw/hca/index.ts';
-import { InfinibandSwitch, type SwitchCable } from '../../hw/switch/index.ts';
+import { InfinibandSwitch, NO_PORT, type SwitchCable } from '../../hw/switch/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
+import { FaultLog, type ForwardingEntries, injectSwitchFaults } from '../faults/index.ts';
 import { cableKey, type MachinePlan, switchName, wireAt } from '../plan.ts';
 import {
   type FabricRoutes,
@@ -18,18 +19,23 @@ import {
   type Topology,
 } from '../topology/index.ts';
 
-export class SwitchNode {
+export class SwitchNode implements ForwardingEntries {
   readonly node: number;
   readonly lp: LogicalProcess;
   readonly device: InfinibandSwitch;
+  readonly faultLog: FaultLog;
+  readonly #plan: MachinePlan;
+  readonly #routes: FabricRoutes;
   /** A field, because an image of the machine contains what fields refer to. */
   readonly #shuffle: Random | undefined;
 
   /** @param routes of the plan's topology */
   constructor(plan: MachinePlan, node: number, routes: FabricRoutes) {
-    const { config, shuffleSeed } = plan;
+    const { config, shuffleSeed, faults } = plan;
     const name = switchName(node);
     this.node = node;
+    this.#plan = plan;
+    this.#routes = routes;
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
     this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
     this.device = new InfinibandSwitch({
@@ -38,6 +44,17 @@ export class SwitchNode {
       cables: cablesOf(plan, node),
     });
     this.#writeTables(plan, routes);
+    this.faultLog = new FaultLog(faults);
+    const target = { node, lp: this.lp, device: this.device, entries: this };
+    injectSwitchFaults(faults, target, this.faultLog, config.machine.seed, 'none');
+  }
+
+  /** Rewrites an entry while packets move: see {@link ForwardingEntries}. */
+  write(host: number, hostPort: number, output: number | 'none' | 'planned'): void {
+    const target = { node: host, port: hostPort };
+    const planned = this.#routes.portTowards(this.node, target) ?? NO_PORT;
+    const port = output === 'planned' ? planned : output === 'none' ? NO_PORT : output;
+    this.device.tables.rewritePort(lidOf(this.#plan.config.hca.control, target), port, this.lp.nowPs);
   }
 
   /** The embedded subnet manager's part: routes to every port of a host, and one tree for all groups. */

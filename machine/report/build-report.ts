@@ -66,7 +66,7 @@ export function buildReport(
     configHash,
     config,
     ...(declared === undefined ? {} : { topology: declared }),
-    ...faultsOf(faults, [...hosts, ...hcas, ...nics]),
+    ...faultsOf(faults, [...hosts, ...hcas, ...nics, ...switches]),
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
     nodes: hostByNode.map((host, node) => nodeReportOf(host, hcaByNode[node], nicByNode[node])),
     ...(switches.length === 0 ? {} : { switches: switchByNode.map(switchReportOf) }),

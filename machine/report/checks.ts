@@ -361,19 +361,22 @@ export const nakFailures = (
     .flatMap((group) =>
       nakFailuresAmong(
         group.flatMap((node) => hcas[node] ?? []),
-        switches.every(keepsAll),
+        switches,
       ),
     );
 
-/** @param areKept whether switches between them have dropped nothing, and hold nothing */
-function nakFailuresAmong(ends: readonly HcaLedger[], areKept: boolean): string[] {
+/** @param switches between them */
+function nakFailuresAmong(ends: readonly HcaLedger[], switches: readonly SwitchLedger[]): string[] {
   if (ends.length === 0) return [];
   const nodes = ends.map(({ node }) => node);
   const what = nodes.length > 2 ? `cables of ${nodes.join(', ')}` : `cable ${nodes[0]} to ${nodes.at(-1)}`;
-  const wires = ends.flatMap(wiresOf);
-  const frames = ends.flatMap(({ ethernet }) => (ethernet === undefined ? [] : framesGone(ethernet)));
+  const ports = switches.flatMap((own) => own.ports);
+  const wires = [...ends.flatMap(wiresOf), ...ports.map(({ wire }) => wire)];
+  const frames = [...ends, ...ports].flatMap(({ ethernet }) =>
+    ethernet === undefined ? [] : framesGone(ethernet),
+  );
   const isLossless =
-    areKept &&
+    switches.every(keepsAll) &&
     ends.every(
       ({ loopback, violations, heldPackets }) =>
         heldPackets + loopback.dropped + loopback.held === 0 && Object.keys(violations).length === 0,

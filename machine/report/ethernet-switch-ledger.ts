@@ -12,7 +12,7 @@ export interface SwitchBufferLedger extends SwitchBufferReport {
   readonly queuedBytes: number;
 }
 
-export function ethernetSwitchLedgerOf({ node, lp, device }: EthernetSwitchNode): SwitchLedger {
+export function ethernetSwitchLedgerOf({ node, lp, device, faultLog }: EthernetSwitchNode): SwitchLedger {
   const ports = device.ports.flatMap((port, index): SwitchPortLedger[] => {
     if (port === undefined) return [];
     const own = device.statisticsOf(index + 1);
@@ -50,6 +50,7 @@ export function ethernetSwitchLedgerOf({ node, lp, device }: EthernetSwitchNode)
     nowPs: lp.instantPs,
     ports,
     copies: copyCount,
+    faultsFired: faultLog.counts(),
     buffer: {
       usedBytes,
       usedBytesMax,

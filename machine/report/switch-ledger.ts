@@ -53,13 +53,15 @@ export interface SwitchLedger {
   readonly copies: number;
   /** Shared buffer; left out for InfiniBand. */
   readonly buffer?: SwitchBufferLedger;
+  /** Occurrences of each fault of the plan in this switch. */
+  readonly faultsFired: readonly number[];
 }
 
 export function switchLedgerOf(node: FabricSwitch): SwitchLedger {
   return node instanceof EthernetSwitchNode ? ethernetSwitchLedgerOf(node) : infinibandLedgerOf(node);
 }
 
-function infinibandLedgerOf({ node, lp, device }: SwitchNode): SwitchLedger {
+function infinibandLedgerOf({ node, lp, device, faultLog }: SwitchNode): SwitchLedger {
   const ports = device.ports.flatMap((wire, index): SwitchPortLedger[] => {
     if (wire === undefined) return [];
     const port = index + 1;
@@ -75,7 +77,7 @@ function infinibandLedgerOf({ node, lp, device }: SwitchNode): SwitchLedger {
       },
     ];
   });
-  return { node, nowPs: lp.instantPs, ports, copies: device.copyCount };
+  return { node, nowPs: lp.instantPs, ports, copies: device.copyCount, faultsFired: faultLog.counts() };
 }
 
 /** Whether a switch has forwarded everything that was sent to it, undamaged. */

@@ -14,6 +14,7 @@ export {
   directionsOf,
   farEndOf,
   farPortsOf,
+  hostPortMax,
   hostsBySide,
   hostsOf,
   hostsWith,

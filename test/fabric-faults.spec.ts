@@ -1,0 +1,193 @@
+/**
+ * Faults within a fabric: on cables between switches, at ports of switches, and in forwarding entries. Every packet that does not arrive is
+ * counted once under a named reason, all bytes arrive in the end, and all balances hold.
+ *
+ *     host 0 ─┐                  ┌─ host 2
+ *             ├ switch 4 ── switch 5 ┤
+ *     host 1 ─┘                  └─ host 3
+ */
+import { describe, expect, it, vi } from 'vitest';
+import runFabric from '../experiments/runs/fabric-run.ts';
+import { parsedFault } from '../machine/faults/index.ts';
+import type { Machine, MachineOptions, Report } from '../machine/index.ts';
+import { parsedTopology } from '../machine/topology/index.ts';
+import { expectBalanced } from './expectations.ts';
+import { bytesOf, smallMachine, smallMemory } from './machines.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const args = {
+  pattern: 'all-to-all',
+  verb: 'write',
+  hostCount: 4,
+  sizeBytes: 16_384,
+  messages: 40,
+  window: 8,
+} as const;
+
+/** All hosts of the dumbbell send to all others; every byte is right in the end. */
+async function reportWith(faults: readonly string[], options: MachineOptions = {}): Promise<Report> {
+  const machine = {
+    topology: parsedTopology('dumbbell:4'),
+    faults: faults.map(parsedFault),
+    ...options,
+    set: { ...smallMemory, ...options.set },
+  };
+  const { report, isEqual } = await runFabric({ machine, args });
+  expect(isEqual).toBe(true);
+  expectBalanced(report);
+  return report;
+}
+
+const ethernet = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
+
+/** Packets by reason: of a direction of a cable, and of a switch. */
+const cableOf = ({ wire }: Report, from: number, to: number) =>
+  wire.find((row) => row.from === from && row.to === to)!;
+const notForwardedOf = ({ switches }: Report, node: number): Record<string, number> => {
+  const sums: Record<string, number> = {};
+  for (const { ports } of switches!.filter((own) => own.node === node))
+    for (const [reason, count] of ports.flatMap(({ notForwarded }) => Object.entries(notForwarded)))
+      sums[reason] = (sums[reason] ?? 0) + count;
+  return sums;
+};
+const repeatedOf = ({ nodes }: Report): number =>
+  nodes.reduce((sum, { hca }) => sum + (hca.transport['sequenceNakSent'] ?? 0), 0);
+
+/** Both directions of all cables but one, which must be as without faults. */
+const othersOf = ({ wire }: Report, from: number, to: number) =>
+  wire.filter((row) => row.from !== from || row.to !== to);
+
+const networks = [
+  ['InfiniBand', {}],
+  ['Ethernet', ethernet],
+] as const;
+
+describe.each(networks)('packets on a cable between switches of %s', (_network, set) => {
+  it('are lost by number, counted there and nowhere else, and sent again', async () => {
+    const report = await reportWith(['packet=lost,node=4,to=5,nth=100-104'], { set });
+    expect(cableOf(report, 4, 5).lost ?? 0).toBe(5);
+    for (const row of othersOf(report, 4, 5)) expect(row.lost ?? 0).toBe(0);
+    expect(report.faults).toEqual([{ fault: 'packet=lost,portNumber=3,nth=100-104,node=4', fired: 5 }]);
+    expect(repeatedOf(report)).toBeGreaterThan(0);
+  });
+
+  it('are damaged by chance: the next switch counts each, and drops it', async () => {
+    const report = await reportWith(['packet=corrupted,node=5,to=4,chance=2%'], { set });
+    const { corrupted } = cableOf(report, 5, 4);
+    expect(corrupted).toBeGreaterThan(2);
+    expect(report.faults![0]!.fired).toBe(corrupted);
+    expect(report.switches!.every(({ node }) => Object.keys(notForwardedOf(report, node)).length === 0)).toBe(
+      true,
+    );
+  });
+
+  it('are slow: each holds the link, so that the traffic takes that much longer', async () => {
+    const fast = await reportWith([], { set });
+    const slow = await reportWith(['packet=late,node=4,to=5,chance=100%,delay=2us'], { set });
+    const { packets } = cableOf(slow, 4, 5);
+    expect(slow.faults![0]!.fired).toBe(packets);
+    // Nearly all packets of that direction follow one another.
+    expect(slow.elapsedPs - fast.elapsedPs).toBeGreaterThan(0.5 * packets * 2_000_000);
+    expect(slow.elapsedPs - fast.elapsedPs).toBeLessThan(1.1 * packets * 2_000_000);
+  });
+
+  it('pass each other and come twice, and arrive in order at the program', async () => {
+    const faults = ['packet=reordered,node=4,to=5,chance=3%,by=4', 'packet=duplicated,node=5,to=4,chance=3%'];
+    const report = await reportWith(faults, { set });
+    expect(cableOf(report, 4, 5).reordered).toBeGreaterThan(0);
+    expect(cableOf(report, 5, 4).duplicated).toBeGreaterThan(0);
+    expect(report.faults!.map(({ fired }) => fired)).toEqual([
+      cableOf(report, 4, 5).reordered,
+      cableOf(report, 5, 4).duplicated,
+    ]);
+  });
+});
+
+describe.each(networks)('a cable between switches of %s', (_network, set) => {
+  const traffic = { set } as const;
+
+  it.each(['cable=pulled,node=4,to=5,at=7050us,for=100us', 'port=down,node=5,portNumber=3,at=7050us,for=100us'])(
+    '%s: packets are discarded or dropped there, and sent again when it is back',
+    async (fault) => {
+      const report = await reportWith([fault], traffic);
+      const between = [cableOf(report, 4, 5), cableOf(report, 5, 4)];
+      expect(between.reduce((sum, { discarded }) => sum + discarded, 0)).toBeGreaterThan(0);
+      for (const row of report.wire.filter(({ from, to }) => from < 4 || to < 4))
+        expect([row.lost ?? 0, row.corrupted, row.dropped, row.discarded]).toEqual([0, 0, 0, 0]);
+      expect(report.faults![0]!.fired).toBe(1);
+    },
+  );
+
+  it('carries what waits when it is plugged in after the start', async () => {
+    const faults = ['port=down,node=4,portNumber=3,at=1ms', 'port=up,node=4,portNumber=3,at=7050us'];
+    const report = await reportWith(faults, traffic);
+    expect(report.faults!.map(({ fired }) => fired)).toEqual([1, 1]);
+  });
+});
+
+describe('a cable that stays unplugged', () => {
+  it('ends the requests over it with RETRY_EXC_ERR', async () => {
+    await expect(reportWith(['cable=pulled,node=4,to=5,at=7050us'])).rejects.toThrow(/RETRY_EXC_ERR/);
+  });
+});
+
+describe('a forwarding entry of InfiniBand', () => {
+  it('that leads to no port drops packets as noRoute while it lasts', async () => {
+    const report = await reportWith(['forwarding=none,node=4,host=2,at=7050us,for=50us']);
+    expect(notForwardedOf(report, 4)).toEqual({ noRoute: expect.any(Number) });
+    expect(notForwardedOf(report, 5)).toEqual({});
+  });
+
+  it('IBTA 16.1.3.5: that leads back drops packets as ownPort; at another host they are foreign', async () => {
+    const report = await reportWith(['forwarding=wrong,node=4,host=2,output=1,at=7050us,for=50us']);
+    expect(notForwardedOf(report, 4)).toEqual({ ownPort: expect.any(Number) });
+    const foreign = report.nodes.map(({ hca }) => hca.violations['packetForeignLid'] ?? 0);
+    expect(foreign[0]).toBeGreaterThan(0);
+    expect(foreign.slice(1)).toEqual([0, 0, 0]);
+  });
+
+  it('that leads a packet between two switches to and fro drops it where it came from', async () => {
+    const report = await reportWith(['forwarding=wrong,node=5,host=2,output=3,at=7050us,for=50us']);
+    expect(notForwardedOf(report, 5)).toEqual({ ownPort: expect.any(Number) });
+    expect(notForwardedOf(report, 4)).toEqual({});
+  });
+
+  it('that stays wrong ends requests with RETRY_EXC_ERR', async () => {
+    await expect(reportWith(['forwarding=none,node=4,host=2,at=7050us'])).rejects.toThrow(/RETRY_EXC_ERR/);
+  });
+});
+
+describe('the same faults', () => {
+  const faults = [
+    'packet=lost,node=4,to=5,chance=1%',
+    'cable=pulled,node=4,to=5,at=7050us,for=50us',
+    'forwarding=none,node=5,host=1,at=7150us,for=20us',
+  ];
+
+  it.each([
+    ['in partition per-node', { partition: 'per-node' }],
+    ['with events of an instant in another order', { shuffleSeed: 5 }],
+    ['in epochs of 100 us', { epochPs: 100_000_000 }],
+  ] as const)('give the same report %s', async (_how, options) => {
+    expect(bytesOf(await reportWith(faults, options))).toBe(bytesOf(await reportWith(faults)));
+  });
+
+  it('give the same report on Ethernet in partition per-node', async () => {
+    const some = faults.slice(0, 2);
+    const single = bytesOf(await reportWith(some, { set: ethernet }));
+    expect(bytesOf(await reportWith(some, { set: ethernet, partition: 'per-node' }))).toBe(single);
+  });
+});
+
+describe('a fault that a network does not have', () => {
+  const made = (fault: string, set: MachineOptions['set'] = {}): Promise<Machine> =>
+    smallMachine({ topology: parsedTopology('dumbbell:4'), faults: [parsedFault(fault)], set: set! });
+
+  it('is refused: no forwarding entries on Ethernet, no PAUSE frames on InfiniBand', async () => {
+    await expect(made('forwarding=none,node=4,host=2', ethernet)).rejects.toThrow(
+      'fault 1 (forwarding), field node, is 4, expected a switch of InfiniBand',
+    );
+    await expect(made('packet=lost,node=4,to=5,only=pauses')).rejects.toThrow('only is "pauses"');
+  });
+});
