@@ -20,3 +20,9 @@ it.each([
   };
   expect(Math.abs(headroomBytesOf(config, metres, 0) - bytes)).toBeLessThanOrEqual(2);
 });
+
+it('has room for what comes while the switch decides: at 40 Gb/s 5 bytes for each ns of its latency', () => {
+  const config = { ...defaultsOf(ethernetParameters), gigabitsPerSecond: 40 };
+  const added = headroomBytesOf(config, 100, 1300) - headroomBytesOf(config, 100, 300);
+  expect(Math.abs(added - 5000)).toBeLessThanOrEqual(1);
+});

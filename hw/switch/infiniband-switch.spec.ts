@@ -106,7 +106,7 @@ describe('packets that are not forwarded', () => {
     for (const lid of [7, 9]) bench.ends[0]!.sendAt(startPs, lid, 256);
     bench.ends[0]!.sendAt(startPs, 2, 256, 5);
     await bench.runTo(startPs + 10 * usPs);
-    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 2, hoqLife: 0 });
+    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 2, ownPort: 0, hoqLife: 0 });
     expect(psnsOf(bench.ends[1]!.arrivals)).toEqual([5]);
     expect(bench.device.ports[0]!.receiveBufferedBytes).toBe(0);
   });
@@ -131,7 +131,7 @@ describe('the life of a first packet', () => {
     bench.ends[0]!.sendAt(startPs, 3, 256, 50);
     await bench.runTo(startPs + 200 * usPs);
     expect(psnsOf(bench.ends[3]!.arrivals)).toEqual([0, 1, 2]);
-    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 0, hoqLife: 1 });
+    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 0, ownPort: 0, hoqLife: 1 });
     const [next] = bench.ends[2]!.arrivals;
     expect(next!.psn).toBe(50);
     // The fourth is the first of its input when the third has left: from the first byte of the first, three packets later.
@@ -140,6 +140,37 @@ describe('the life of a first packet', () => {
     expect(leavesPs - firstPs).toBeGreaterThan(65_536_000 - packetPs(4096));
     expect(leavesPs - firstPs).toBeLessThan(65_536_000 + packetPs(4096));
     expect(bench.device.ports[0]!.receiveBufferedBytes).toBe(0);
+  });
+});
+
+describe('a life shorter than a packet', () => {
+  it('ends when the packet before it has left, and is not watched every picosecond until then', async () => {
+    // At 1X SDR a byte takes 4 ns, so 4096 bytes of payload take 16.5 us: more than the 4.096 us of code 0.
+    const slow = { speed: 'SDR', lanes: '1' } as const;
+    const bench = new SwitchBench(2, { switch: { hoqLife: 0 }, wireOfEnd: { 1: slow } });
+    bench.ends[0]!.sendAt(startPs, 2, 4096, 0, 3);
+    await bench.runTo(startPs + 100 * usPs);
+    // The second becomes the first of its input as soon as the first begins to leave, and its time is up when that has left.
+    expect(psnsOf(bench.ends[1]!.arrivals)).toEqual([0, 2]);
+    expect(bench.device.dropsOf(1).hoqLife).toBe(1);
+    expect(bench.eventCount).toBeLessThan(100);
+  });
+});
+
+describe('an output whose waiting packet is dropped', () => {
+  it('waits for credits no longer', async () => {
+    const bench = new SwitchBench(4, { switch: { hoqLife: 4 } });
+    const [from, , , to] = bench.ends;
+    to!.consumesAtOnce = false;
+    // Three packets fill the buffer of end 3; the fourth waits for at most 65.536 us. Credits come at 150 us, and another packet.
+    from!.sendAt(startPs, 4, 4096, 0, 4);
+    to!.at(startPs + 150 * usPs, () => to!.consumeAll());
+    from!.sendAt(startPs + 200 * usPs, 4, 256, 9);
+    await bench.runTo(startPs + 300 * usPs);
+    expect(psnsOf(to!.arrivals)).toEqual([0, 1, 2, 9]);
+    const { creditWaitPs } = bench.device.ports[3]!.transmitted;
+    expect(creditWaitPs).toBeGreaterThan(65_536_000 - 2 * packetPs(4096));
+    expect(creditWaitPs).toBeLessThanOrEqual(65_536_001);
   });
 });
 

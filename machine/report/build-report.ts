@@ -310,7 +310,7 @@ const bufferReportOf = ({ queuedBytes: _, ...buffer }: SwitchBufferLedger): Swit
 /** Frames with RoCE packets have their opcodes; other frames, and copies made by faults, have the opcode FRAME. */
 function frameWireOf(sender: FrameEnd, receiver: FrameEnd, between: BetweenFrames): WireReport {
   const wire = ethernetOf(sender, receiver, between);
-  const { roce, transmitted } = sender;
+  const { roce } = sender;
   if (roce === undefined) return wire;
   const packets = [roce.transmitted, roce.retransmitted].flatMap(Object.values<PacketLedger>);
   const rest = (pick: (row: PacketLedger) => number): number =>
@@ -324,7 +324,6 @@ function frameWireOf(sender: FrameEnd, receiver: FrameEnd, between: BetweenFrame
     retransmitted: roce.retransmitted,
     // Packets with a wrong FCS, and with a wrong ICRC under a right FCS.
     corrupted: wire.corrupted + (receiver.dropped['packetDamaged'] ?? 0),
-    discarded: transmitted['discardedFrames'] ?? 0,
   };
 }
 

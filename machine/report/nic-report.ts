@@ -47,6 +47,7 @@ export function ethernetOf(
   { preambleBytes, interFrameGapBytes }: BetweenFrames,
 ): WireReport {
   const { lostFrames = 0, copiedFrames = 0, copiedBytes = 0, heldBackFrames = 0 } = sender.transmitted;
+  const { discardedFrames = 0 } = sender.transmitted;
   const frames = (sender.transmitted['frames'] ?? 0) + copiedFrames;
   const bytes = (sender.transmitted['bytes'] ?? 0) + copiedBytes;
   const { sentFrames = 0, sentBytes = 0, pauseWaitPs = 0, priorityWaitPs = 0 } = sender.flowControl ?? {};
@@ -60,7 +61,7 @@ export function ethernetOf(
     dropped: fifoDrops + linkDownDrops,
     ...(lostFrames === 0 ? {} : { lost: lostFrames }),
     ...(copiedFrames + heldBackFrames === 0 ? {} : { duplicated: copiedFrames, reordered: heldBackFrames }),
-    discarded: 0,
+    discarded: discardedFrames,
     packets: frames,
     bytes,
     flowControlPackets: sentFrames,

@@ -107,6 +107,7 @@ export class SwitchBench {
   readonly ends: readonly BenchEnd[];
   readonly device: InfinibandSwitch;
   readonly wire: WireConfig;
+  readonly #lp: LogicalProcess;
   readonly #runner: SingleRunner;
 
   /**
@@ -115,32 +116,44 @@ export class SwitchBench {
    */
   constructor(
     endCount: number,
-    changes: { readonly wire?: Partial<WireConfig>; readonly switch?: Partial<SwitchConfig> } = {},
+    changes: {
+      readonly wire?: Partial<WireConfig>;
+      /** Cables of single ends, by their index. */
+      readonly wireOfEnd?: Readonly<Record<number, Partial<WireConfig>>>;
+      readonly switch?: Partial<SwitchConfig>;
+    } = {},
     shuffle?: () => number,
   ) {
     this.wire = { ...defaultsOf(wireParameters), transmitAheadBytes: 0, ...changes.wire };
     const config = { ...defaultsOf(switchParameters), ...changes.switch };
+    const wireOf = (end: number): WireConfig => ({ ...this.wire, ...changes.wireOfEnd?.[end] });
     const bytes = wireChannelBytes({ ...this.wire, receiveBufferBytes: 131_072 });
     const channels = Array.from({ length: endCount }, () => ({
       out: new SharedArrayBuffer(bytes),
       back: new SharedArrayBuffer(bytes),
     }));
     const lp = new LogicalProcess('switch', shuffle);
+    this.#lp = lp;
     this.device = new InfinibandSwitch({
       lp,
       config,
-      cables: channels.map(({ out, back }) => ({
+      cables: channels.map(({ out, back }, index) => ({
         writer: new ChannelWriter(back),
         reader: new ChannelReader(out),
-        wire: this.wire,
+        wire: wireOf(index),
         sentArrival: 'tail',
       })),
     });
     this.ends = channels.map(
-      ({ out, back }, index) => new BenchEnd(`end${index}`, this.wire, out, back, shuffle),
+      ({ out, back }, index) => new BenchEnd(`end${index}`, wireOf(index), out, back, shuffle),
     );
     for (let index = 0; index < endCount; index++) this.device.tables.setPort(index + 1, index + 1);
     this.#runner = new SingleRunner([...this.ends.map((end) => end.lp), lp]);
+  }
+
+  /** Events of the switch so far. */
+  get eventCount(): number {
+    return this.#lp.queue.firedCount;
   }
 
   /** Runs everything due before `limitPs`. */
