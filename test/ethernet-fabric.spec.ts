@@ -4,11 +4,12 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { readCapture } from '../analyser/capture/index.ts';
+import runFabric from '../experiments/runs/fabric-run.ts';
+import type { FabricArgs, Flow } from '../experiments/workloads/index.ts';
 import type { MachineOptions } from '../machine/machine.ts';
 import { parsedTopology } from '../machine/topology/index.ts';
 import { expectBalanced } from './expectations.ts';
-import { bytesOf, eachPartition, programOf, programsOf, runPrograms, smallMachine } from './machines.ts';
-import type { Flow, FlowOutcome } from './programs/fabric-flows.ts';
+import { bytesOf, eachPartition, programsOf, runPrograms, smallMachine, smallMemory } from './machines.ts';
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -22,24 +23,39 @@ const roce = (topology: string, more: MachineOptions = {}): MachineOptions => ({
   set: { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2', ...more.set },
 });
 
-/** Runs flows on all hosts of a fabric; every byte arrives, and the report balances. */
-async function outcomeOf(hostCount: number, flows: readonly Flow[], options: MachineOptions) {
-  await using machine = await smallMachine(options);
-  const args = flows.map((flow) => ({ ...flow }));
-  for (let node = 0; node < hostCount; node++)
-    await machine.load(programOf('fabric-flows', 'flows', node, { args }));
-  await machine.run();
-  const results = (await machine.results<readonly FlowOutcome[][]>()).flat();
-  const report = await machine.report();
-  expectBalanced(report);
-  expect(results.filter(({ isRight }) => isRight)).toHaveLength(2 * flows.length);
-  const tookPs = flows.map((_, flow) =>
-    Math.max(...results.filter((row) => row.flow === flow).map((row) => row.tookPs)),
-  );
-  return { tookPs, report };
+/** WRITEs that are all posted at once. */
+interface Messages {
+  readonly bytes: number;
+  readonly messages: number;
+  readonly trafficClass?: number;
 }
 
-const incast: readonly Flow[] = [1, 2, 3].map((from) => ({ from, to: 0, bytes: 32_768, messages: 4 }));
+/** Runs flows on all hosts of a fabric; every byte arrives, and the report balances. */
+async function outcomeOf(
+  flows: readonly Flow[],
+  { bytes, messages, trafficClass }: Messages,
+  options: MachineOptions,
+) {
+  const hostCount = options.topology!.nodes.filter(({ kind }) => kind === 'host').length;
+  const args: FabricArgs = {
+    pattern: 'incast',
+    verb: 'write',
+    hostCount,
+    sizeBytes: bytes,
+    messages,
+    window: messages,
+    flows,
+    ...(trafficClass === undefined ? {} : { trafficClass }),
+  };
+  const machine = { ...options, set: { ...smallMemory, ...options.set } };
+  const { report, isEqual, flows: rows } = await runFabric({ machine, args });
+  expectBalanced(report);
+  expect(isEqual).toBe(true);
+  return { tookPs: rows.map(({ durationPs }) => durationPs), report };
+}
+
+const incast: readonly Flow[] = [1, 2, 3].map((from) => ({ from, to: 0 }));
+const long = { bytes: 32_768, messages: 4 } as const;
 
 describe('hosts at one Ethernet switch', () => {
   it.each(['v1', 'v2'] as const)(
@@ -73,9 +89,9 @@ describe('hosts at one Ethernet switch', () => {
 
   it('connect between any two of them', async () => {
     const flows = [0, 1, 2, 3].flatMap((from) =>
-      [0, 1, 2, 3].flatMap((to) => (from === to ? [] : [{ from, to, bytes: 1500, messages: 2 }])),
+      [0, 1, 2, 3].flatMap((to) => (from === to ? [] : [{ from, to }])),
     );
-    const { report } = await outcomeOf(4, flows, roce('star:4'));
+    const { report } = await outcomeOf(flows, { bytes: 1500, messages: 2 }, roce('star:4'));
     // Each host has sent frames before any was addressed to it but the first: later ones are not flooded.
     expect(report.switches![0]!.buffer!.floodedFrames).toBeLessThan(20);
   });
@@ -84,7 +100,7 @@ describe('hosts at one Ethernet switch', () => {
     'write three to one without loss, byte for byte, in partition %s',
     async (partition) => {
       const set = { 'switch.ethernet.bufferKib': 128 };
-      const { tookPs, report } = await outcomeOf(4, incast, roce('star:4', { partition, set }));
+      const { tookPs, report } = await outcomeOf(incast, long, roce('star:4', { partition, set }));
       const [device] = report.switches!;
       expect(
         device!.ports.every(
@@ -100,7 +116,7 @@ describe('hosts at one Ethernet switch', () => {
       expect(Math.max(...tookPs)).toBeGreaterThan(wirePs);
       expect(Math.max(...tookPs)).toBeLessThan(wirePs + 20_000_000);
       if (partition !== 'single') return;
-      const shuffled = await outcomeOf(4, incast, roce('star:4', { set, shuffleSeed: 3 }));
+      const shuffled = await outcomeOf(incast, long, roce('star:4', { set, shuffleSeed: 3 }));
       expect(bytesOf(shuffled.report)).toBe(bytesOf(report));
     },
   );
@@ -108,8 +124,8 @@ describe('hosts at one Ethernet switch', () => {
   it('need the same times with PFC of their only priority as with PAUSE', async () => {
     const set = { 'switch.ethernet.bufferKib': 128 };
     const pfc = { ...set, 'switch.ethernet.flowControl': 'pfc', 'driver.pfcPriorities': 1 };
-    const paused = await outcomeOf(4, incast, roce('star:4', { set }));
-    const byPriority = await outcomeOf(4, incast, roce('star:4', { set: pfc }));
+    const paused = await outcomeOf(incast, long, roce('star:4', { set }));
+    const byPriority = await outcomeOf(incast, long, roce('star:4', { set: pfc }));
     expect(byPriority.tookPs).toEqual(paused.tookPs);
     expect(byPriority.report.switches![0]!.ports[1]!.flowControl!['sentPriorityPauses']).toBeGreaterThan(2);
     expect(byPriority.report.nodes[1]!.hca.ethernet!.flowControl['priorityPausedPs']).toBe(
@@ -120,9 +136,9 @@ describe('hosts at one Ethernet switch', () => {
   it('have cables of the length that a topology gives them', async () => {
     const { nodes, links } = parsedTopology('star:2');
     const topology = { nodes, links: links.map((link) => ({ ...link, metres: 1002 })) };
-    const flow = [{ from: 0, to: 1, bytes: 64, messages: 1 }];
-    const near = await outcomeOf(2, flow, roce('star:2'));
-    const far = await outcomeOf(2, flow, { ...roce('star:2'), topology });
+    const [flow, message] = [[{ from: 0, to: 1 }], { bytes: 64, messages: 1 }];
+    const near = await outcomeOf(flow, message, roce('star:2'));
+    const far = await outcomeOf(flow, message, { ...roce('star:2'), topology });
     // WRITE and ACK pass two cables each, which are 1000 m of 4.8 ns longer; the host polls.
     const added = far.tookPs[0]! - near.tookPs[0]!;
     expect(Math.abs(added - 4 * 1000 * 4800)).toBeLessThan(100_000);
@@ -130,7 +146,7 @@ describe('hosts at one Ethernet switch', () => {
 
   it('lose frames of an incast without flow control, and send them again', async () => {
     const set = { 'switch.ethernet.bufferKib': 64, 'switch.ethernet.flowControl': 'none' };
-    const { report } = await outcomeOf(4, incast, roce('star:4', { set }));
+    const { report } = await outcomeOf(incast, long, roce('star:4', { set }));
     expect(report.switches![0]!.ports[0]!.output!.queueDrops).toBeGreaterThan(10);
     expect(report.nodes[0]!.hca.transport['sequenceNakSent']).toBeGreaterThan(0);
   });
@@ -138,8 +154,7 @@ describe('hosts at one Ethernet switch', () => {
   it('RFC 3168: have their packets with ECT marked in a long queue', async () => {
     const set = { 'switch.ethernet.marksCongestion': true };
     const markedOf = async (trafficClass: number): Promise<number> => {
-      const flows = incast.map((flow) => ({ ...flow, trafficClass }));
-      const { report } = await outcomeOf(4, flows, roce('star:4', { set }));
+      const { report } = await outcomeOf(incast, { ...long, trafficClass }, roce('star:4', { set }));
       return report.switches![0]!.ports[0]!.output!.markedFrames;
     };
     expect(await markedOf(2)).toBeGreaterThan(0);
@@ -159,11 +174,12 @@ describe('hosts at one Ethernet switch', () => {
 
 describe('hosts of a fabric with several paths', () => {
   const flows = [0, 1, 2, 3].flatMap((host) =>
-    [0, 1, 2, 3].map((turn) => ({ from: host, to: 4 + ((host + turn) % 4), bytes: 8192, messages: 2 })),
+    [0, 1, 2, 3].map((turn) => ({ from: host, to: 4 + ((host + turn) % 4) })),
   );
+  const two = { bytes: 8192, messages: 2 } as const;
 
   it('use all spines for connections, each QP one path', async () => {
-    const { report } = await outcomeOf(8, flows, roce('leaf-spine:2x4:8'));
+    const { report } = await outcomeOf(flows, two, roce('leaf-spine:2x4:8'));
     // Spines are nodes 8 and 9; WRITEs of 4 × 4 flows come to them from the two leaves of hosts 0 to 3.
     const bySpine = [8, 9].map((spine) =>
       report.wire
@@ -176,7 +192,7 @@ describe('hosts of a fabric with several paths', () => {
 
   it('use one spine along a tree', async () => {
     const set = { 'switch.ethernet.multipath': 'tree' };
-    const { report } = await outcomeOf(8, flows, roce('leaf-spine:2x4:8', { set }));
+    const { report } = await outcomeOf(flows, two, roce('leaf-spine:2x4:8', { set }));
     const bytes = [8, 9].map((spine) =>
       report.wire.filter(({ to }) => to === spine).reduce((sum, row) => sum + row.bytes, 0),
     );
@@ -185,11 +201,7 @@ describe('hosts of a fabric with several paths', () => {
   });
 
   it.each(['ring:4', 'mesh:4', 'dumbbell:4'])('reach each other in %s', async (topology) => {
-    await outcomeOf(
-      4,
-      incast.slice(0, 2).concat({ from: 0, to: 3, bytes: 4096, messages: 1 }),
-      roce(topology),
-    );
+    await outcomeOf([...incast.slice(0, 2), { from: 0, to: 3 }], long, roce(topology));
   });
 });
 

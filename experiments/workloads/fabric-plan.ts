@@ -46,6 +46,10 @@ export interface FabricArgs {
   readonly window: number;
   /** Of an all-reduce, whose vector has `sizeBytes` and which is repeated `messages` times. */
   readonly algorithm?: AllReduceAlgorithm;
+  /** Flows instead of those of the pattern, at most one from each host to each other. */
+  readonly flows?: readonly Flow[];
+  /** Traffic class of the packets; left out: 0, without a GRH on InfiniBand. */
+  readonly trafficClass?: number;
 }
 
 export const fabricDefaults = {
@@ -84,14 +88,16 @@ export interface ReductionSide {
 }
 
 /**
- * The flows of a pattern, in order.
+ * The flows, in order: those given, or those of the pattern.
  * @throws ConfigurationError for too few hosts
  */
 export function flowsOf({
   pattern,
   hostCount,
   algorithm = 'ring',
-}: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm'>): Flow[] {
+  flows,
+}: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm' | 'flows'>): readonly Flow[] {
+  if (flows !== undefined) return flows;
   const least = pattern === 'victim' ? 4 : 2;
   if (hostCount < least) throw new ConfigurationError(`hosts of ${pattern}`, hostCount, `at least ${least}`);
   const hosts = Array.from({ length: hostCount }, (_, host) => host);

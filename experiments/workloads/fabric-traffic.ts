@@ -56,7 +56,8 @@ interface FlowEnd {
 export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<FabricSide> {
   const { args, node } = program;
   const flows = flowsOf(args).filter(({ from, to }) => from === node || to === node);
-  const endpoint = await openEndpoint(program);
+  const { trafficClass } = args;
+  const endpoint = await openEndpoint(program, trafficClass === undefined ? {} : { trafficClass });
   const posted = flows.filter((flow) => posterOf(flow, args.verb) === node);
   const cq = await createCq(endpoint.context, Math.max(1, posted.length * args.window));
   const ends: FlowEnd[] = [];
