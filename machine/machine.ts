@@ -597,12 +597,12 @@ export class Machine implements AsyncDisposable {
   /**
    * The present state of the blocks of each node: the HCA's data path and wire port with the queue pairs, or the NIC;
    * DMA engines, PCIe function, link and root complex; the processor, the IOMMU and the system DMA controller; and
-   * counts of held resources. Two runs of the same machine return the same at the same instant, in any partition.
+   * counts of held resources; of a switch its ports, buffers and tables. Two runs of the same machine return the same at the same instant, in any partition.
    */
   async inspect(): Promise<BlockState[]> {
     this.#checkIdle('inspect the blocks');
     const parts = (await Promise.all(this.#ports.map((port) => port.inspect()))).flat();
-    return Array.from({ length: this.nodeCount }, (_, node) =>
+    return this.topology.nodes.map((_, node) =>
       Object.assign({}, ...parts.filter(([of]) => of === node).map(([, state]) => state)),
     );
   }

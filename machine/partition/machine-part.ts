@@ -265,6 +265,7 @@ export class MachinePart {
       ...this.hosts.map((host): PartState[number] => [host.node, inspectHost(host)]),
       ...this.hcas.map((hca): PartState[number] => [hca.node, inspectHca(hca)]),
       ...this.nics.map((nic): PartState[number] => [nic.node, inspectNic(nic)]),
+      ...this.switches.map(({ node, device }): PartState[number] => [node, device.inspect()]),
     ];
   }
 

@@ -22,6 +22,12 @@ interface Hop {
   readonly farPort: number;
 }
 
+/** A cable of a tree over switches. */
+interface Branch {
+  readonly from: NodePort;
+  readonly to: NodePort;
+}
+
 /** Ports of one switch towards one port of a host: the chosen one first, then others of equal length. */
 type Choices = readonly number[];
 
@@ -215,10 +221,20 @@ class SwitchGraph {
     return new Distances(byNode, false, isAbove);
   }
 
-  /** For each switch the ports of hosts, and of a tree over all switches that are joined: breadth first from the lowest. */
+  /** For each switch the ports of hosts, and of a tree over all switches with hosts that are joined: breadth first from the lowest. */
   treePorts(): ReadonlyMap<number, number[]> {
     const ports = new Map<number, number[]>(this.switches.map((node) => [node, []]));
     for (const { at } of this.attachments) ports.get(at.node)!.push(at.port);
+    for (const { from, to } of this.#withoutStubs(this.#branches())) {
+      ports.get(from.node)!.push(from.port);
+      ports.get(to.node)!.push(to.port);
+    }
+    return new Map([...ports].map(([node, own]) => [node, own.toSorted((left, right) => left - right)]));
+  }
+
+  /** Cables of a tree over each group of joined switches. */
+  #branches(): Branch[] {
+    const branches: Branch[] = [];
     const reached = new Set<number>();
     for (const root of this.switches) {
       if (reached.has(root)) continue;
@@ -229,11 +245,19 @@ class SwitchGraph {
           if (reached.has(to)) continue;
           reached.add(to);
           order.push(to);
-          ports.get(node)!.push(port);
-          ports.get(to)!.push(farPort);
+          branches.push({ from: { node, port }, to: { node: to, port: farPort } });
         }
     }
-    return new Map([...ports].map(([node, own]) => [node, own.toSorted((left, right) => left - right)]));
+    return branches;
+  }
+
+  /** The same without those that end at a switch without hosts, where nothing leaves again. */
+  #withoutStubs(branches: readonly Branch[]): readonly Branch[] {
+    const isAtEnd = ({ node }: NodePort): boolean =>
+      !this.attachments.some(({ at }) => at.node === node) &&
+      branches.filter(({ from, to }) => from.node === node || to.node === node).length === 1;
+    const kept = branches.filter(({ from, to }) => !isAtEnd(from) && !isAtEnd(to));
+    return kept.length === branches.length ? branches : this.#withoutStubs(kept);
   }
 
   /** Breadth first over links along which `step` gives a distance. */

@@ -1,0 +1,179 @@
+/** Draws a story of a fabric from a seed: its switches, cables, flows and faults. */
+import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { ParameterValue } from '../../machine/profile/index.ts';
+import {
+  directionsOf,
+  hostsOf,
+  parsedTopology,
+  switchesOf,
+  type Topology,
+} from '../../machine/topology/index.ts';
+import { Random } from '../../sim/index.ts';
+import type { Again } from '../story.ts';
+import { type FabricFlow, type FabricStory, type FlowKind, flowKinds, startPs } from './fabric-story.ts';
+
+const fabrics = [
+  ...[3, 4, 6, 9, 12].map((hosts) => `star:${hosts}`),
+  ...[4, 6, 8, 12].map((hosts) => `dumbbell:${hosts}`),
+  ...[3, 4, 6, 8].map((hosts) => `ring:${hosts}`),
+  'leaf-spine:2x2:4',
+  'leaf-spine:2x3:6',
+  'leaf-spine:3x4:8',
+  'fat-tree:2',
+  'mesh:4',
+] as const;
+/** Sixteen hosts and twenty switches: rarely. */
+const largeFabric = 'fat-tree:4';
+const largeShare = 0.03;
+const ethernetShare = 0.45;
+const faultyShare = 0.5;
+/** Payload of all flows together. */
+const bytesMax = 600_000;
+/** Faults with a time begin within this time from the start of the flows. */
+const faultSpanPs = 150_000_000;
+
+type Values = Record<string, ParameterValue>;
+
+export function fabricStoryOf(seed: number): FabricStory {
+  const random = new Random(seed, 'fabric story');
+  const fabric = random.chance(largeShare) ? largeFabric : oneOf(random, fabrics);
+  const topology = parsedTopology(fabric);
+  const isEthernet = random.chance(ethernetShare);
+  const set = isEthernet ? ethernetOf(random, fabric, topology) : infinibandOf(random, fabric);
+  const faults = random.chance(faultyShare) ? drawFaults(random, topology, isEthernet) : [];
+  const flows = drawFlows(random, hostsOf(topology).length, isEthernet);
+  return {
+    seed,
+    fabric,
+    set: { 'host.memory.sizeMib': 64, ...set },
+    faults,
+    flows,
+    again: drawAgain(random),
+  };
+}
+
+const oneOf = <T>(random: Random, values: readonly T[]): T => values[random.below(values.length)]!;
+const between = (random: Random, least: number, most: number): number =>
+  least + random.below(most - least + 1);
+
+/** Routes of a circle of switches may deadlock unless they go up, then down: then a story cannot demand that all arrives. */
+function infinibandOf(random: Random, fabric: string): Values {
+  const isTree = fabric.startsWith('fat-tree');
+  const routings = isTree ? ['min-hop', 'up-down', 'fat-tree'] : ['min-hop', 'up-down', 'up-down'];
+  return {
+    'machine.routing': oneOf(random, routings),
+    'switch.forwarding': oneOf(random, ['cut-through', 'store-and-forward']),
+    'switch.inputBufferBytes': oneOf(random, [8448, 12_288, 32_768]),
+    'switch.latencyNs': oneOf(random, [1, 120, 900]),
+    'switch.hoqLife': oneOf(random, [10, 14, 18]),
+    'wire.speed': oneOf(random, ['SDR', 'DDR', 'QDR', 'FDR']),
+    'wire.lanes': oneOf(random, ['1', '4']),
+    'wire.cableMetres': oneOf(random, [1, 2, 30]),
+    ...(random.chance(0.2) ? { 'wire.packetForm': 'bytes' } : {}),
+  };
+}
+
+function ethernetOf(random: Random, fabric: string, topology: Topology): Values {
+  const flowControl = oneOf(random, ['none', 'pause', 'pfc']);
+  const isLossy = flowControl === 'none';
+  // Pauses that wait for each other around a circle are a deadlock, as they are in hardware.
+  const isCircle = fabric.startsWith('ring') || fabric.startsWith('mesh');
+  const ports = Math.max(...switchesOf(topology).map((node) => portCountOf(topology, node)));
+  return {
+    'hca.capability.linkLayer': 'ethernet',
+    'hca.capability.roce': oneOf(random, ['v1', 'v2', 'v2']),
+    'ethernet.gigabitsPerSecond': oneOf(random, [10, 25, 40]),
+    'ethernet.cableMetres': oneOf(random, [1, 2, 50]),
+    'switch.ethernet.flowControl': flowControl,
+    ...(flowControl === 'pfc' ? { 'driver.pfcPriorities': 1 } : {}),
+    // Headroom takes at most half of the buffer; a lossy buffer may be the smallest.
+    'switch.ethernet.bufferKib': isLossy
+      ? oneOf(random, [64, 96, 512])
+      : oneOf(random, [64, 128, 512]) * ports,
+    'switch.ethernet.pauseAlpha': oneOf(random, ['1/64', '1/8', '1/2']),
+    'switch.ethernet.alpha': oneOf(random, ['1/4', '1', '4']),
+    'switch.ethernet.scheduling': oneOf(random, ['strict', 'round-robin']),
+    'switch.ethernet.multipath': isCircle && !isLossy ? 'tree' : oneOf(random, ['ecmp', 'ecmp', 'tree']),
+    'switch.ethernet.hashSeed': random.below(1000),
+    'switch.ethernet.latencyNs': oneOf(random, [50, 300, 2000]),
+    ...(random.chance(0.4)
+      ? { 'switch.ethernet.marksCongestion': true, 'switch.ethernet.ecnMaxBytes': 20_000 }
+      : {}),
+  };
+}
+
+const portCountOf = (topology: Topology, node: number): number =>
+  directionsOf(topology).filter(({ from }) => from.node === node).length;
+
+function drawFlows(random: Random, hosts: number, isEthernet: boolean): FabricFlow[] {
+  const isIncast = random.chance(0.3);
+  const count = between(random, 1, Math.min(2 * hosts, 14));
+  const flows: FabricFlow[] = [];
+  let left = bytesMax;
+  for (let index = 0; index < count && left > 0; index++) {
+    const kind: FlowKind = random.chance(0.1) ? 'group' : oneOf(random, flowKinds.slice(0, 4));
+    const isDatagram = kind === 'datagram' || kind === 'group';
+    const to = isIncast ? 0 : random.below(hosts);
+    const from = (to + 1 + random.below(hosts - 1)) % hosts;
+    const sizeBytes = isDatagram
+      ? between(random, 8, isEthernet ? 1000 : 2000)
+      : oneOf(random, [1, 64, 1024, 4096, 20_000, 65_536]);
+    const messages = between(random, 1, Math.max(1, Math.min(24, Math.floor(left / sizeBytes))));
+    const window = between(random, 1, 8);
+    flows.push({ kind, from, to: kind === 'group' ? from : to, sizeBytes, messages, window });
+    left -= sizeBytes * messages;
+  }
+  return flows;
+}
+
+const psText = (ps: number): string => `${ps}ps`;
+
+function drawFaults(random: Random, topology: Topology, isEthernet: boolean): FaultEntry[] {
+  const cables = directionsOf(topology).filter(({ from }) => topology.nodes[from.node]!.kind === 'switch');
+  return Array.from({ length: between(random, 1, 3) }, () => {
+    const { from } = oneOf(random, cables);
+    const at = psText(startPs + random.below(faultSpanPs));
+    const lasting = random.chance(0.85) ? { for: psText(between(random, 1_000_000, 100_000_000)) } : {};
+    const place = { node: from.node, portNumber: from.port };
+    if (!isEthernet && random.chance(0.25)) return drawEntry(random, topology, from.node, { at, ...lasting });
+    if (random.chance(0.3))
+      return random.chance(0.5)
+        ? { cable: 'pulled', ...place, at, ...lasting }
+        : { port: 'down', ...place, at, ...lasting };
+    const share = { chance: oneOf(random, ['1%', '5%', '20%']), shots: between(random, 1, 30) };
+    const late = { delay: psText(between(random, 1, 3_000_000)) };
+    const kinds: FaultEntry[] = [
+      { packet: 'lost', ...place, ...share },
+      { packet: 'corrupted', ...place, ...share },
+      { packet: 'late', ...place, ...share, ...late },
+      { packet: 'duplicated', ...place, ...share },
+      { packet: 'reordered', ...place, ...share, by: between(random, 1, 5) },
+    ];
+    return oneOf(random, kinds);
+  });
+}
+
+/** A wrong forwarding entry. It always ends: three switches that send a packet in a circle do so without end. */
+function drawEntry(
+  random: Random,
+  topology: Topology,
+  node: number,
+  { at }: { readonly at: string },
+): FaultEntry {
+  const lasting = { at, for: psText(between(random, 1_000_000, 60_000_000)) };
+  const host = oneOf(random, hostsOf(topology));
+  if (random.chance(0.5)) return { forwarding: 'none', node, host, ...lasting };
+  const outputs = directionsOf(topology).filter(({ from }) => from.node === node);
+  return { forwarding: 'wrong', node, host, output: oneOf(random, outputs).from.port, ...lasting };
+}
+
+function drawAgain(random: Random): Again {
+  const partition = random.chance(0.15) ? oneOf(random, ['per-node', 'per-device'] as const) : 'single';
+  const shuffleSeed = partition === 'single' ? 1 + random.below(1000) : undefined;
+  return {
+    partition,
+    shuffleSeed,
+    ...(random.chance(0.2) ? { isPlain: true as const } : {}),
+    ...(random.chance(0.2) ? { epochPs: between(random, 100, 3000) * 1_000_000 } : {}),
+  };
+}

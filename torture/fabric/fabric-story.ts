@@ -1,0 +1,62 @@
+/**
+ * A story of a fabric, as plain data: hosts and switches, flows between hosts, and faults of cables and switches. A seed is the same story
+ * in one commit.
+ */
+import type { FaultEntry } from '../../machine/faults/index.ts';
+import type { ParameterValues } from '../../machine/profile/index.ts';
+import type { Again } from '../story.ts';
+
+/** RC WRITE, READ or SEND; a UD datagram to one host; a UD datagram to a group that all hosts have joined. */
+export const flowKinds = ['write', 'read', 'send', 'datagram', 'group'] as const;
+export type FlowKind = (typeof flowKinds)[number];
+
+/** Messages from one host to another. */
+export interface FabricFlow {
+  readonly kind: FlowKind;
+  readonly from: number;
+  /** Of a group: the sender itself, which receives its own datagrams, too. */
+  readonly to: number;
+  readonly sizeBytes: number;
+  readonly messages: number;
+  /** Messages in flight. */
+  readonly window: number;
+}
+
+export interface FabricStory {
+  readonly seed: number;
+  /** Name of a ready-made fabric. */
+  readonly fabric: string;
+  /** Changed parameters, by path. */
+  readonly set: ParameterValues;
+  readonly faults: readonly FaultEntry[];
+  readonly flows: readonly FabricFlow[];
+  /** Manner of a second play, to be compared byte by byte. */
+  readonly again: Again;
+}
+
+/** When all flows begin: hosts have booted and connected by then. */
+export const startPs = 20_000_000_000;
+
+/** Outcome of one flow at one of its ends. */
+export interface FlowEnd {
+  readonly flow: number;
+  /** Status of each message in the order of completion, at the host that posts. */
+  readonly statuses: readonly string[];
+  /** Numbers of the messages that came, in the order of their completions; of WRITEs and READs those whose bytes are right. */
+  readonly came: readonly number[];
+  /** Numbers of messages that came with other bytes than were sent. */
+  readonly wrong: readonly number[];
+}
+
+/** Outcome of a host's program. */
+export interface HostOutcome {
+  readonly lid: number;
+  readonly ends: readonly FlowEnd[];
+}
+
+/** Byte of a message's place: another one for each flow, message and place. */
+export const contentOf = (flow: number, message: number, sizeBytes: number): Uint8Array =>
+  Uint8Array.from(
+    { length: sizeBytes },
+    (_, at) => (at * 29 + (at >> 8) * 7 + flow * 151 + message * 83 + 3) & 0xff,
+  );
