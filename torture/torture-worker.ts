@@ -1,6 +1,8 @@
 /** One story in a worker: an order by seed or in full, and its outcome as plain data. */
 import '../runtime/node.ts';
 import { type Coverage, coverageOf, noCoverage } from './coverage.ts';
+import { fabricStoryOf } from './fabric/draw-fabric.ts';
+import { playFabricStory } from './fabric/play-fabric.ts';
 import type { Finding } from './finding.ts';
 import { runStory } from './run-story.ts';
 import type { Climate } from './story.ts';
@@ -10,6 +12,8 @@ export interface StoryOrder {
   readonly seed: number;
   /** Name of the scene to play; omitted: the seed draws it. */
   readonly scene?: string;
+  /** A story of a fabric (torture/fabric). */
+  readonly isFabric?: true;
   /** Plays without shortcuts. */
   readonly isPlain?: true;
 }
@@ -22,10 +26,23 @@ export interface StoryOutcome {
   readonly coverage: Coverage;
 }
 
-export default async function tellStory({ seed, scene, isPlain }: StoryOrder): Promise<StoryOutcome> {
+export default async function tellStory({
+  seed,
+  scene,
+  isFabric,
+  isPlain,
+}: StoryOrder): Promise<StoryOutcome> {
+  if (isFabric === true) return tellFabricStory(seed);
   const drawn = storyOfSeed(seed, scene);
   const story = isPlain === true ? plain(drawn) : drawn;
   const { findings, refused, played } = await runStory(story);
   const coverage = played === undefined ? noCoverage : coverageOf(played);
   return { seed, climate: story.climate, findings, refused, coverage };
+}
+
+async function tellFabricStory(seed: number): Promise<StoryOutcome> {
+  const story = fabricStoryOf(seed);
+  const { findings, refused } = await playFabricStory(story);
+  const climate = story.faults.length > 0 ? 'broken' : 'calm';
+  return { seed, climate, findings, refused, coverage: noCoverage };
 }

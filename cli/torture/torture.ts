@@ -16,11 +16,13 @@ import {
   campaign,
   drawnPaths,
   type Finding,
+  fabricStoryOf,
   firstDifference,
   joinCoverage,
   lastMoments,
   noCoverage,
   plain,
+  renderFabricStory,
   renderStory,
   runStory,
   type Story,
@@ -50,6 +52,7 @@ interface TortureChoice extends HtmlChoice {
   readonly tries: number;
   readonly save?: string;
   readonly shortcuts: boolean;
+  readonly fabric?: true;
   readonly served?: true;
   readonly actions?: number;
   readonly json?: string;
@@ -79,6 +82,7 @@ export function addTortureCommand(program: Command): void {
     )
     .option('--shrink', 'make the story that failed as small as it can be and still fail')
     .option('--tries <n>', 'stories to play for that at most', integer(1, 100_000), 600)
+    .option('--fabric', 'play stories of hosts and switches, with faults of their cables, instead')
     .option('--served', 'play rough guests at a served device instead')
     .option(
       '--actions <n>',
@@ -113,10 +117,26 @@ async function torture(given: TortureChoice, command: Command): Promise<void> {
   const screen = new Screen(json);
   if (served === true && !shortcuts)
     throw new ConfigurationError('--no-shortcuts', 'given', 'left out with --served');
-  if (served === true) tortureServed(options, command, screen);
+  if (given.fabric === true) await fabrics(options, screen);
+  else if (served === true) tortureServed(options, command, screen);
   else if (story !== undefined) await one(storyOf(story), options, screen);
   else if (seed !== undefined) await one(storyOfSeed(seed, scene), options, screen);
   else await many(options, screen);
+}
+
+/** Options that stories of fabrics do not have. */
+const notOfFabrics = ['scene', 'story', 'served', 'actions', 'shrink', 'save'] as const;
+
+/** @throws ConfigurationError for an option that does not apply to stories of fabrics */
+async function fabrics(options: TortureOptions, screen: Screen): Promise<void> {
+  for (const name of notOfFabrics)
+    if (options[name] !== undefined)
+      throw new ConfigurationError(`--${name}`, options[name], 'left out with --fabric');
+  if (!options.shortcuts) throw new ConfigurationError('--no-shortcuts', 'given', 'left out with --fabric');
+  const { seed } = options;
+  if (seed === undefined) return await many(options, screen);
+  for (const line of renderFabricStory(fabricStoryOf(seed))) screen.print(line);
+  await many({ ...options, seeds: { first: seed, last: seed } }, screen);
 }
 
 /** @throws ConfigurationError if the file is not a story */
@@ -213,7 +233,7 @@ interface Tally {
 }
 
 async function many(options: TortureOptions, screen: Screen): Promise<void> {
-  const { seeds, scene, jobs, json, shortcuts } = options;
+  const { seeds, scene, jobs, json, shortcuts, fabric } = options;
   const first = seeds?.first ?? randomInt(2 ** 40);
   const limitMs =
     seeds !== undefined && options.minutes === undefined
@@ -228,7 +248,11 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
     : new CountBar(Math.ceil(limitMs / 1000), 's');
   const tally: Tally = { stories: 0, refused: 0, coverage: noCoverage, failures: [] };
   const isTimeUp = (): boolean => elapsedMs() > limitMs;
-  const how = { ...(scene === undefined ? {} : { scene }), ...(shortcuts ? {} : { isPlain: true as const }) };
+  const how = {
+    ...(scene === undefined ? {} : { scene }),
+    ...(fabric === true ? { isFabric: fabric } : {}),
+    ...(shortcuts ? {} : { isPlain: true as const }),
+  };
   for await (const outcome of campaign(numbersFrom(first, count), jobs, isTimeUp, how)) {
     note(tally, outcome);
     for (const { judge, what } of tally.failures.length > failuresPrinted ? [] : outcome.findings.slice(0, 3))
@@ -255,7 +279,9 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   if (failure === undefined) return;
   process.exitCode = exitFailed;
   screen.print(
-    `Again: hca torture --seed ${failure.seed}${scene === undefined ? '' : ` --scene ${scene}`}${shortcuts ? '' : ' --no-shortcuts'}${options.shrink ? '' : '    Smaller: add --shrink'}`,
+    fabric === true
+      ? `Again: hca torture --fabric --seed ${failure.seed}`
+      : `Again: hca torture --seed ${failure.seed}${scene === undefined ? '' : ` --scene ${scene}`}${shortcuts ? '' : ' --no-shortcuts'}${options.shrink ? '' : '    Smaller: add --shrink'}`,
   );
   if (options.shrink) {
     const { json: _written, html: _page, ...rest } = options;

@@ -3,6 +3,7 @@ import { blindSpotMistakes } from './blind-spots.ts';
 import { dmaMistakes } from './dma.ts';
 import { driverMistakes } from './driver.ts';
 import { ethernetMistakes } from './ethernet.ts';
+import { fabricMistakes } from './fabric.ts';
 import { farNumberMistakes } from './far-numbers.ts';
 import { hcaMistakes } from './hca.ts';
 import { hostMistakes } from './host.ts';
@@ -30,6 +31,7 @@ export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   onceFound: onceFoundMistakes,
   blindSpots: blindSpotMistakes,
   farNumbers: farNumberMistakes,
+  fabric: fabricMistakes,
 };
 
 export const allMistakes: readonly Mistake[] = Object.values(mistakesByArea).flat();

@@ -9,6 +9,8 @@ export interface Mistake {
   readonly scene?: string;
   /** Stories of served devices show it (torture/served). */
   readonly isServed?: true;
+  /** Stories of fabrics show it (torture/fabric). */
+  readonly isFabric?: true;
   /** Path from the root of the repository. */
   readonly file: string;
   /** Text that occurs exactly once in the file … */

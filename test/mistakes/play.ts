@@ -1,12 +1,20 @@
 /**
  * Reads seeds from standard input, one a line, plays their stories, and prints each outcome as one line of JSON. A line is `17`, `two-ways 17`
- * for a scene, or `served 17` for a story of a served device. story-player.ts starts this program.
+ * for a scene, `served 17` for a story of a served device, or `fabric 17` for one of a fabric. story-player.ts starts this program.
  */
 import '../../runtime/node.ts';
 import { createInterface } from 'node:readline';
-import { type Finding, playServedStory, runStory, storyOfSeed } from '../../torture/index.ts';
+import {
+  type Finding,
+  fabricStoryOf,
+  playFabricStory,
+  playServedStory,
+  runStory,
+  storyOfSeed,
+} from '../../torture/index.ts';
 
 async function playSeed(seed: number, scene: string | undefined): Promise<readonly Finding[]> {
+  if (scene === 'fabric') return (await playFabricStory(fabricStoryOf(seed))).findings;
   return (await runStory(storyOfSeed(seed, scene))).findings;
 }
 

@@ -18,7 +18,7 @@ export interface PlayedStory {
   readonly cpuMs: number;
 }
 
-/** A seed, alone or after the name of a scene, or after `served`. */
+/** A seed, alone or after the name of a scene, or after `served` or `fabric`. */
 export type StoryName = number | `${string} ${number}`;
 
 export class StoryPlayer implements AsyncDisposable {

@@ -10,7 +10,14 @@ import {
 } from '../../machine/topology/index.ts';
 import { Random } from '../../sim/index.ts';
 import type { Again } from '../story.ts';
-import { type FabricFlow, type FabricStory, type FlowKind, flowKinds, startPs } from './fabric-story.ts';
+import {
+  type CableOfStory,
+  type FabricFlow,
+  type FabricStory,
+  type FlowKind,
+  flowKinds,
+  startPs,
+} from './fabric-story.ts';
 
 const fabrics = [
   ...[3, 4, 6, 9, 12].map((hosts) => `star:${hosts}`),
@@ -27,6 +34,8 @@ const largeFabric = 'fat-tree:4';
 const largeShare = 0.03;
 const ethernetShare = 0.45;
 const faultyShare = 0.5;
+/** Fabrics with more nodes are played in one thread: each node is a thread of its own otherwise. */
+const threadedNodesMax = 8;
 /** Payload of all flows together. */
 const bytesMax = 600_000;
 /** Faults with a time begin within this time from the start of the flows. */
@@ -42,13 +51,15 @@ export function fabricStoryOf(seed: number): FabricStory {
   const set = isEthernet ? ethernetOf(random, fabric, topology) : infinibandOf(random, fabric);
   const faults = random.chance(faultyShare) ? drawFaults(random, topology, isEthernet) : [];
   const flows = drawFlows(random, hostsOf(topology).length, isEthernet);
+  const cables = drawCables(random, topology, isEthernet);
   return {
     seed,
     fabric,
+    cables,
     set: { 'host.memory.sizeMib': 64, ...set },
     faults,
     flows,
-    again: drawAgain(random),
+    again: drawAgain(random, topology.nodes.length),
   };
 }
 
@@ -100,6 +111,16 @@ function ethernetOf(random: Random, fabric: string, topology: Topology): Values 
       ? { 'switch.ethernet.marksCongestion': true, 'switch.ethernet.ecnMaxBytes': 20_000 }
       : {}),
   };
+}
+
+/** Cables of other lengths; on InfiniBand of other rates, too. */
+function drawCables(random: Random, { links }: Topology, isEthernet: boolean): CableOfStory[] {
+  if (!random.chance(0.35)) return [];
+  return links.flatMap((_, link) => {
+    if (!random.chance(0.4)) return [];
+    const metres = oneOf(random, [1, 5, 60]);
+    return isEthernet ? [{ link, metres }] : [{ link, metres, speed: oneOf(random, ['SDR', 'QDR', 'FDR']) }];
+  });
 }
 
 const portCountOf = (topology: Topology, node: number): number =>
@@ -167,8 +188,11 @@ function drawEntry(
   return { forwarding: 'wrong', node, host, output: oneOf(random, outputs).from.port, ...lasting };
 }
 
-function drawAgain(random: Random): Again {
-  const partition = random.chance(0.15) ? oneOf(random, ['per-node', 'per-device'] as const) : 'single';
+function drawAgain(random: Random, nodeCount: number): Again {
+  const partition =
+    nodeCount <= threadedNodesMax && random.chance(0.2)
+      ? oneOf(random, ['per-node', 'per-device'] as const)
+      : 'single';
   const shuffleSeed = partition === 'single' ? 1 + random.below(1000) : undefined;
   return {
     partition,

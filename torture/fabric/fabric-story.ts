@@ -4,6 +4,7 @@
  */
 import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
+import { type LinkCable, parsedTopology, type Topology } from '../../machine/topology/index.ts';
 import type { Again } from '../story.ts';
 
 /** RC WRITE, READ or SEND; a UD datagram to one host; a UD datagram to a group that all hosts have joined. */
@@ -22,16 +23,54 @@ export interface FabricFlow {
   readonly window: number;
 }
 
+export interface CableOfStory extends LinkCable {
+  readonly link: number;
+}
+
 export interface FabricStory {
   readonly seed: number;
   /** Name of a ready-made fabric. */
   readonly fabric: string;
+  /** Cables that differ from the others, by their place in the topology. */
+  readonly cables: readonly CableOfStory[];
   /** Changed parameters, by path. */
   readonly set: ParameterValues;
   readonly faults: readonly FaultEntry[];
   readonly flows: readonly FabricFlow[];
   /** Manner of a second play, to be compared byte by byte. */
   readonly again: Again;
+}
+
+/** The hosts, switches and cables of a story. */
+export function topologyOf({ fabric, cables }: Pick<FabricStory, 'fabric' | 'cables'>): Topology {
+  const { nodes, links } = parsedTopology(fabric);
+  const own = new Map(cables.map(({ link, ...cable }) => [link, cable]));
+  return { nodes, links: links.map((link, at) => ({ ...link, ...own.get(at) })) };
+}
+
+/** A story as a person reads it. @returns lines */
+export function renderFabricStory({
+  seed,
+  fabric,
+  cables,
+  set,
+  faults,
+  flows,
+  again,
+}: FabricStory): string[] {
+  const pairs = (entry: object): string =>
+    Object.entries(entry)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(',');
+  return [
+    `fabric story ${seed}: ${fabric}, ${Object.entries(set)
+      .map(([path, value]) => `${path}=${value}`)
+      .join(' ')}`,
+    ...cables.map((cable) => `cable ${pairs(cable)}`),
+    ...faults.map((fault) => `fault ${pairs(fault)}`),
+    ...flows.map((flow, index) => `flow ${index} ${pairs(flow)}`),
+    `again ${pairs(again)}`,
+  ];
 }
 
 /** When all flows begin: hosts have booted and connected by then. */

@@ -5,11 +5,11 @@
  */
 import { ConfigurationError, psPerSecond } from '../../base/index.ts';
 import { Machine } from '../../machine/index.ts';
-import { hostsOf, parsedTopology, switchesOf } from '../../machine/topology/index.ts';
+import { hostsOf, switchesOf } from '../../machine/topology/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 import type { Finding } from '../finding.ts';
 import type { Again } from '../story.ts';
-import type { FabricStory, HostOutcome } from './fabric-story.ts';
+import { type FabricStory, type HostOutcome, topologyOf } from './fabric-story.ts';
 import { fabricJudges } from './judges/index.ts';
 import type { PlayedFabric } from './played.ts';
 
@@ -30,12 +30,12 @@ const limitPs = 60n * BigInt(psPerSecond);
 export async function playFabricStory(story: FabricStory): Promise<FabricVerdict> {
   const { seed } = story;
   try {
-    const played = await play(story, { partition: 'single', shuffleSeed: undefined });
+    const played = await playOnce(story);
     const findings = fabricJudges.flatMap(({ name, judge }) =>
       judge(played).map((what): Finding => ({ judge: name, what })),
     );
     if (findings.length === 0)
-      findings.push(...differencesOf(played, await play(story, story.again), story.again));
+      findings.push(...differencesOf(played, await playOnce(story, story.again), story.again));
     return { seed, findings, refused: undefined };
   } catch (error) {
     if (error instanceof ConfigurationError) return { seed, findings: [], refused: error.message };
@@ -44,11 +44,13 @@ export async function playFabricStory(story: FabricStory): Promise<FabricVerdict
   }
 }
 
-async function play(
-  { fabric, set, faults, flows, ...story }: FabricStory,
-  how: Again,
+/** Plays a story once. */
+export async function playOnce(
+  story: FabricStory,
+  how: Again = { partition: 'single', shuffleSeed: undefined },
 ): Promise<PlayedFabric> {
-  const topology = parsedTopology(fabric);
+  const { set, faults, flows } = story;
+  const topology = topologyOf(story);
   const hosts = hostsOf(topology);
   const { partition, shuffleSeed, epochPs, isPlain } = how;
   await using machine = await Machine.create({
@@ -78,8 +80,7 @@ async function play(
   const ended = error === undefined ? await switchStatesOf(machine) : fresh;
   const report = await machine.report();
   const capture = await machine.capture();
-  const played = { ...story, fabric, set, faults, flows };
-  return { story: played, topology, hostCount: hosts.length, outcomes, report, capture, fresh, ended, error };
+  return { story, topology, hostCount: hosts.length, outcomes, report, capture, fresh, ended, error };
 }
 
 async function switchStatesOf(machine: Machine): Promise<ReadonlyMap<number, BlockState>> {
