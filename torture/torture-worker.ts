@@ -42,7 +42,12 @@ export default async function tellStory({
 
 async function tellFabricStory(seed: number): Promise<StoryOutcome> {
   const story = fabricStoryOf(seed);
-  const { findings, refused } = await playFabricStory(story);
+  const { findings, refused, ends } = await playFabricStory(story);
   const climate = story.faults.length > 0 ? 'broken' : 'calm';
-  return { seed, climate, findings, refused, coverage: noCoverage };
+  const faults: Record<string, number> = {};
+  for (const fault of story.faults) {
+    const [[kind, effect]] = Object.entries(fault) as [[string, string | number]];
+    faults[`${kind} ${effect}`] = (faults[`${kind} ${effect}`] ?? 0) + 1;
+  }
+  return { seed, climate, findings, refused, coverage: { ...noCoverage, ends, faults } };
 }

@@ -263,7 +263,7 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   const seconds = elapsedMs() / 1000;
   const tables = tablesOf(tally);
   for (const { title, head, rows } of tables) screen.print(tableOf(title, head, rows));
-  const summary = summaryOf(tally, seconds);
+  const summary = summaryOf(tally, seconds, fabric === true);
   for (const line of summary) screen.print(line);
   if (json !== undefined) {
     const invocation = invocationOf(options.command, playedArguments(options.command, first, tally.stories));
@@ -293,7 +293,7 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
 function faultTables({ ends, endsByFault, faults }: Coverage): PageTable[] {
   const kinds = Object.keys(faults).toSorted();
   const verbs = Object.keys(ends).toSorted();
-  if (kinds.length === 0 || verbs.length === 0) return [];
+  if (kinds.length === 0 || verbs.length === 0 || Object.keys(endsByFault).length === 0) return [];
   const cell = (verb: string, kind: string): string => {
     const counts = Object.values(endsByFault[`${verb}, ${kind}`] ?? {});
     const requests = counts.reduce((sum, count) => sum + count, 0);
@@ -334,11 +334,18 @@ function tablesOf({ coverage }: Tally): PageTable[] {
   ];
 }
 
-function summaryOf({ stories, refused, coverage, failures }: Tally, seconds: number): string[] {
+function summaryOf(
+  { stories, refused, coverage, failures }: Tally,
+  seconds: number,
+  isOfFabrics: boolean,
+): string[] {
   const changed = drawnPaths.filter((path) => coverage.parameters[path] !== undefined).length;
   const rate = (stories / seconds).toFixed(2);
+  const parameters = isOfFabrics
+    ? []
+    : [`Parameters changed: ${changed} of ${drawnPaths.length}; the ranges drawn are in the JSON.`];
   return [
-    `Parameters changed: ${changed} of ${drawnPaths.length}; the ranges drawn are in the JSON.`,
+    ...parameters,
     `${stories} stories in ${seconds.toFixed(0)} s (${rate} a second), ${refused} refused by the configuration's checks, ${failures.length} with findings.`,
   ];
 }

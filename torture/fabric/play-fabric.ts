@@ -18,6 +18,8 @@ export interface FabricVerdict {
   readonly findings: readonly Finding[];
   /** Why the machine refused the configuration. */
   readonly refused: string | undefined;
+  /** Requests by kind of flow and by how they ended. */
+  readonly ends: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
 const stepLimit = 40_000_000;
@@ -36,11 +38,11 @@ export async function playFabricStory(story: FabricStory): Promise<FabricVerdict
     );
     if (findings.length === 0)
       findings.push(...differencesOf(played, await playOnce(story, story.again), story.again));
-    return { seed, findings, refused: undefined };
+    return { seed, findings, refused: undefined, ends: endsOf(played) };
   } catch (error) {
-    if (error instanceof ConfigurationError) return { seed, findings: [], refused: error.message };
+    if (error instanceof ConfigurationError) return { seed, findings: [], refused: error.message, ends: {} };
     const what = `the model threw ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
-    return { seed, findings: [{ judge: 'machine', what }], refused: undefined };
+    return { seed, findings: [{ judge: 'machine', what }], refused: undefined, ends: {} };
   }
 }
 
@@ -81,6 +83,17 @@ export async function playOnce(
   const report = await machine.report();
   const capture = await machine.capture();
   return { story, topology, hostCount: hosts.length, outcomes, report, capture, fresh, ended, error };
+}
+
+function endsOf({ story, outcomes }: PlayedFabric): FabricVerdict['ends'] {
+  const ends: Record<string, Record<string, number>> = {};
+  for (const { flow, statuses } of outcomes.flatMap((outcome) => outcome.ends)) {
+    const { kind } = story.flows[flow]!;
+    const counts = ends[kind] ?? {};
+    for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
+    ends[kind] = counts;
+  }
+  return ends;
 }
 
 async function switchStatesOf(machine: Machine): Promise<ReadonlyMap<number, BlockState>> {
