@@ -47,6 +47,16 @@ describe('a switch that cuts through', () => {
   });
 });
 
+describe('a switch between cables of unlike rates', () => {
+  it('has a packet wait until it cannot leave faster than it comes', async () => {
+    // 1X SDR: 4 ns a byte.
+    const bench = new SwitchBench(2, { wireOfEnd: { 0: { speed: 'SDR', lanes: '1' } } });
+    bench.ends[0]!.sendAt(startPs, 2, 2048);
+    await bench.runTo(startPs + 50 * usPs);
+    expect(timesOf(bench.ends[1]!.arrivals)).toEqual([16 * packetPs(2048) + 2 * cablePs + switchPs]);
+  });
+});
+
 describe('a switch that stores and forwards', () => {
   it('adds the time of the packet on the cable', async () => {
     const bench = new SwitchBench(2, { switch: { forwarding: 'store-and-forward' } });

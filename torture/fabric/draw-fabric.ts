@@ -154,7 +154,9 @@ function drawFaults(random: Random, topology: Topology, isEthernet: boolean): Fa
   return Array.from({ length: between(random, 1, 3) }, () => {
     const { from } = oneOf(random, cables);
     const at = psText(startPs + random.below(faultSpanPs));
-    const lasting = random.chance(0.85) ? { for: psText(between(random, 1_000_000, 100_000_000)) } : {};
+    // On Ethernet a lost frame may delay connections for seconds, until after the fault.
+    const lasting =
+      isEthernet || random.chance(0.85) ? { for: psText(between(random, 1_000_000, 100_000_000)) } : {};
     const place = { node: from.node, portNumber: from.port };
     if (!isEthernet && random.chance(0.25)) return drawEntry(random, topology, from.node, { at, ...lasting });
     if (random.chance(0.3))
