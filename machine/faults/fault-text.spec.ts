@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { Machine } from '../machine.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
 import { parsedTopology } from '../topology/index.ts';
-import { exampleFabric, faultListing, faultText } from './index.ts';
+import { faultListing, faultText } from './index.ts';
+import { exampleFabric } from './listing.ts';
 import { checkedFaults, parsedFault } from './plan.ts';
 
 const textOf = (option: string): string => faultText(checkedFaults([parsedFault(option)], 2)[0]!);

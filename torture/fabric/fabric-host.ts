@@ -39,7 +39,7 @@ const groupLid = 0xc001;
 /** By then packets that faults hold back have come. */
 const lastArrivalsPs = 20_000_000_000;
 
-/** What a host needs of the far end of a flow. */
+/** The far end of a flow, as its host announces it. */
 interface Far {
   readonly address: number;
   readonly rkey: number;
@@ -208,7 +208,7 @@ async function groupHandle(
   return ibv.createAh(pd, { dlid, sl: 0, srcPathBits: 0, portNum: 1, isGlobal: 1, grh });
 }
 
-/** Where the message lies at its source: of a group behind the receives. */
+/** Place of the message at its source: for datagrams after those of the receives. */
 const sourceAt = (flow: FabricFlow, message: number): number =>
   (message + (isDatagram(flow) ? flow.messages : 0)) * slotBytesOf(flow);
 

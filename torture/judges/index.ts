@@ -80,4 +80,6 @@ function judgeScene({ story, results, report, error }: Played): string[] {
   return [...missing, ...found].map((what) => `${scene.name}: ${what}`);
 }
 
+export { transportPacketIn } from './answers/transport-packet.ts';
 export { judgeCosts } from './costs.ts';
+export { cableEndsOf, isIntact, type SeenFrame } from './ethernet/cable-end.ts';

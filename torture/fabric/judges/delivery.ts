@@ -1,6 +1,6 @@
 /**
- * What programs sent and received: completed messages are there byte for byte, once and in order; where nothing may be lost, all of them
- * complete, and nothing is sent twice.
+ * Messages as programs sent and received them: completed ones are there byte for byte, once and in order; where nothing may be lost, all
+ * of them complete, and nothing is sent twice.
  */
 import type { FabricFlow, FlowEnd } from '../fabric-story.ts';
 import { hasPacketFault, isLossless, isOnEthernet, type PlayedFabric } from '../played.ts';

@@ -3,8 +3,7 @@
  * from one host to one queue pair keep their order. As many arrive as the report counts.
  */
 
-import { transportPacketIn } from '../../judges/answers/transport-packet.ts';
-import { cableEndsOf, isIntact, type SeenFrame } from '../../judges/ethernet/cable-end.ts';
+import { cableEndsOf, isIntact, type SeenFrame, transportPacketIn } from '../../judges/index.ts';
 import { hasPacketFault, isOnEthernet, type PlayedFabric } from '../played.ts';
 import { dueOn } from './balance.ts';
 
@@ -21,8 +20,8 @@ const rocev1Type = 0x8915;
 const typeOf = ({ bytes }: SeenFrame): number => bytes[typeOffset]! * 256 + bytes[typeOffset + 1]!;
 
 export function judgePackets(played: PlayedFabric): string[] {
-  const { capture, error, report, hostCount } = played;
-  if (capture === undefined || error !== undefined) return [];
+  const { capture, error, report, hostCount, outcomes } = played;
+  if (capture === undefined || error !== undefined || outcomes.length < hostCount) return [];
   const ends = cableEndsOf(capture);
   if (ends.length !== hostCount || ends.some(({ isWhole }) => !isWhole)) return [];
   const isEthernet = isOnEthernet(played);

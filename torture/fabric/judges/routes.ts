@@ -12,7 +12,7 @@ import { isOnEthernet, type PlayedFabric } from '../played.ts';
 type Channel = string;
 const channelOf = ({ node, port }: NodePort): Channel => `${node}.${port}`;
 
-/** What the judges need of a topology, from its links alone. */
+/** Far ends of cables, from the links of a topology alone. */
 class Cables {
   readonly #far = new Map<Channel, NodePort>();
 
