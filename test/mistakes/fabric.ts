@@ -65,9 +65,8 @@ export const fabricMistakes: readonly Mistake[] = [
     what: 'Bytes of frames that were held in headroom stay counted in the buffer.',
     kind: 'resource not returned',
     file: 'hw/switch/shared-buffer.ts',
-    find: "    if (holding === 'shared') this.#sharedUsedBytes -= bytes;\n    this.#usedBytes -= bytes;\n",
-    replace:
-      "    if (holding === 'shared') {\n      this.#sharedUsedBytes -= bytes;\n      this.#usedBytes -= bytes;\n    }\n",
+    find: '    this.#sharedUsedBytes -= bytes - late;\n    this.#usedBytes -= bytes;\n',
+    replace: '    this.#sharedUsedBytes -= bytes - late;\n    this.#usedBytes -= bytes - late;\n',
   }),
   ofFabric({
     name: 'dropped-copy-keeps-its-bytes',

@@ -49,7 +49,8 @@ function judgeSwitches({ report }: PlayedFabric): string[] {
     const kept = sumOf(
       ports.map(
         ({ notForwarded, waitingPackets, output }) =>
-          sumOf(Object.values(notForwarded)) + (isEthernet ? (output?.queueDrops ?? 0) : waitingPackets),
+          sumOf(Object.values(notForwarded)) +
+          (isEthernet ? (output?.queueDrops ?? 0) + (output?.watchdogDrops ?? 0) : waitingPackets),
       ),
     );
     const came = sumOf(ports.map(({ receivedPackets }) => receivedPackets)) + copies;

@@ -91,8 +91,10 @@ function judgeSure(played: PlayedFabric): string[] {
       ...Object.entries(notForwarded)
         .filter(([reason]) => !harmless.includes(reason))
         .map(([reason, count]) => `switch ${node}, port ${port} dropped ${count} packets: ${reason}`),
-      ...((output?.queueDrops ?? 0) > 0
-        ? [`switch ${node}, port ${port} dropped ${output!.queueDrops} frames: its queue was full`]
+      ...(output !== undefined && output.queueDrops + output.watchdogDrops > 0
+        ? [
+            `switch ${node}, port ${port} dropped ${output.queueDrops} + ${output.watchdogDrops} frames of its queues`,
+          ]
         : []),
     ]),
   );
