@@ -56,7 +56,9 @@ export class ForwardingTables {
   }
 
   inspect(): BlockState {
-    const entries = [...this.#linear.entries()].filter(([, port]) => port !== NO_PORT);
+    const linear = this.#linear.slice();
+    for (const { lid, port } of this.#rewrites) linear[lid] = port;
+    const entries = [...linear.entries()].filter(([, port]) => port !== NO_PORT);
     return {
       linear: entries.map(([lid, port]) => [lid, port]),
       groupPorts: [...this.groupPorts],

@@ -152,6 +152,8 @@ describe('the judges of fabrics', () => {
       return { ports: [{ ...first!, link }, ...rest] };
     });
     expect(found(blocks).join()).toContain('port 1 has 3 free blocks of ');
+    const tables = withSwitch(played, 4, () => ({ tables: { linear: [], groupPorts: [] } }));
+    expect(found(tables).join()).toContain('its tables differ');
     const bytes = withSwitch(onEthernet, 4, () => ({ buffer: { usedBytes: 64, sharedUsedBytes: 0 } }));
     expect(found(bytes).join()).toContain('its buffer holds 64 bytes');
     const stopped = withSwitch(onEthernet, 5, ({ ports }) => {

@@ -1,4 +1,7 @@
-/** When all has ended, switches hold nothing: no packet, no byte of a buffer, no credit of a neighbour, and no neighbour is stopped. */
+/**
+ * When all has ended, switches hold nothing: no packet, no byte of a buffer, no credit of a neighbour; no neighbour is stopped, and tables
+ * are as they were.
+ */
 import type { BlockState } from '../../../sim/index.ts';
 import { isOnEthernet, type PlayedFabric } from '../played.ts';
 
@@ -38,8 +41,10 @@ function ofFrames({ buffer, ports }: BlockState): string[] {
   ];
 }
 
-function ofPackets({ ports }: BlockState, fresh: BlockState): string[] {
-  return listOf(ports).flatMap(({ port, data, management, link }, at) => {
+function ofPackets({ ports, tables }: BlockState, fresh: BlockState): string[] {
+  // A fault of an entry always ends before the story does.
+  const isRestored = JSON.stringify(tables) === JSON.stringify(fresh['tables']);
+  const held = listOf(ports).flatMap(({ port, data, management, link }, at) => {
     const before = fieldsOf(fieldsOf(listOf(fresh['ports'])[at]!['link'])['buffers']);
     const { buffers, sender } = fieldsOf(link);
     const { freeBlocks } = fieldsOf(buffers);
@@ -54,4 +59,5 @@ function ofPackets({ ports }: BlockState, fresh: BlockState): string[] {
       ...(heldPackets === 0 ? [] : [`port ${port} holds back ${heldPackets} packets`]),
     ];
   });
+  return [...held, ...(isRestored ? [] : ['its tables differ from those of the beginning'])];
 }
