@@ -105,10 +105,10 @@ function ethernetOf(random: Random, fabric: string, topology: Topology): Values 
     ...(flowControl === 'pfc' ? { 'driver.pfcPriorities': 1 } : {}),
     // Headroom takes at most half of the buffer; a lossy buffer may be the smallest.
     'switch.ethernet.bufferKib': isLossy
-      ? oneOf(random, [64, 96, 512])
+      ? oneOf(random, [64, 64, 96])
       : oneOf(random, [64, 128, 512]) * ports,
     'switch.ethernet.pauseAlpha': oneOf(random, ['1/64', '1/8', '1/2']),
-    'switch.ethernet.alpha': oneOf(random, ['1/4', '1', '4']),
+    'switch.ethernet.alpha': oneOf(random, ['1/16', '1/4', '1', '4']),
     'switch.ethernet.scheduling': oneOf(random, ['strict', 'round-robin']),
     'switch.ethernet.multipath': isCircle && !isLossy ? 'tree' : oneOf(random, ['ecmp', 'ecmp', 'tree']),
     'switch.ethernet.hashSeed': random.below(1000),
@@ -133,7 +133,7 @@ const portCountOf = (topology: Topology, node: number): number =>
   directionsOf(topology).filter(({ from }) => from.node === node).length;
 
 function drawFlows(random: Random, hosts: number, isEthernet: boolean): FabricFlow[] {
-  const isIncast = random.chance(0.3);
+  const isIncast = random.chance(0.4);
   const count = between(random, 1, Math.min(2 * hosts, 14));
   const flows: FabricFlow[] = [];
   let left = bytesMax;
