@@ -165,7 +165,7 @@ function drawFaults(random: Random, topology: Topology, isEthernet: boolean): Fa
       isEthernet || random.chance(0.85) ? { for: psText(between(random, 1_000_000, 100_000_000)) } : {};
     const place = { node: from.node, portNumber: from.port };
     if (!isEthernet && random.chance(0.25)) return drawEntry(random, topology, from.node, { at, ...lasting });
-    if (random.chance(0.3))
+    if (random.chance(0.45))
       return random.chance(0.5)
         ? { cable: 'pulled', ...place, at, ...lasting }
         : { port: 'down', ...place, at, ...lasting };
