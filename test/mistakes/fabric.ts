@@ -117,12 +117,4 @@ export const fabricMistakes: readonly Mistake[] = [
     find: '    discarded: discardedFrames,\n',
     replace: '    discarded: 0 * discardedFrames,\n',
   }),
-  ofFabric({
-    name: 'input-read-twice-at-once',
-    what: 'The next packet of an input leaves by another output while one still leaves.',
-    kind: 'check skipped',
-    file: 'hw/switch/infiniband-switch.ts',
-    find: '    if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs > nowPs) continue;',
-    replace: '    if (!buffer.wants(index + 1) || buffer.readyPs > nowPs) continue;',
-  }),
 ];

@@ -104,11 +104,9 @@ function ethernetOf(random: Random, fabric: string, topology: Topology): Values 
     'switch.ethernet.flowControl': flowControl,
     ...(flowControl === 'pfc' ? { 'driver.pfcPriorities': 1 } : {}),
     // Headroom takes at most half of the buffer; a lossy buffer may be the smallest.
-    'switch.ethernet.bufferKib': isLossy
-      ? oneOf(random, [64, 64, 96])
-      : oneOf(random, [64, 128, 512]) * ports,
+    'switch.ethernet.bufferKib': isLossy ? 64 : oneOf(random, [64, 128, 512]) * ports,
     'switch.ethernet.pauseAlpha': oneOf(random, ['1/64', '1/8', '1/2']),
-    'switch.ethernet.alpha': oneOf(random, ['1/16', '1/4', '1', '4']),
+    'switch.ethernet.alpha': oneOf(random, ['1/32', '1/8', '1/2', '1']),
     'switch.ethernet.scheduling': oneOf(random, ['strict', 'round-robin']),
     'switch.ethernet.multipath': isCircle && !isLossy ? 'tree' : oneOf(random, ['ecmp', 'ecmp', 'tree']),
     'switch.ethernet.hashSeed': random.below(1000),
