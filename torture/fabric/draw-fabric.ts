@@ -25,6 +25,7 @@ const fabrics = [
   ...[3, 4, 5, 6].map((hosts) => `ring:${hosts}`),
   'leaf-spine:2x2:4',
   'leaf-spine:2x3:6',
+  'leaf-spine:3x2:4',
   'fat-tree:2',
   'mesh:4',
 ] as const;
@@ -57,7 +58,7 @@ export function fabricStoryOf(seed: number): FabricStory {
   const set = isEthernet ? ethernetOf(random, fabric, topology) : infinibandOf(random, fabric);
   const faults = random.chance(faultyShare) ? drawFaults(random, topology, isEthernet) : [];
   const flows = drawFlows(random, hostsOf(topology).length, isEthernet);
-  const cables = drawCables(random, topology, isEthernet);
+  const cables = drawCables(random, topology, set);
   return {
     seed,
     fabric,
@@ -118,11 +119,14 @@ function ethernetOf(random: Random, fabric: string, topology: Topology): Values 
 }
 
 /** Cables of other lengths; on InfiniBand of other rates, too. */
-function drawCables(random: Random, { links }: Topology, isEthernet: boolean): CableOfStory[] {
-  if (!random.chance(0.35)) return [];
+function drawCables(random: Random, { links }: Topology, set: Values): CableOfStory[] {
+  const isEthernet = set['hca.capability.linkLayer'] === 'ethernet';
+  const isLossy = set['switch.ethernet.flowControl'] === 'none';
+  if (!random.chance(0.45)) return [];
   return links.flatMap((_, link) => {
     if (!random.chance(0.4)) return [];
-    const metres = oneOf(random, [1, 5, 60]);
+    // Long enough that packets on unlike paths pass each other; beyond what headroom covers by default.
+    const metres = oneOf(random, [1, 5, isLossy ? 300 : 60]);
     return isEthernet ? [{ link, metres }] : [{ link, metres, speed: oneOf(random, ['SDR', 'QDR', 'FDR']) }];
   });
 }
