@@ -109,6 +109,20 @@ describe('head-of-line blocking', () => {
   });
 });
 
+describe('an input', () => {
+  it('is read by one output at a time: its next packet leaves when the last byte of the one before has left', async () => {
+    const bench = new SwitchBench(4);
+    bench.ends[1]!.sendAt(startPs, 3, 4096, 1);
+    // The first waits for the end of the long one; the second has a free output, and waits for the first.
+    bench.ends[0]!.sendAt(startPs + 200_000, 3, 256, 2);
+    bench.ends[0]!.sendAt(startPs + 200_000, 4, 256, 3);
+    await bench.runTo(startPs + 10 * usPs);
+    const firstPs = packetPs(4096) + 2 * cablePs + switchPs + packetPs(256);
+    expect(timesOf(bench.ends[2]!.arrivals)).toEqual([firstPs - packetPs(256), firstPs]);
+    expect(timesOf(bench.ends[3]!.arrivals)).toEqual([firstPs + packetPs(256)]);
+  });
+});
+
 describe('packets that are not forwarded', () => {
   it('have no route, or their output has no cable; their buffers are free again', async () => {
     const bench = new SwitchBench(2);

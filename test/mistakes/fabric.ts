@@ -77,15 +77,6 @@ export const fabricMistakes: readonly Mistake[] = [
     replace: '    if (frame.copiesLeft === 0) own.waiting--;\n    else if',
   }),
   ofFabric({
-    name: 'hash-by-sequence-numbers',
-    what: 'The hash of a flow covers the header after UDP, so that packets of one flow take several paths.',
-    kind: 'wrong length',
-    file: 'hw/switch/frame-fields.ts',
-    find: '    const hasPorts = isWhole && arePorts(protocol.get(view, network), ports, frameBytes);\n    return hasPorts ? [addresses, kind, [ports, 4]] : [addresses, kind];',
-    replace:
-      '    const hasPorts = isWhole && arePorts(protocol.get(view, network), ports, frameBytes);\n    return hasPorts ? [addresses, kind, [ports, 20]] : [addresses, kind];',
-  }),
-  ofFabric({
     name: 'up-again-after-down',
     what: 'A route may go up after it has gone down.',
     kind: 'check skipped',
