@@ -100,7 +100,7 @@ function lossSentences({ outputs, cnps }: FabricRow): string[] {
   return [
     ...(drops === 0
       ? []
-      : [`The switches dropped ${countText(drops)} packets, which their senders sent again.`]),
+      : [`The switches dropped ${countText(drops)} ${drops === 1 ? 'packet' : 'packets'}; what was not acknowledged is sent again.`]),
     ...(held === 0
       ? []
       : [

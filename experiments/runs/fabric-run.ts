@@ -221,7 +221,7 @@ function reasonIn({ switches = [] }: Report): string | undefined {
     ports.reduce((sum, port) => sum + (pick(port) ?? 0), 0);
   const old = sumOf(({ notForwarded }) => notForwarded['hoqLife']);
   const held = sumOf(({ output }) => output?.watchdogDrops);
-  const lost = sumOf(({ notForwarded }) => notForwarded['noRoute']);
+  const lost = sumOf(({ notForwarded }) => (notForwarded['noRoute'] ?? 0) + (notForwarded['ownPort'] ?? 0));
   const waiting = sumOf(({ waitingPackets }) => waitingPackets);
   if (old > 0)
     return `The switches dropped ${old} packets that had waited for credits longer than HOQLife: ${upDown}`;
@@ -272,8 +272,12 @@ export function fairnessOf(rates: readonly number[]): number {
   return squares === 0 ? 1 : (sum * sum) / (rates.length * squares);
 }
 
-/** Drops that senders must make good; a flooded copy that ends at the last switch of the tree is none. */
-const lossReasons = ['noRoom', 'hoqLife'];
+/** Drops that senders must make good: all of InfiniBand; a flooded frame may end at a switch, and is none. */
+const lossesOf = (notForwarded: Readonly<Record<string, number>>, floods: boolean): number =>
+  Object.entries(notForwarded).reduce(
+    (sum, [reason, count]) => (floods && reason !== 'noRoom' ? sum : sum + count),
+    0,
+  );
 
 /** Time for which a host's port could not send for lack of credits or in a pause. */
 const hostWaitPsOf = (
@@ -283,7 +287,7 @@ const hostWaitPsOf = (
 
 /** Outputs of all switches, in order. */
 function outputsOf({ switches = [], wire }: Report, spanPs: number): OutputRow[] {
-  return switches.flatMap(({ node, ports }) =>
+  return switches.flatMap(({ node, ports, buffer }) =>
     ports.map(({ port, bufferedBytesMax, notForwarded, output }) => {
       const row = wire.find(({ from, fromPort = 1 }) => from === node && fromPort === port)!;
       return {
@@ -294,10 +298,10 @@ function outputsOf({ switches = [], wire }: Report, spanPs: number): OutputRow[]
         busyShare: row.busyPs / spanPs,
         farWaitShare: (row.creditWaitPs + (row.pauseWaitPs ?? 0)) / spanPs,
         bufferedBytesMax,
-        drops: lossReasons.reduce(
-          (sum, reason) => sum + (notForwarded[reason] ?? 0),
-          (output?.queueDrops ?? 0) + (output?.watchdogDrops ?? 0),
-        ),
+        drops:
+          lossesOf(notForwarded, buffer !== undefined) +
+          (output?.queueDrops ?? 0) +
+          (output?.watchdogDrops ?? 0),
         pauseDrops: output?.watchdogDrops ?? 0,
         marks: output?.markedFrames ?? 0,
       };

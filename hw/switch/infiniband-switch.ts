@@ -127,7 +127,7 @@ export class InfinibandSwitch {
     const { port } = this.#ports[index]!;
     port.connect({
       receiver: { packetArrived: (offset) => this.#packetArrived(index, offset) },
-      sender: { spaceFreed: () => this.#moveBy(this.#lp.nowPs + 1) },
+      sender: { spaceFreed: () => this.#moveBy(this.#lp.nowPs) },
       link: { linkChanged: (_isUp, nowPs) => this.#moveBy(nowPs + 1) },
     });
     port.setEnabled(true);

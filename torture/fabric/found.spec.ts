@@ -1,0 +1,43 @@
+/** Stories that have found something: nothing is found in them any more, whatever a seed draws. */
+import { expect, it, vi } from 'vitest';
+import type { FabricFlow, FabricStory } from './fabric-story.ts';
+import { playFabricStory } from './play-fabric.ts';
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const flow = (
+  kind: FabricFlow['kind'],
+  from: number,
+  sizeBytes: number,
+  messages: number,
+  window: number,
+): FabricFlow => ({ kind, from, to: 0, sizeBytes, messages, window });
+
+it('the wait of a cable for credits is the same whatever the order within an instant', async () => {
+  const story: FabricStory = {
+    seed: 4098,
+    fabric: 'ring:8',
+    cables: [],
+    set: {
+      'host.memory.sizeMib': 64,
+      'switch.inputBufferBytes': 12_288,
+      'switch.latencyNs': 1,
+      'switch.hoqLife': 14,
+      'wire.speed': 'FDR',
+      'wire.lanes': '1',
+      'wire.cableMetres': 30,
+    },
+    faults: [],
+    flows: [
+      flow('read', 7, 1024, 1, 6),
+      flow('datagram', 1, 1649, 7, 5),
+      flow('datagram', 1, 1745, 11, 7),
+      flow('read', 6, 64, 13, 2),
+      flow('write', 3, 65_536, 6, 8),
+      flow('datagram', 1, 615, 14, 7),
+      flow('send', 5, 4096, 24, 2),
+    ],
+    again: { partition: 'single', shuffleSeed: 727, isPlain: true, epochPs: 2_030_000_000 },
+  };
+  expect((await playFabricStory(story)).findings).toEqual([]);
+});
