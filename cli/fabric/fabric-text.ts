@@ -100,7 +100,9 @@ function lossSentences({ outputs, cnps }: FabricRow): string[] {
   return [
     ...(drops === 0
       ? []
-      : [`The switches dropped ${countText(drops)} ${drops === 1 ? 'packet' : 'packets'}; what was not acknowledged is sent again.`]),
+      : [
+          `The switches dropped ${countText(drops)} ${drops === 1 ? 'packet' : 'packets'}; what was not acknowledged is sent again.`,
+        ]),
     ...(held === 0
       ? []
       : [
