@@ -127,6 +127,26 @@ describe.each(networks)('a cable between switches of %s', (_network, set, at) =>
   });
 });
 
+describe('faults of one port that overlap', () => {
+  const wireWith = async (...faults: readonly string[]): Promise<string> =>
+    JSON.stringify((await reportWith(faults)).wire);
+
+  it('end when the last one has ended', async () => {
+    const pulled = 'cable=pulled,node=4,to=5,at=6500us,for=100us';
+    expect(await wireWith(pulled, 'port=down,node=4,portNumber=3,at=6520us,for=10us')).toBe(
+      await wireWith(pulled),
+    );
+  });
+
+  it('end before others begin at the same instant, in whatever order they are given', async () => {
+    const [early, late] = [
+      'port=down,node=4,portNumber=3,at=6500us,for=100us',
+      'port=down,node=4,portNumber=3,at=6600us,for=50us',
+    ];
+    expect(await wireWith(late, early)).toBe(await wireWith(early, late));
+  });
+});
+
 describe('a cable that stays unplugged', () => {
   it('ends the requests over it with RETRY_EXC_ERR', async () => {
     await expect(reportWith(['cable=pulled,node=4,to=5,at=6500us'])).rejects.toThrow(/RETRY_EXC_ERR/);

@@ -100,6 +100,15 @@ describe('a rule of faults', () => {
     expect(Math.abs(drawn(1).length - 1000)).toBeLessThan(150);
   });
 
+  it('IBTA vol 1, annex A17: finds no number in a CNP', () => {
+    const cnp = { opcode: Opcode.CNP, destinationQpn: 3, psn: 0 };
+    const acknowledgement = { opcode: Opcode.RC_ACKNOWLEDGE, destinationQpn: 3, psn: 77 };
+    const psns = { first: 0, last: 0 };
+    expect(placesOf({ psns: { ...psns, isRelative: false } }, [cnp])).toEqual([]);
+    // The first acknowledgement is the first one, also after a CNP.
+    expect(placesOf({ psns: { ...psns, isRelative: true } }, [cnp, acknowledgement])).toEqual([1]);
+  });
+
   it('keeps its shots if its fault did not occur', () => {
     const rule = new PacketRule('reordered', { shots: 1 }, never);
     const packet = { opcode: RC_SEND_ONLY, destinationQpn: 3, psn: 0 };

@@ -7,7 +7,7 @@
  */
 import { assertRange } from '../base/index.ts';
 import type { Random } from '../sim/index.ts';
-import { isDatagram, isRequest } from './opcodes.ts';
+import { isDatagram, isRequest, Opcode } from './opcodes.ts';
 import { PSN_MASK } from './psn.ts';
 
 const ALWAYS = Number.POSITIVE_INFINITY;
@@ -107,6 +107,8 @@ export class PacketRule<Effect> {
   }
 
   #isAmong({ first, last, isRelative }: PsnRange, qpn: number, psn: number, opcode: number): boolean {
+    // A CNP's PSN is 0 and numbers nothing (annex A17).
+    if (opcode === Opcode.CNP) return false;
     if (!isRelative) return psn >= first && psn <= last;
     // Requests and responses to one QP have separate PSNs.
     const connection = qpn * 2 + (isRequest(opcode) ? 0 : 1);

@@ -61,12 +61,20 @@ export function injectSwitchFaults(
 
 type Lasting = FaultOf<'port'> | FaultOf<'cable'> | FaultOf<'forwarding'>;
 
+/** The port, or the entry, that a fault changes. */
+const placeOf = (fault: Lasting): string =>
+  fault.kind === 'forwarding'
+    ? `entry ${fault.host}.${fault.hostPort ?? 1}`
+    : `port ${fault.portNumber ?? 1}`;
+
 class SwitchFaults {
   readonly #target: FaultedSwitch;
   readonly #faults: readonly Lasting[];
   readonly #log: FaultLog;
   /** Faults to begin (even) or end (odd), by twice their index. */
   readonly #due: number[] = [];
+  /** Faults that have begun and last, in the order of their beginnings. */
+  readonly #active: Lasting[] = [];
 
   constructor(target: FaultedSwitch, faults: readonly Lasting[], log: FaultLog) {
     this.#target = target;
@@ -85,14 +93,26 @@ class SwitchFaults {
     }
   }
 
+  /** What ends at an instant ends before anything begins. */
   #apply(): void {
-    this.#due.sort((left, right) => left - right);
+    this.#due.sort((left, right) => (right % 2) - (left % 2) || left - right);
     for (let due = this.#due.shift(); due !== undefined; due = this.#due.shift()) {
       const fault = this.#faults[due >> 1]!;
-      const isBeginning = due % 2 === 0;
-      if (isBeginning) this.#log.fired(fault);
-      this.#change(fault, isBeginning);
+      if (due % 2 === 1) this.#end(fault);
+      else {
+        this.#log.fired(fault);
+        this.#active.push(fault);
+        this.#change(fault, true);
+      }
     }
+  }
+
+  /** Another fault of the same place that lasts is in effect again. */
+  #end(fault: Lasting): void {
+    this.#active.splice(this.#active.indexOf(fault), 1);
+    const other = this.#active.findLast((each) => placeOf(each) === placeOf(fault));
+    if (other === undefined) this.#change(fault, false);
+    else this.#change(other, true);
   }
 
   #change(fault: Lasting, isBeginning: boolean): void {

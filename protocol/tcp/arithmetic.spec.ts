@@ -20,6 +20,9 @@ test('the retransmission time is that of RFC 6298', () => {
   expect(roundTrip.timeoutPs).toBe(900 + 4 * 500);
   roundTrip.backoff = 2;
   expect(roundTrip.timeoutPs).toBe(4 * 2900);
+  // A measurement ends the backoff: RTTVAR = 3/4 · 500 + 1/4 · 0.
+  roundTrip.sample(900);
+  expect(roundTrip.timeoutPs).toBe(900 + 4 * 375);
 });
 
 test('the congestion window doubles a round trip, halves at a loss, and then grows by one segment a round trip', () => {
@@ -38,6 +41,23 @@ test('the congestion window doubles a round trip, halves at a loss, and then gro
   for (let ack = 0; ack < 10; ack++) congestion.acknowledged(1000, 31_000 + ack * 1000);
   expect(congestion.windowBytes).toBeGreaterThan(10_900);
   expect(congestion.windowBytes).toBeLessThan(11_100);
-  congestion.timedOut(11_000);
+  congestion.timedOut(11_000, 60_000, true);
   expect([congestion.windowBytes, congestion.thresholdBytes]).toEqual([1000, 5500]);
+});
+
+test('RFC 5681, 3.1: the threshold is of the first time-out of a segment, not of those of its retransmissions', () => {
+  const congestion = new Congestion(1000, 10);
+  congestion.timedOut(20_000, 60_000, true);
+  congestion.timedOut(1000, 60_000, false);
+  expect([congestion.windowBytes, congestion.thresholdBytes]).toEqual([1000, 10_000]);
+});
+
+test('RFC 6582, 3.2: after a time-out no recovery begins until all that had been sent is acknowledged', () => {
+  const congestion = new Congestion(1000, 10);
+  congestion.timedOut(20_000, 60_000, true);
+  expect(congestion.lost(3000, 60_000, 3)).toBe(false);
+  congestion.acknowledged(1000, 59_000);
+  expect(congestion.lost(3000, 60_000, 3)).toBe(false);
+  congestion.acknowledged(1000, 60_000);
+  expect(congestion.lost(8000, 70_000, 3)).toBe(true);
 });

@@ -48,8 +48,9 @@ export class Congestion {
   windowBytes: number;
   thresholdBytes = Number.POSITIVE_INFINITY;
   isRecovering = false;
-  /** Recovery ends when this is acknowledged. */
+  /** Recovery ends when this is acknowledged. After a time-out none begins before (RFC 6582, 3.2; RFC 6675, 5.1). */
   #recoverTo = 0;
+  #isPastTimeout = false;
   readonly #segmentBytes: number;
   readonly #growth: WindowGrowth;
   /** Whether the sender knows which segments have arrived: duplicates then do not widen the window. */
@@ -70,6 +71,7 @@ export class Congestion {
   /** Something new was acknowledged. @returns true when the next lost segment should be sent again at once */
   acknowledged(bytes: number, acknowledgement: number, nowPs = 0, roundTripPs = 0): boolean {
     const segment = this.#segmentBytes;
+    if (this.#isPastTimeout && !isBefore(acknowledgement, this.#recoverTo)) this.#isPastTimeout = false;
     if (this.isRecovering) {
       if (!isBefore(acknowledgement, this.#recoverTo)) {
         this.isRecovering = false;
@@ -84,9 +86,9 @@ export class Congestion {
     return false;
   }
 
-  /** The threshold number of duplicates was reached: a segment must be lost. @returns false if its loss is already known */
+  /** The threshold number of duplicates was reached: a segment must be lost. @returns false if its loss is already known, or was made good by a time-out */
   lost(flightBytes: number, sentTo: number, duplicates: number): boolean {
-    if (this.isRecovering) return false;
+    if (this.isRecovering || this.#isPastTimeout) return false;
     this.isRecovering = true;
     this.#recoverTo = sentTo;
     this.thresholdBytes = this.#growth.afterLoss(flightBytes, this.windowBytes);
@@ -99,10 +101,16 @@ export class Congestion {
     if (this.isRecovering && !this.#hasSack) this.windowBytes += this.#segmentBytes;
   }
 
-  timedOut(flightBytes: number): void {
-    this.thresholdBytes = this.#growth.afterTimeout(flightBytes, this.windowBytes);
+  /**
+   * The retransmission timer has expired, for the first time for these data or again; then the threshold stays (RFC 5681, 3.1).
+   * @param sentTo end of what has been sent
+   */
+  timedOut(flightBytes: number, sentTo: number, isFirst: boolean): void {
+    if (isFirst) this.thresholdBytes = this.#growth.afterTimeout(flightBytes, this.windowBytes);
     this.windowBytes = this.#segmentBytes;
     this.isRecovering = false;
+    this.#recoverTo = sentTo;
+    this.#isPastTimeout = true;
   }
 
   rebase(ps: number): void {

@@ -87,7 +87,7 @@ function sendAgain<Actor, Buffer extends StreamBuffer>(
   connection.counts.retransmissionTimeouts++;
   // The peer may have discarded data that it has reported (RFC 2018, 8).
   connection.scoreboard.clear();
-  connection.congestion.timedOut(connection.flightBytes);
+  connection.congestion.timedOut(connection.flightBytes, connection.sendMax, connection.tries === 1);
   connection.duplicateAcks = 0;
   if (isBefore(connection.sendUnacknowledged, connection.sendMax)) {
     connection.sendNext = connection.sendUnacknowledged;

@@ -411,7 +411,7 @@ describe('CUBIC', () => {
   it('RFC 9438, 4.8: begins at its own window after a time-out', () => {
     const congestion = new Congestion(1000, 10, new Cubic(1000));
     congestion.windowBytes = 100_000;
-    congestion.timedOut(100_000);
+    congestion.timedOut(100_000, 0, true);
     expect([congestion.windowBytes, congestion.thresholdBytes]).toEqual([1000, 70_000]);
   });
 });

@@ -11,7 +11,7 @@ export class RoundTrip {
   /** Smoothed round-trip time and its variation in picoseconds; 0 before the first sample. */
   smoothedPs = 0;
   variationPs = 0;
-  /** Doublings since the last new acknowledgement. */
+  /** Doublings since the last measurement: an acknowledgement of data sent again is none (RFC 6298, 5.7; Karn). */
   backoff = 0;
   readonly #limits: RetransmitLimits;
   #basePs: number;
@@ -28,6 +28,7 @@ export class RoundTrip {
 
   /** Records a measurement; ends the backoff. */
   sample(roundTripPs: number): void {
+    this.backoff = 0;
     if (this.smoothedPs === 0) {
       this.smoothedPs = roundTripPs;
       this.variationPs = Math.floor(roundTripPs / 2);

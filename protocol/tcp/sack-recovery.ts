@@ -38,7 +38,7 @@ export function recoverLost<Actor, Buffer extends StreamBuffer>(
       connection.duplicateAcks >= limits.duplicateAcks ||
       scoreboard.isLost(sendUnacknowledged, limits.duplicateAcks, segmentBytes);
     if (!isLost || !isBefore(sendUnacknowledged, connection.sendMax)) return;
-    congestion.lost(connection.flightBytes, connection.sendMax, limits.duplicateAcks);
+    if (!congestion.lost(connection.flightBytes, connection.sendMax, limits.duplicateAcks)) return;
     connection.counts.fastRetransmissions++;
     scoreboard.retransmittedTo = sendUnacknowledged;
     measure(connection);

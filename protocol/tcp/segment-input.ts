@@ -278,7 +278,6 @@ function takeAcknowledged<Actor, Buffer extends StreamBuffer>(
     connection.roundTrip.sample(connection.nowPs() - connection.timedPs);
     connection.timedEnd = -1;
   }
-  connection.roundTrip.backoff = 0;
   connection.tries = 0;
   connection.retransmitPs = NEVER;
   return freed;
