@@ -93,7 +93,7 @@ class SwitchFaults {
     }
   }
 
-  /** What ends at an instant ends before anything begins. */
+  /** At an instant faults end before others begin. */
   #apply(): void {
     this.#due.sort((left, right) => (right % 2) - (left % 2) || left - right);
     for (let due = this.#due.shift(); due !== undefined; due = this.#due.shift()) {

@@ -710,12 +710,10 @@ export const blindSpotMistakes: readonly Mistake[] = [
     kind: 'counter not reset',
     scene: 'socket-streams',
     file: 'protocol/tcp/segment-input.ts',
-    find: `  connection.roundTrip.backoff = 0;
-  connection.tries = 0;
+    find: `  connection.tries = 0;
   connection.retransmitPs = NEVER;
   return freed;`,
-    replace: `  connection.roundTrip.backoff = 0;
-  connection.retransmitPs = NEVER;
+    replace: `  connection.retransmitPs = NEVER;
   return freed;`,
   },
   {
