@@ -42,7 +42,7 @@ describe.each([2, 3, 5, 8] as const)('%i programs', (size) => {
       for (const { wrong } of results)
         expect(Object.entries(wrong).filter(([, words]) => words !== 0)).toEqual([]);
       expect(results[0]!.sent).toEqual(messagesOfRank0[size]);
-      // Nobody leaves a barrier before the last has come.
+      // No program leaves the barrier before the last one has entered it.
       const last = Math.max(...results.map(({ barrier }) => barrier.enteredPs));
       for (const { barrier } of results) expect(barrier.leftPs).toBeGreaterThan(last);
     },
@@ -58,7 +58,7 @@ describe('a communicator', () => {
   it('has channels to the peers of its operations only', async () => {
     expect(collectivePeers(['ring'], 0, 6)).toEqual([1, 5]);
     expect(collectivePeers(['tree'], 2, 6)).toEqual([0, 1, 3, 4]);
-    // Of six, ranks 1 and 3 leave their part to 0 and 2: 0, 2, 4 and 5 are a power of two.
+    // Ranks 1 and 3 of six leave their part to 0 and 2, so that four ranks remain: 0, 2, 4 and 5.
     expect([0, 1, 4].map((rank) => collectivePeers(['halving-doubling'], rank, 6))).toEqual([
       [1, 2, 4],
       [0],

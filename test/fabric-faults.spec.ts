@@ -170,7 +170,7 @@ describe('a forwarding entry of InfiniBand', () => {
 
   it('that leads a packet between two switches to and fro drops it where it came from', async () => {
     const report = await reportWith(['forwarding=wrong,node=5,host=2,output=3,at=6500us,for=50us']);
-    // Those of hosts 0 and 1 at switch 5, and those of host 3, which switch 5 sends there, at switch 4.
+    // Switch 5 drops packets of hosts 0 and 1. It sends those of host 3 to switch 4, which drops them.
     expect(notForwardedOf(report, 5)).toEqual({ ownPort: expect.any(Number) });
     expect(notForwardedOf(report, 4)).toEqual({ ownPort: expect.any(Number) });
   });

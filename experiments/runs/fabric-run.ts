@@ -50,7 +50,7 @@ export interface OutputRow {
   /** Packets that came by this port and were lost, with copies that its queue had no room for or did not send; and packets that it marked. */
   readonly drops: number;
   readonly marks: number;
-  /** Those of the drops that a pause without end caused: see switch.ethernet.pauseWatchdogMs. */
+  /** Drops among them that a pause without end caused: see switch.ethernet.pauseWatchdogMs. */
   readonly pauseDrops: number;
 }
 

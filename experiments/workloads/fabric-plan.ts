@@ -44,7 +44,7 @@ export interface FabricArgs {
   readonly messages: number;
   /** Messages of a flow in flight. */
   readonly window: number;
-  /** Of an all-reduce, whose vector has `sizeBytes` and which is repeated `messages` times. */
+  /** Present for an all-reduce: its vector has `sizeBytes`, and it is repeated `messages` times. */
   readonly algorithm?: AllReduceAlgorithm;
   /** Flows instead of those of the pattern, at most one from each host to each other. */
   readonly flows?: readonly Flow[];

@@ -12,7 +12,7 @@ it('an entry that is rewritten while packets move counts from the instant after,
     NO_PORT,
     NO_PORT,
   ]);
-  // Epochs count time anew.
+  // A new epoch begins at 150: instants are counted from there.
   tables.rebase(150);
   expect([tables.portOf(2, 50), tables.portOf(2, 51)]).toEqual([NO_PORT, 4]);
 });

@@ -1,4 +1,4 @@
-/** Room of an input with pauses, by hand: limit, headroom, and when its sender may go on. */
+/** Room of an input with pauses, by hand: limit, headroom, and when its sender may send again. */
 import { describe, expect, it } from 'vitest';
 import { configurationOf } from '../../machine/profile/index.ts';
 import { SharedBuffer } from './shared-buffer.ts';
@@ -28,7 +28,7 @@ describe('an input that pauses its sender', () => {
     expect(buffer.take(0, 0, frameBytes)).toBe(false);
   });
 
-  it('lets it go on when headroom is empty and its share is resumeBytes below the limit', () => {
+  it('lets it send again when headroom is empty and its share is resumeBytes below the limit', () => {
     const buffer = bufferOf();
     for (let frame = 1; frame <= 33; frame++) buffer.take(0, 0, frameBytes);
     // Ten leave from the headroom. Then 21,000 + 3072 is at most 45,536 - 21,000; 22,000 + 3072 is more than 23,536.

@@ -6,8 +6,8 @@
  *     an input's lossless class:              at most pauseAlpha × free, then the headroom; beyond that its sender is stopped
  *
  * where free is what the shared part has left. Classes are all traffic of an input with PAUSE, its priorities with PFC. A frame for several
- * outputs counts once. Room is counted, not tied to frames: bytes that leave empty the headroom first, so that a stopped sender goes on
- * when as much has left as came too late (switch-mmu.cc of the HPCC simulator, RemoveFromIngressAdmission).
+ * outputs counts once. Room is counted, not tied to frames: the bytes of any leaving frame are taken from the headroom first. So a
+ * stopped sender may send again when as many bytes have left as came too late (switch-mmu.cc of the HPCC simulator, RemoveFromIngressAdmission).
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';

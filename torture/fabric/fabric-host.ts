@@ -53,7 +53,7 @@ interface End {
   readonly buffer: RcBuffer;
   readonly qp: ibv.IbvQp;
   readonly far: Far;
-  /** Of datagrams. */
+  /** Present for datagrams. */
   readonly ah?: ibv.IbvAh;
   readonly farQpn: number;
   posted: number;

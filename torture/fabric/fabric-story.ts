@@ -15,7 +15,7 @@ export type FlowKind = (typeof flowKinds)[number];
 export interface FabricFlow {
   readonly kind: FlowKind;
   readonly from: number;
-  /** Of a group: the sender itself, which receives its own datagrams, too. */
+  /** For a group: the sender itself, because it receives its own datagrams, too. */
   readonly to: number;
   readonly sizeBytes: number;
   readonly messages: number;

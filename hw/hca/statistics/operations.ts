@@ -49,12 +49,12 @@ export const operationStages = [
   'completion',
 ] as const;
 export type OperationStage = (typeof operationStages)[number];
-/** Those that only a transport over a byte stream has. */
+/** Stages that exist only where the transport is a byte stream. */
 export const streamStages: ReadonlySet<OperationStage> = new Set<OperationStage>([
   ...(['tcpWindow', 'framing', 'tcpSend', 'retransmission', 'placement'] as const),
 ]);
 
-/** Those that only a transport whose QPs have rates has. */
+/** Stages that exist only where QPs have rates. */
 export const rateStages: ReadonlySet<OperationStage> = new Set<OperationStage>(['rateLimit']);
 
 /** Source of posting times and destination of completion times; both sides of the PCIe link share it. */

@@ -108,7 +108,7 @@ describe('the reaction point of DCQCN', () => {
     expect([asked.rate(5000), asked.alpha(5000)]).toEqual([silent.rate(5000), silent.alpha(5000)]);
   });
 
-  it('ends at line rate, where alpha alone goes on, to 0', () => {
+  it('stops at line rate, while alpha decreases to 0', () => {
     const { cnp, rate, alpha, sent } = control();
     cnp(0);
     // 40 - 20/2^n Gb/s is within 1 Mb/s of the line rate from n = 15 on.
@@ -126,7 +126,7 @@ describe('the reaction point of DCQCN', () => {
     expect(rate(0)).toBe(100);
   });
 
-  it('goes on in a new epoch', () => {
+  it('keeps its rate and alpha in a new epoch', () => {
     const moved = control();
     const kept = control();
     for (const { cnp } of [moved, kept]) cnp(0);

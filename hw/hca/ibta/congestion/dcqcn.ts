@@ -8,7 +8,7 @@
  *                    else             additive increase  R_T += R_AI,                     and the same
  *
  * R_T is at most the line rate. A rate within {@link RESOLUTION_MBPS} of it is the line rate: the QP is not limited any more, and T and
- * BC rest until the next CNP. Alpha goes on decreasing.
+ * BC rest until the next CNP, while alpha still decreases.
  *
  * Known difference: in cards from the ConnectX-4 on a CNP sets a flag, and the rate is reduced at most once per
  * rp_rate_reduce_monitor_period (NVIDIA's page on DCQCN parameters).

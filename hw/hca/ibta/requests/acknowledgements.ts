@@ -261,7 +261,7 @@ export class Acknowledgements {
       if (isMissing) break;
       const { earlier, transmittedCycle } = head;
       if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
-      // Of a message that was sent again, the answer may be to either attempt (Karn).
+      // A message that was sent again gives no round trip: the answer may be to either attempt (Karn).
       if (this.#reactionPoint.isOn && earlier.endCycle === NO_ATTEMPT)
         this.#reactionPoint.acknowledged(pair, transmittedCycle, cycle);
     }
