@@ -88,7 +88,7 @@ function reductionSentences({
   const { medianPs, p99Ps, maxPs } = messageTimes;
   return [
     `The sum of ${hostCount} vectors of ${bytesText(sizeBytes)} by ${algorithm} takes ${timeText(medianPs)} (median of ${countText(messages)}; 99 % within ${timeText(p99Ps)}, the longest ${timeText(maxPs)}).`,
-    `That is ${rateText(bytesPerSecond)} of the vector, and a bus rate, 2 (n - 1)/n times as much, of ${rateText(bus)}, ${percentText(bus / cableBytesPerSecond)} of what one cable carries.`,
+    `That is ${rateText(bytesPerSecond)} of the vector, and a bus rate, 2 (n - 1)/n times as much, of ${rateText(bus)}, ${percentText(bus / cableBytesPerSecond)} of what one cable carries in WRITEs of that size.`,
   ];
 }
 
