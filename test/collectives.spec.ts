@@ -50,6 +50,13 @@ describe.each([2, 3, 5, 8] as const)('%i programs', (size) => {
 });
 
 describe('a communicator', () => {
+  it('of one program copies its own part', async () => {
+    const alone = programOf('collectives', 'collective', 0, { args: { size: 1, count: 9 } });
+    const { results } = await runPrograms([alone]);
+    const { wrong } = results[0] as CollectiveResult;
+    expect(Object.values(wrong)).toEqual([0, 0, 0, 0, 0]);
+  });
+
   it('ends a wait for one peer when the connection to another has failed', async () => {
     const results = await run('losesOne', 4, { count: 1 });
     expect(results).toEqual(['silent', 'ECONNRESET', 'silent', 'silent']);

@@ -212,4 +212,11 @@ describe('a fault that a network does not have', () => {
     );
     await expect(made('packet=lost,node=4,to=5,only=pauses')).rejects.toThrow('only is "pauses"');
   });
+
+  it('is refused: a wrong entry that is the planned one', async () => {
+    // Switch 4 reaches host 2 by its third port, which leads to switch 5.
+    await expect(made('forwarding=wrong,node=4,host=2,output=3')).rejects.toThrow(
+      'fault 1 (forwarding), field output, is 3, expected another port: the routes of the plan lead to host 2 by this one',
+    );
+  });
 });

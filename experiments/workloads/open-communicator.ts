@@ -33,7 +33,7 @@ export async function openCommunicator(
   const endpoint = await openEndpoint(program);
   const peers = collectivePeers(operations, rank, size);
   const channels = new Map<number, MessageChannel>();
-  if (peers.length === 0) return new Communicator(rank, size, channels);
+  if (peers.length === 0) return new Communicator(endpoint.context, { rank, size }, channels);
   const completions = await MessageChannel.completionsFor(endpoint.pd, config, peers.length, waiting);
   // All programs connect their pairs in the same order, so that no two wait for each other.
   for (const peer of peers) {
@@ -43,5 +43,5 @@ export async function openCommunicator(
     await connectRc(pair, [channel.qp], name, null, () => channel.postReceives());
     channels.set(peer, channel);
   }
-  return new Communicator(rank, size, channels);
+  return new Communicator(endpoint.context, { rank, size }, channels);
 }

@@ -17,6 +17,8 @@ import { faultsOf } from './plan.ts';
 export interface ForwardingEntries {
   /** Writes the entry wrong, or as the plan has it if the fault ends. */
   write(host: number, hostPort: number, output: number | 'none' | 'planned'): void;
+  /** The output that the plan's routes give that host. */
+  planned(host: number, hostPort: number): number | undefined;
 }
 
 interface FaultedSwitch {
@@ -56,7 +58,23 @@ export function injectSwitchFaults(
       node,
       'a switch of InfiniBand: Ethernet switches learn stations, or choose among shortest paths by a hash',
     );
+  for (const fault of faultsOf(faults, node, 'forwarding')) checkIsWrong(fault, faults, entries!);
   if (lasting.length > 0) new SwitchFaults(target, lasting, log);
+}
+
+/** @throws ConfigurationError for a wrong entry that is the planned one, which would have no effect */
+function checkIsWrong(
+  fault: FaultOf<'forwarding'>,
+  faults: readonly Fault[],
+  entries: ForwardingEntries,
+): void {
+  const { host, hostPort = 1, output } = fault;
+  if (output === undefined || output !== entries.planned(host, hostPort)) return;
+  throw new ConfigurationError(
+    `fault ${faults.indexOf(fault) + 1} (forwarding), field output,`,
+    output,
+    `another port: the routes of the plan lead to host ${host} by this one`,
+  );
 }
 
 type Lasting = FaultOf<'port'> | FaultOf<'cable'> | FaultOf<'forwarding'>;

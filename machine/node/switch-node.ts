@@ -51,10 +51,13 @@ export class SwitchNode implements ForwardingEntries {
 
   /** Rewrites an entry while packets move: see {@link ForwardingEntries}. */
   write(host: number, hostPort: number, output: number | 'none' | 'planned'): void {
-    const target = { node: host, port: hostPort };
-    const planned = this.#routes.portTowards(this.node, target) ?? NO_PORT;
-    const port = output === 'planned' ? planned : output === 'none' ? NO_PORT : output;
-    this.device.tables.rewritePort(lidOf(this.#plan.config.hca.control, target), port, this.lp.nowPs);
+    const port = output === 'none' ? undefined : output === 'planned' ? this.planned(host, hostPort) : output;
+    const lid = lidOf(this.#plan.config.hca.control, { node: host, port: hostPort });
+    this.device.tables.rewritePort(lid, port ?? NO_PORT, this.lp.nowPs);
+  }
+
+  planned(host: number, hostPort: number): number | undefined {
+    return this.#routes.portTowards(this.node, { node: host, port: hostPort });
   }
 
   /** The embedded subnet manager's part: routes to every port of a host, and one tree for all groups. */

@@ -3,6 +3,7 @@ import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { ParameterValue } from '../../machine/profile/index.ts';
 import {
   directionsOf,
+  fabricRoutesOf,
   hostsOf,
   parsedTopology,
   switchesOf,
@@ -38,6 +39,7 @@ const largeFabrics = [
   'leaf-spine:2x4:12',
   'fat-tree:4',
 ] as const;
+const routings = ['min-hop', 'up-down', 'fat-tree'] as const;
 const largeShare = 0.12;
 const ethernetShare = 0.45;
 const faultyShare = 0.5;
@@ -56,7 +58,7 @@ export function fabricStoryOf(seed: number): FabricStory {
   const topology = parsedTopology(fabric);
   const isEthernet = random.chance(ethernetShare);
   const set = isEthernet ? ethernetOf(random, fabric, topology) : infinibandOf(random, fabric);
-  const faults = random.chance(faultyShare) ? drawFaults(random, topology, isEthernet) : [];
+  const faults = random.chance(faultyShare) ? drawFaults(random, topology, { isEthernet, set }) : [];
   const flows = drawFlows(random, hostsOf(topology).length, isEthernet);
   const cables = drawCables(random, topology, set);
   return {
@@ -77,9 +79,9 @@ const between = (random: Random, least: number, most: number): number =>
 /** Routes of a circle of switches may deadlock unless they go up, then down: then a story cannot demand that all arrives. */
 function infinibandOf(random: Random, fabric: string): Values {
   const isTree = fabric.startsWith('fat-tree');
-  const routings = isTree ? ['min-hop', 'up-down', 'fat-tree'] : ['min-hop', 'up-down', 'up-down'];
+  const chosen = isTree ? routings : (['min-hop', 'up-down', 'up-down'] as const);
   return {
-    'machine.routing': oneOf(random, routings),
+    'machine.routing': oneOf(random, chosen),
     'switch.forwarding': oneOf(random, ['cut-through', 'store-and-forward']),
     'switch.inputBufferBytes': oneOf(random, [8448, 12_288, 32_768]),
     'switch.latencyNs': oneOf(random, [1, 120, 900]),
@@ -157,7 +159,11 @@ function drawFlows(random: Random, hosts: number, isEthernet: boolean): FabricFl
 
 const psText = (ps: number): string => `${ps}ps`;
 
-function drawFaults(random: Random, topology: Topology, isEthernet: boolean): FaultEntry[] {
+function drawFaults(
+  random: Random,
+  topology: Topology,
+  { isEthernet, set }: { readonly isEthernet: boolean; readonly set: Values },
+): FaultEntry[] {
   const cables = directionsOf(topology).filter(({ from }) => topology.nodes[from.node]!.kind === 'switch');
   return Array.from({ length: between(random, 1, 3) }, () => {
     const { from } = oneOf(random, cables);
@@ -166,7 +172,7 @@ function drawFaults(random: Random, topology: Topology, isEthernet: boolean): Fa
     const lasting =
       isEthernet || random.chance(0.85) ? { for: psText(between(random, 1_000_000, 100_000_000)) } : {};
     const place = { node: from.node, portNumber: from.port };
-    if (!isEthernet && random.chance(0.25)) return drawEntry(random, topology, from.node, { at, ...lasting });
+    if (!isEthernet && random.chance(0.25)) return drawEntry(random, topology, from.node, { at, set });
     if (random.chance(0.45))
       return random.chance(0.5)
         ? { cable: 'pulled', ...place, at, ...lasting }
@@ -189,12 +195,14 @@ function drawEntry(
   random: Random,
   topology: Topology,
   node: number,
-  { at }: { readonly at: string },
+  { at, set }: { readonly at: string; readonly set: Values },
 ): FaultEntry {
   const lasting = { at, for: psText(between(random, 1_000_000, 60_000_000)) };
   const host = oneOf(random, hostsOf(topology));
   if (random.chance(0.5)) return { forwarding: 'none', node, host, ...lasting };
-  const outputs = directionsOf(topology).filter(({ from }) => from.node === node);
+  const routing = routings.find((each) => each === set['machine.routing']) ?? 'min-hop';
+  const planned = fabricRoutesOf(topology, routing).portTowards(node, { node: host, port: 1 });
+  const outputs = directionsOf(topology).filter(({ from }) => from.node === node && from.port !== planned);
   return { forwarding: 'wrong', node, host, output: oneOf(random, outputs).from.port, ...lasting };
 }
 

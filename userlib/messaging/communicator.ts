@@ -10,6 +10,7 @@
  * Source: Thakur, Rabenseifner and Gropp 2005.
  */
 import { ConfigurationError } from '../../base/index.ts';
+import type { IbvContext } from '../objects.ts';
 import { type AllReduceAlgorithm, allReduce, allReducePeers, type ReducingGroup } from './all-reduce.ts';
 import { doublings } from './doublings.ts';
 import type { MessageChannel } from './message-channel.ts';
@@ -46,12 +47,21 @@ export class Communicator implements ReducingGroup {
   readonly rank: number;
   /** Number of programs. */
   readonly size: number;
+  readonly #context: IbvContext;
   readonly #channels: ReadonlyMap<number, MessageChannel>;
 
-  /** @param channels to the peers by rank, connected, all with the same {@link MessageCompletions} */
-  constructor(rank: number, size: number, channels: ReadonlyMap<number, MessageChannel>) {
+  /**
+   * @param context of the program, which copies and adds its own memory
+   * @param channels to the peers by rank, connected, all with the same {@link MessageCompletions}
+   */
+  constructor(
+    context: IbvContext,
+    { rank, size }: { readonly rank: number; readonly size: number },
+    channels: ReadonlyMap<number, MessageChannel>,
+  ) {
     this.rank = rank;
     this.size = size;
+    this.#context = context;
     this.#channels = channels;
   }
 
@@ -114,11 +124,8 @@ export class Communicator implements ReducingGroup {
    */
   async allToAll(from: number, to: number, partBytes: number): Promise<void> {
     const { rank, size } = this;
-    const [channel] = this.#channels.values();
-    if (channel !== undefined) {
-      const { cpu, context } = channel.qp;
-      copyUserMemory(context.platform, cpu, from + rank * partBytes, to + rank * partBytes, partBytes);
-    }
+    const { platform, cpu } = this.#context;
+    copyUserMemory(platform, cpu, from + rank * partBytes, to + rank * partBytes, partBytes);
     for (let step = 1; step < size; step++) {
       const target = (rank + step) % size;
       const source = (rank - step + size) % size;
@@ -154,10 +161,7 @@ export class Communicator implements ReducingGroup {
 
   /** Adds `count` 32-bit integers at one address to those at another. */
   add(from: number, to: number, count: number): void {
-    const [channel] = this.#channels.values();
-    if (channel === undefined) return;
-    const { cpu, context } = channel.qp;
-    addUserMemory(context.platform, cpu, from, to, count);
+    addUserMemory(this.#context.platform, this.#context.cpu, from, to, count);
   }
 
   /** Waits until all sent messages have arrived. */
