@@ -204,6 +204,19 @@ describe('cables of their own', () => {
   });
 });
 
+describe('a flow with several QPs', () => {
+  it.each(['write', 'read'] as const)('sends its messages over them in turn: %s', async (verb) => {
+    const row = await trafficOf('star:3', 'all-to-all', { verb, qpCount: 3, messages: 7, window: 5 });
+    expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+    for (const { hca } of row.report.nodes) {
+      // Two flows to peers and two from them.
+      expect(hca.commands).toMatchObject({ RST2INIT_QP: 12 });
+      // Seven messages over three QPs are three, two and two: each QP is used.
+      expect(hca.caches['qpc']!.misses).toBeGreaterThanOrEqual(12);
+    }
+  });
+});
+
 describe('a ring of switches', () => {
   const full = { sizeBytes: 65_536, messages: 8, window: 16 } as const;
 

@@ -49,6 +49,21 @@ describe('flows of iWARP over switches', () => {
     },
   );
 
+  it('with several QPs, each of which confirms that its last message has arrived', async () => {
+    const row = await trafficOf('star:3', 'incast', {
+      qpCount: 3,
+      messages: 7,
+      window: 7,
+      sizeBytes: 65_536,
+    });
+    expect([row.isEqual, row.completesEarly]).toEqual([true, true]);
+    expect(row.durationPs).toBeGreaterThan(2 * 7 * 65_536 * 800);
+    // Two senders: two more connections of each than with one QP.
+    const single = await trafficOf('star:3', 'incast', { messages: 1 });
+    const madeBy = ({ report }: typeof row): number => report.nodes[0]!.hca.commands['RST2INIT_QP']!;
+    expect(madeBy(row) - madeBy(single)).toBe(4);
+  });
+
   it('the messages themselves are in TCP before: a single one takes less than its bytes on the cable', async () => {
     const { messageTimes } = await trafficOf('0-1', 'incast', { messages: 1, sizeBytes: 65_536 });
     expect(messageTimes.maxPs).toBeLessThan(65_536 * 800);

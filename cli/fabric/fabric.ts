@@ -40,6 +40,7 @@ interface FabricOptions extends MachineChoice, TopologyChoice, FaultChoice, Html
   readonly size: number;
   readonly messages: number;
   readonly window?: number;
+  readonly qps?: number;
   readonly hosts?: number;
   readonly json?: string;
 }
@@ -66,6 +67,7 @@ export function addFabricCommand(program: Command): void {
     .addOption(fieldOption('size', fabricDefaults.sizeBytes))
     .addOption(fieldOption('messages', fabricDefaults.messages))
     .addOption(fieldOption('window', undefined, ` (default: ${fabricDefaults.window})`))
+    .addOption(fieldOption('qps'))
     .addOption(fieldOption('hosts'))
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
@@ -74,7 +76,11 @@ export function addFabricCommand(program: Command): void {
 }
 
 /** A number of the workload as an option. */
-function fieldOption(name: 'size' | 'messages' | 'window' | 'hosts', value?: number, note = ''): Option {
+function fieldOption(
+  name: 'size' | 'messages' | 'window' | 'qps' | 'hosts',
+  value?: number,
+  note = '',
+): Option {
   const { unit, min, max, meaning } = fabricFields[name];
   const option = new Option(`--${name} <${unit}>`, `${meaning}${note}`).argParser(integer(min, max));
   return value === undefined ? option : option.default(value);
@@ -83,8 +89,8 @@ function fieldOption(name: 'size' | 'messages' | 'window' | 'hosts', value?: num
 async function fabric(pattern: FabricPattern, options: FabricOptions, command: Command): Promise<void> {
   const machine = machineOf(options);
   const { topology } = configuredOf(machine);
-  const { size, messages, window, verb, algorithm, hosts } = options;
-  const given = Object.entries({ size, messages, window, verb, algorithm, hosts });
+  const { size, messages, window, qps, verb, algorithm, hosts } = options;
+  const given = Object.entries({ size, messages, window, qps, verb, algorithm, hosts });
   const workload = Object.fromEntries([
     ['test', pattern],
     ...given.filter(([, value]) => value !== undefined),

@@ -1,4 +1,4 @@
-/** Studies of fabrics: many senders and one receiver, frames lost or paused, routes, and all-reduce. */
+/** Studies of fabrics of InfiniBand: many senders and one receiver, routes, a mesh of connections, and all-reduce. */
 import { figureText } from '../sweep/index.ts';
 import { bytesText, nsText, percentText, type Study, type StudyFigures, timesText } from './study.ts';
 
@@ -34,41 +34,6 @@ export const incast: Study = {
   },
 };
 
-const flowControl = 'switch.ethernet.flowControl';
-
-export const loss: Study = {
-  name: 'loss',
-  question: 'What does an incast of RoCE lose if switches drop instead of pausing?',
-  spec: {
-    workload: 'incast,size=64Ki,messages=20',
-    machine: {
-      topology: 'star:8',
-      set: {
-        'hca.capability.linkLayer': 'ethernet',
-        'hca.capability.roce': 'v2',
-        'switch.ethernet.bufferKib': 1024,
-      },
-    },
-    vary: { hosts: '2,3,5,8', [flowControl]: 'none,pause' },
-  },
-  reduced: { hosts: '2,3', [flowControl]: 'none,pause' },
-  plots: [
-    { x: 'hosts', y: [rate], by: flowControl },
-    { x: 'hosts', y: [p99], by: flowControl },
-    { x: 'hosts', y: ['drops', 'heldBytesMax'], by: flowControl },
-  ],
-  answer(figures) {
-    const counts = figures.numbersOf('hosts');
-    const [few, many] = [counts[0]!, counts.at(-1)!];
-    const at = (hosts: number, control: string) => ({ hosts, [flowControl]: control });
-    return [
-      `With pauses ${many - 1} senders reach ${figures.text(rate, at(many, 'pause'))} together, without them ${figures.text(rate, at(many, 'none'))}, ${percentText(figures.at(rate, at(many, 'none')) / figures.at(rate, at(many, 'pause')))} of it; with ${few - 1} it is ${figures.text(rate, at(few, 'none'))}, and ${figures.at('drops', at(few, 'none'))} packets are dropped.`,
-      `A switch with 1 MiB drops ${figures.at('drops', at(many, 'none'))} packets, and each loss costs a requester the rest of its window (go-back-N) or a timeout: 99 % of the messages end within ${figures.text(p99, at(many, 'none'))} instead of ${figures.text(p99, at(many, 'pause'))}.`,
-      `With pauses the fullest input holds ${bytesText(figures.at('heldBytesMax', at(many, 'pause')))}, and senders stand paused for up to ${percentText(figures.at('senderWaitShare', at(many, 'pause')))} of the time.`,
-    ];
-  },
-};
-
 const routing = 'machine.routing';
 
 export const routes: Study = {
@@ -98,6 +63,61 @@ export const routes: Study = {
     ];
   },
 };
+
+const qpcMisses = 'caches.qpc.misses';
+/** Bytes of a message of the mesh. */
+const meshBytes = 64;
+/** Messages from each host to each other. */
+const meshMessages = 96;
+
+export const mesh: Study = {
+  name: 'mesh',
+  question: 'How many connections can each of N hosts have to all others?',
+  spec: {
+    workload: `all-to-all,size=${meshBytes},messages=${meshMessages},window=32`,
+    machine: { topology: 'star:32' },
+    vary: { hosts: '4,8,16,32', qps: '1,4,16' },
+  },
+  reduced: { hosts: '4,8', qps: '1,4,16' },
+  plots: [
+    { x: 'hosts', y: [rate, p99], by: 'qps' },
+    { x: 'hosts', y: [qpcMisses], by: 'qps' },
+  ],
+  answer(figures) {
+    const hosts = figures.numbersOf('hosts');
+    const [few, many] = [hosts[0]!, hosts.at(-1)!];
+    const at = (count: number, qps: number) => ({ hosts: count, qps });
+    const each = (count: number, qps: number): number => figures.at(rate, at(count, qps)) / meshBytes / count;
+    const eachText = (count: number, qps: number): string =>
+      `${(each(count, qps) / 1e6).toFixed(2)} million messages a second`;
+    const points = hosts.flatMap((count) => [1, 4, 16].map((qps): MeshPoint => ({ count, qps })));
+    const thrashing = points.filter((point) => repeatedMisses(figures, point) > 0.25);
+    const [first] = thrashing.toSorted((left, right) => qpsOf(left) - qpsOf(right));
+    const sixteen = `${eachText(few, 16)} between ${few} hosts and ${eachText(many, 16)} between ${many}`;
+    return [
+      `With one connection from each host to each other, a host sends ${eachText(few, 1)} between ${few} hosts and ${eachText(many, 1)} between ${many}; with sixteen, as four threads have that each reach four threads of every peer, ${sixteen}.`,
+      first === undefined
+        ? `Up to ${Math.max(...points.map(qpsOf))} QPs at each host, connections of both directions, fit into the card's cache of contexts.`
+        : `From ${qpsOf(first)} QPs at each host on, connections of both directions, at least one message in four loads a context again that the card's cache has lost.`,
+      `Four threads that share their connections, or that reach all threads of a peer by XRC, have four to each peer: between ${many} hosts that is ${qpsOf({ count: many, qps: 4 })} QPs, and ${eachText(many, 4)}.`,
+    ];
+  },
+};
+
+interface MeshPoint {
+  readonly count: number;
+  readonly qps: number;
+}
+
+/** QPs of a host: connections to its peers, and theirs to it. */
+const qpsOf = ({ count, qps }: MeshPoint): number => 2 * (count - 1) * qps;
+
+/** Loads of contexts for each message, without the first load of each. */
+function repeatedMisses(figures: StudyFigures, point: MeshPoint): number {
+  const { count, qps } = point;
+  const misses = figures.at(qpcMisses, { hosts: count, qps }) - count * qpsOf(point);
+  return misses / (meshMessages * count * (count - 1));
+}
 
 const medianTime = 'medianPs';
 const ways = ['ring', 'tree', 'halving-doubling'] as const;

@@ -1,6 +1,7 @@
 /** Interface of this room: see README.md. */
 import { contexts, iommu, mtt } from './caches.ts';
-import { allReduce, incast, loss, routes } from './fabrics.ts';
+import { collisions, dcqcn, loss } from './ethernet-fabrics.ts';
+import { allReduce, incast, mesh, routes } from './fabrics.ts';
 import { generations, tags } from './links.ts';
 import { inline, postLists } from './posting.ts';
 import { scale } from './scale.ts';
@@ -25,5 +26,8 @@ export const studies: readonly Study[] = [
   incast,
   loss,
   routes,
+  collisions,
+  dcqcn,
+  mesh,
   allReduce,
 ];

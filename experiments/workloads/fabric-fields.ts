@@ -1,7 +1,7 @@
 /**
  * The fields of a fabric's workload, as text, as JSON and as axes of a sweep:
  *
- *     incast,size=64Ki,messages=50,window=16,verb=write,hosts=8
+ *     incast,size=64Ki,messages=50,window=16,qps=1,verb=write,hosts=8
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
@@ -27,6 +27,13 @@ export const fabricFields = {
   size: { ...workloadFields.size, meaning: 'bytes of a message' },
   messages: { kind: 'integer', unit: 'n', min: 1, max: 1_000_000, meaning: 'messages of each flow' },
   window: { ...workloadFields.window, meaning: 'messages of a flow in flight' },
+  qps: {
+    kind: 'integer',
+    unit: 'n',
+    min: 1,
+    max: 256,
+    meaning: 'QPs of a flow, to which its messages go in turn (default 1)',
+  },
   verb: {
     kind: 'choice',
     unit: 'verb',
@@ -98,7 +105,7 @@ export function fabricText(workload: FabricWorkload): string {
  * @throws ConfigurationError for more hosts than the topology has, and for fields that the pattern has not
  */
 export function fabricArgsOf(workload: FabricWorkload, fabricHosts: number): FabricArgs {
-  const { test: pattern, size, messages, window, verb, algorithm, hosts = fabricHosts } = workload;
+  const { test: pattern, size, messages, window, qps, verb, algorithm, hosts = fabricHosts } = workload;
   if (hosts > fabricHosts)
     throw new ConfigurationError('hosts', hosts, `at most those of the topology, ${fabricHosts}`);
   checkFields(workload);
@@ -109,16 +116,17 @@ export function fabricArgsOf(workload: FabricWorkload, fabricHosts: number): Fab
     sizeBytes: size ?? fabricDefaults.sizeBytes,
     messages: messages ?? fabricDefaults.messages,
     window: window ?? fabricDefaults.window,
+    ...(qps === undefined ? {} : { qpCount: qps }),
     ...(pattern === 'all-reduce' ? { algorithm: algorithm ?? 'ring' } : {}),
   };
 }
 
-function checkFields({ test, algorithm, window, verb, size = 4 }: FabricWorkload): void {
+function checkFields({ test, algorithm, window, qps, verb, size = 4 }: FabricWorkload): void {
   if (test !== 'all-reduce') {
     if (algorithm !== undefined) throw new ConfigurationError('algorithm', algorithm, `left out for ${test}`);
     return;
   }
-  for (const [name, value] of Object.entries({ window, verb }))
+  for (const [name, value] of Object.entries({ window, qps, verb }))
     if (value !== undefined)
       throw new ConfigurationError(name, value, 'left out for an all-reduce, which sends messages in steps');
   if (size % 4 !== 0)

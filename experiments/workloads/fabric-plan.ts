@@ -44,6 +44,8 @@ export interface FabricArgs {
   readonly messages: number;
   /** Messages of a flow in flight. */
   readonly window: number;
+  /** QPs of a flow, to which its messages go in turn; left out: 1. */
+  readonly qpCount?: number;
   /** Present for an all-reduce: its vector has `sizeBytes`, and it is repeated `messages` times. */
   readonly algorithm?: AllReduceAlgorithm;
   /** Flows instead of those of the pattern, at most one from each host to each other. */

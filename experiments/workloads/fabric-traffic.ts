@@ -1,6 +1,7 @@
 /**
- * One host's program of a fabric: one reliable connection for each flow that begins or ends here. All connect, agree on an instant over
- * the exchange, and then send: each flow keeps its window full, and one thread posts for all flows in turn.
+ * One host's program of a fabric: the reliable connections of each flow that begins or ends here. All connect, agree on an instant over
+ * the exchange, and then send: each flow keeps its window full, its messages go to its QPs in turn, and one thread posts for all flows in
+ * turn.
  *
  *     connect each flow ─▶ host 0 knows that all are ready ─▶ the instant ─▶ post, poll … ─▶ ended ─▶ the receiver compares its bytes
  *
@@ -47,7 +48,7 @@ interface RemoteBuffer {
 interface FlowEnd {
   readonly flow: Flow;
   readonly buffer: RcBuffer;
-  readonly qp: IbvQp;
+  readonly qps: readonly IbvQp[];
   readonly remote: RemoteBuffer;
   /** Whether messages complete before the receiver has them. */
   readonly completesEarly: boolean;
@@ -59,7 +60,10 @@ export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<F
   const { trafficClass } = args;
   const endpoint = await openEndpoint(program, trafficClass === undefined ? {} : { trafficClass });
   const posted = flows.filter((flow) => posterOf(flow, args.verb) === node);
-  const cq = await createCq(endpoint.context, Math.max(1, posted.length * args.window));
+  const cq = await createCq(
+    endpoint.context,
+    Math.max(1, posted.length * Math.max(args.window, args.qpCount ?? 1)),
+  );
   const ends: FlowEnd[] = [];
   for (const flow of flows) ends.push(await connectFlow(endpoint, flow, cq, args));
   const startPs = await commonStart(program, args.hostCount);
@@ -74,18 +78,19 @@ async function connectFlow(
   endpoint: RcEndpoint,
   flow: Flow,
   cq: Awaited<ReturnType<typeof createCq>>,
-  { sizeBytes, window, verb }: FabricArgs,
+  { sizeBytes, window, verb, qpCount = 1 }: FabricArgs,
 ): Promise<FlowEnd> {
   const { program } = endpoint;
   const far = flow.from === program.node ? flow.to : flow.from;
   const buffer = await createBuffer(endpoint, sizeBytes);
   if (flow.from === program.node) program.memory.write(buffer.address, contentOf(flow, sizeBytes));
-  const [qp] = await createRcQps(endpoint, 1, { send: cq, receive: cq }, { maxSendWr: window, maxRecvWr: 1 });
+  const cap = { maxSendWr: window, maxRecvWr: 1 };
+  const qps = await createRcQps(endpoint, qpCount, { send: cq, receive: cq }, cap);
   const pair = endpointTo(endpoint, far);
   const own: RemoteBuffer = { address: buffer.address, rkey: buffer.region.rkey };
-  const { note } = await connectRc<RemoteBuffer>(pair, [qp!], `fabric.${flow.from}.${flow.to}`, { ...own });
+  const { note } = await connectRc<RemoteBuffer>(pair, qps, `fabric.${flow.from}.${flow.to}`, { ...own });
   const completesEarly = verb === 'write' && endpoint.context.device.transportType === IBV_TRANSPORT_IWARP;
-  return { flow, buffer, qp: qp!, remote: note, completesEarly };
+  return { flow, buffer, qps, remote: note, completesEarly };
 }
 
 /** Posts and polls for all flows of one host. */
@@ -93,9 +98,12 @@ class Sender {
   readonly #program: ProgramContext<FabricArgs>;
   readonly #ends: readonly FlowEnd[];
   readonly #poller: CompletionPoller;
+  readonly #qpCount: number;
+  /** Requests of each QP, all of a flow after each other. */
   readonly #wrs: readonly IbvSendWr[];
-  /** For each flow the instants at which its messages in flight were posted, oldest first. */
+  /** For each QP the instants at which its messages in flight were posted, oldest first. */
   readonly #postedPs: number[][];
+  /** For each flow. */
   readonly #posted: number[];
   readonly #messagePs: number[][];
   readonly #endPs: number[];
@@ -104,8 +112,11 @@ class Sender {
     this.#program = program;
     this.#ends = ends;
     this.#poller = poller;
-    this.#wrs = ends.map((end, index) => requestOf(end, index, program.args));
-    this.#postedPs = ends.map(() => []);
+    this.#qpCount = program.args.qpCount ?? 1;
+    this.#wrs = ends
+      .flatMap((end) => end.qps.map(() => end))
+      .map((end, index) => requestOf(end, index, program.args));
+    this.#postedPs = this.#wrs.map(() => []);
     this.#posted = ends.map(() => 0);
     this.#messagePs = ends.map(() => []);
     this.#endPs = ends.map(() => 0);
@@ -113,7 +124,7 @@ class Sender {
 
   async run(startPs: number): Promise<FlowResult[]> {
     const { args, cpu } = this.#program;
-    const confirmations = this.#ends.filter(({ completesEarly }) => completesEarly).length;
+    const confirmations = this.#qpCount * this.#ends.filter(({ completesEarly }) => completesEarly).length;
     const total = args.messages * this.#ends.length + confirmations;
     for (let done = 0; done < total; ) {
       this.#post();
@@ -135,27 +146,34 @@ class Sender {
     const { args, cpu } = this.#program;
     for (let isAnyPosted = true; isAnyPosted; ) {
       isAnyPosted = false;
-      for (const [index, { qp }] of this.#ends.entries()) {
-        const inFlight = this.#postedPs[index]!;
-        if (this.#posted[index] === args.messages || inFlight.length === args.window) continue;
-        inFlight.push(cpu.localPs);
-        post(qp, this.#wrs[index]!);
-        this.#posted[index]!++;
+      for (const [flow, { qps }] of this.#ends.entries()) {
+        const posted = this.#posted[flow]!;
+        if (posted === args.messages || posted - this.#messagePs[flow]!.length === args.window) continue;
+        const turn = posted % this.#qpCount;
+        const lane = flow * this.#qpCount + turn;
+        this.#postedPs[lane]!.push(cpu.localPs);
+        post(qps[turn]!, this.#wrs[lane]!);
+        this.#posted[flow]!++;
         isAnyPosted = true;
       }
     }
   }
 
-  #completed(index: number, nowPs: number): void {
-    this.#endPs[index] = nowPs;
-    const postedPs = this.#postedPs[index]!.shift();
+  /** @param lane the request's QP among all of this host's flows */
+  #completed(lane: number, nowPs: number): void {
+    const flow = Math.floor(lane / this.#qpCount);
+    this.#endPs[flow] = nowPs;
+    const postedPs = this.#postedPs[lane]!.shift();
     // The READ of no bytes: nothing else of its flow was in flight.
     if (postedPs === undefined) return;
-    const times = this.#messagePs[index]!;
+    const times = this.#messagePs[flow]!;
     times.push(nowPs - postedPs);
-    const { completesEarly, qp } = this.#ends[index]!;
-    if (completesEarly && times.length === this.#program.args.messages)
-      post(qp, { ...this.#wrs[index]!, sgList: [], numSge: 0, opcode: IBV_WR_RDMA_READ });
+    const { completesEarly, qps } = this.#ends[flow]!;
+    if (!completesEarly || times.length < this.#program.args.messages) return;
+    for (const [turn, qp] of qps.entries()) {
+      const wr = this.#wrs[flow * this.#qpCount + turn]!;
+      post(qp, { ...wr, sgList: [], numSge: 0, opcode: IBV_WR_RDMA_READ });
+    }
   }
 }
 
