@@ -20,7 +20,7 @@ import {
 import type { AnalysisOptions } from './analysis/index.ts';
 import type { Fault } from './faults/index.ts';
 import { type OperationTimesMemory, operationTimesMemory } from './node/operation-times.ts';
-import { type Partition, placementOf } from './partition/placement.ts';
+import { type Partition, placementOf, switchName } from './partition/placement.ts';
 import type { MachineConfig } from './profile/index.ts';
 import {
   directionsOf,
@@ -107,7 +107,7 @@ export const hostName = (node: number): string => `host${node}`;
 export const hcaName = (node: number): string => `hca${node}`;
 
 export const nicName = (node: number): string => `nic${node}`;
-export const switchName = (node: number): string => `switch${node}`;
+export { switchName };
 
 /** Name of the logical process of the adapter in a host's slot. */
 export const adapterName = ({ machine }: MachineConfig, node: number): string => `${machine.adapter}${node}`;

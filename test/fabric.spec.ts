@@ -250,7 +250,7 @@ describe('the same fabric', () => {
   let reference: Promise<string> | undefined;
   const single = (): Promise<string> => (reference ??= traffic({}).then(({ report }) => bytesOf(report)));
 
-  it.each(rowsOf<Partition>(['per-node'], ['per-device']))(
+  it.each(rowsOf<Partition>(['per-core'], ['per-node', 'per-device']))(
     'has the same report in partition %s',
     async (partition) => {
       expect(bytesOf((await traffic({ partition })).report)).toBe(await single());

@@ -13,7 +13,7 @@ import {
   flowsOf,
 } from '../../experiments/workloads/index.ts';
 import { faultLines } from '../../explain/text/render.ts';
-import { configuredOf, type MachineOptions } from '../../machine/index.ts';
+import { configuredOf, type MachineOptions, type Partition } from '../../machine/index.ts';
 import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AllReduceAlgorithm, allReduceAlgorithms } from '../../userlib/messaging/index.ts';
@@ -22,6 +22,7 @@ import { argumentsOf, invocationOf } from '../invocation.ts';
 import {
   addFaultOptions,
   addMachineOptions,
+  addPartitionOption,
   addTopologyOption,
   type FaultChoice,
   hcaMachineOptionsOf,
@@ -43,6 +44,7 @@ interface FabricOptions extends MachineChoice, TopologyChoice, FaultChoice, Html
   readonly qps?: number;
   readonly hosts?: number;
   readonly json?: string;
+  readonly partition: Partition;
 }
 
 export function addFabricCommand(program: Command): void {
@@ -72,7 +74,7 @@ export function addFabricCommand(program: Command): void {
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
     .action(fabric);
-  addTopologyOption(addFaultOptions(addMachineOptions(command)));
+  addPartitionOption(addTopologyOption(addFaultOptions(addMachineOptions(command))), 'single');
 }
 
 /** A number of the workload as an option. */
@@ -119,7 +121,7 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
 }
 
 function machineOf(options: FabricOptions): MachineOptions {
-  const machine = hcaMachineOptionsOf(options);
+  const machine = { ...hcaMachineOptionsOf(options), partition: options.partition };
   return machine.topology === undefined
     ? { ...machine, topology: parsedTopology(fabricDefaults.topology) }
     : machine;

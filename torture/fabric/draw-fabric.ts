@@ -209,7 +209,7 @@ function drawEntry(
 function drawAgain(random: Random, nodeCount: number): Again {
   const partition =
     nodeCount <= threadedNodesMax && random.chance(0.2)
-      ? oneOf(random, ['per-node', 'per-device'] as const)
+      ? oneOf(random, ['per-node', 'per-device', 'per-core'] as const)
       : 'single';
   const shuffleSeed = partition === 'single' ? 1 + random.below(1000) : undefined;
   return {
