@@ -153,6 +153,21 @@ describe('a cable that stays unplugged', () => {
   });
 });
 
+describe('two faults that pull the same cable', () => {
+  it.each([
+    ['at a host', 'node=0'],
+    ['between switches', 'node=4,to=5'],
+  ])('%s keep it out until the later one ends', async (_where, place) => {
+    const overlapping = await reportWith([
+      `cable=pulled,${place},at=6500us,for=50us`,
+      `cable=pulled,${place},at=6520us,for=100us`,
+    ]);
+    const single = await reportWith([`cable=pulled,${place},at=6500us,for=120us`]);
+    expect(overlapping.wire).toEqual(single.wire);
+    expect(overlapping.nodes).toEqual(single.nodes);
+  });
+});
+
 describe('a forwarding entry of InfiniBand', () => {
   it('that leads to no port drops packets as noRoute while it lasts', async () => {
     const report = await reportWith(['forwarding=none,node=4,host=2,at=6500us,for=50us']);

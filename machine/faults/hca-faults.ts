@@ -15,6 +15,7 @@ import type { FaultLog } from './fault-log.ts';
 import { ANY_ACCESS, ANY_COMMAND, isNth, NO_STATUS, type Nth } from './fields.ts';
 import { type HcaRoce, injectFrameFaults } from './frame-faults.ts';
 import type { Fault, FaultOf, TimedFault } from './kinds.ts';
+import { LastingChanges } from './lasting-changes.ts';
 import { randomOf } from './packet-effects.ts';
 import { injectPacketFault } from './packet-faults.ts';
 import { faultsOf } from './plan.ts';
@@ -50,12 +51,16 @@ export function injectHcaFaults(
 }
 
 type Lasting = TimedFault | FaultOf<'reset'>;
+type CableFault = FaultOf<'port'> | FaultOf<'cable'>;
 
 class DeviceFaults implements CommandFaults {
   readonly #hca: Hca;
   readonly #log: FaultLog;
   readonly #commands: readonly FaultOf<'command'>[];
   readonly #lasting: readonly Lasting[];
+  readonly #cables: LastingChanges<CableFault>;
+  /** Faults that have removed the device and last: its cables are disabled, whatever theirs say. */
+  #absentCount = 0;
   /** Events counted so far for each command fault, and for each lasting fault. */
   readonly #begun: number[];
   readonly #seen: number[];
@@ -75,6 +80,10 @@ class DeviceFaults implements CommandFaults {
     this.#hca = hca;
     this.#commands = commands;
     this.#lasting = [...resets, ...timed];
+    this.#cables = new LastingChanges(
+      ({ portNumber = 1 }) => `port ${portNumber}`,
+      (fault, isBeginning) => this.#changeCable(fault, isBeginning),
+    );
     this.#begun = commands.map(() => 0);
     this.#seen = this.#lasting.map(() => 0);
     const { lp, domain, control } = hca;
@@ -149,8 +158,13 @@ class DeviceFaults implements CommandFaults {
         this.#die(fault.catastrophic, cycle);
         return;
       case 'device':
-        hca.setCableEnabled(!isBeginning);
-        this.#hca.pcieFunction.setPresent(!isBeginning, cycle);
+        this.#absentCount += isBeginning ? 1 : -1;
+        if (this.#absentCount > 0) hca.setCableEnabled(false);
+        else {
+          hca.setCableEnabled(true);
+          this.#cables.repeat();
+        }
+        hca.pcieFunction.setPresent(this.#absentCount === 0, cycle);
         return;
       case 'reset':
         this.#hca.pcieFunction.setPresent(!isBeginning, cycle);
@@ -162,12 +176,17 @@ class DeviceFaults implements CommandFaults {
         control.blocks.commandSet.registers.isOwnerStuck = isBeginning;
         return;
       case 'port':
-        hca.setCableEnabled((fault.port === 'up') === isBeginning, fault.portNumber ?? 1);
-        return;
       case 'cable':
-        hca.setCableEnabled((fault.cable === 'plugged') === isBeginning, fault.portNumber ?? 1);
+        if (isBeginning) this.#cables.begin(fault);
+        else this.#cables.end(fault);
         return;
     }
+  }
+
+  #changeCable(fault: CableFault, isBeginning: boolean): void {
+    if (this.#absentCount > 0) return;
+    const isToRun = fault.kind === 'port' ? fault.port === 'up' : fault.cable === 'plugged';
+    this.#hca.setCableEnabled(isToRun === isBeginning, fault.portNumber ?? 1);
   }
 
   /** The firmware fails: writes a code to the error buffer, sends a last event, and then stops until a reset. */

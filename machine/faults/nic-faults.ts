@@ -8,6 +8,7 @@ import { faultText } from './fault-text.ts';
 import { ANY_ACCESS, isNth } from './fields.ts';
 import { injectFrameFaults } from './frame-faults.ts';
 import type { Fault, FaultOf } from './kinds.ts';
+import { LastingChanges } from './lasting-changes.ts';
 import { faultsOf } from './plan.ts';
 
 /** Faults that apply to a NIC; those of interrupts and reads belong to the root complex. */
@@ -41,9 +42,6 @@ export function injectNicFaults(
   if (switches.length > 0) new PortSwitches(nic, switches, log);
 }
 
-/** Replaces a fault's index once the fault has ended. */
-const THE_END = -1;
-
 type PortFault = FaultOf<'port'> | FaultOf<'cable'>;
 
 /** Disables the port and unplugs the cable, at a time or after a number of software accesses to the NIC. */
@@ -55,9 +53,18 @@ class PortSwitches {
   /** @throws ConfigurationError for a fault that waits for a command: a NIC has none */
   constructor(nic: Nic, faults: readonly PortFault[], log: FaultLog) {
     this.#nic = nic;
-    this.#handler = nic.lp.queue.addHandler((isUp, index) => {
-      nic.port.setEnabled(isUp === 1);
-      if (index !== THE_END) log.fired(faults[index]!);
+    const changes = new LastingChanges<PortFault>(
+      () => 'the port',
+      (fault, isBeginning) => nic.port.setEnabled(isUp(fault) === isBeginning),
+    );
+    this.#handler = nic.lp.queue.addHandler((index, isBeginning) => {
+      const fault = faults[index]!;
+      if (isBeginning === 0) {
+        changes.end(fault);
+        return;
+      }
+      changes.begin(fault);
+      log.fired(fault);
     });
     this.#faults = faults;
     const counted: PortFault[] = [];
@@ -84,8 +91,12 @@ class PortSwitches {
 
   #schedule(fault: PortFault, atPs: number): void {
     const { queue } = this.#nic.lp;
-    const isUp = fault.kind === 'port' ? fault.port === 'up' : fault.cable === 'plugged';
-    queue.schedule(atPs, this.#handler, isUp ? 1 : 0, this.#faults.indexOf(fault));
-    if (fault.for !== undefined) queue.schedule(atPs + fault.for, this.#handler, isUp ? 0 : 1, THE_END);
+    const index = this.#faults.indexOf(fault);
+    queue.schedule(atPs, this.#handler, index, 1);
+    if (fault.for !== undefined) queue.schedule(atPs + fault.for, this.#handler, index, 0);
   }
 }
+
+/** Whether the port runs while this fault lasts. */
+const isUp = (fault: PortFault): boolean =>
+  fault.kind === 'port' ? fault.port === 'up' : fault.cable === 'plugged';

@@ -9,6 +9,7 @@ import { EthernetPort, type WirePort } from '../../wire/index.ts';
 import type { FaultLog } from './fault-log.ts';
 import { type HcaRoce, injectFrameFault } from './frame-faults.ts';
 import type { Fault, FaultOf } from './kinds.ts';
+import { LastingChanges } from './lasting-changes.ts';
 import { randomOf } from './packet-effects.ts';
 import { injectPacketFault } from './packet-faults.ts';
 import { faultsOf } from './plan.ts';
@@ -91,13 +92,13 @@ class SwitchFaults {
   readonly #log: FaultLog;
   /** Faults to begin (even) or end (odd), by twice their index. */
   readonly #due: number[] = [];
-  /** Faults that have begun and last, in the order of their beginnings. */
-  readonly #active: Lasting[] = [];
+  readonly #changes: LastingChanges<Lasting>;
 
   constructor(target: FaultedSwitch, faults: readonly Lasting[], log: FaultLog) {
     this.#target = target;
     this.#faults = faults;
     this.#log = log;
+    this.#changes = new LastingChanges(placeOf, (fault, isBeginning) => this.#change(fault, isBeginning));
     const { queue } = target.lp;
     const applyEvent = queue.addHandler(() => this.#apply());
     const dueEvent = queue.addHandler((due) => {
@@ -116,21 +117,12 @@ class SwitchFaults {
     this.#due.sort((left, right) => (right % 2) - (left % 2) || left - right);
     for (let due = this.#due.shift(); due !== undefined; due = this.#due.shift()) {
       const fault = this.#faults[due >> 1]!;
-      if (due % 2 === 1) this.#end(fault);
+      if (due % 2 === 1) this.#changes.end(fault);
       else {
         this.#log.fired(fault);
-        this.#active.push(fault);
-        this.#change(fault, true);
+        this.#changes.begin(fault);
       }
     }
-  }
-
-  /** Another fault of the same place that lasts is in effect again. */
-  #end(fault: Lasting): void {
-    this.#active.splice(this.#active.indexOf(fault), 1);
-    const other = this.#active.findLast((each) => placeOf(each) === placeOf(fault));
-    if (other === undefined) this.#change(fault, false);
-    else this.#change(other, true);
   }
 
   #change(fault: Lasting, isBeginning: boolean): void {
