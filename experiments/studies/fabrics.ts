@@ -34,6 +34,38 @@ export const incast: Study = {
   },
 };
 
+export const tail: Study = {
+  name: 'tail',
+  question: 'How long do 99 % of the GETs of a key-value server take, with up to 63 clients?',
+  spec: {
+    // The first messages find no context in the caches: with this number they are fewer than one in a hundred.
+    workload: 'outcast,verb=read,messages=1000',
+    vary: { topology: 'star:2,star:9,star:64', size: '64,4K', window: '1,4' },
+  },
+  reduced: { topology: 'star:2,star:9', size: '64,4K', window: '1,4' },
+  plots: [
+    { x: 'topology', y: ['medianPs', p99], by: 'size', where: ['window=1'] },
+    { x: 'topology', y: [rate], by: 'size', where: ['window=4'] },
+  ],
+  answer(figures) {
+    const hosts = starsOf(figures);
+    const [few, many] = [hosts[0]!, hosts.at(-1)!];
+    const sizes = figures.numbersOf('size');
+    const [small, large] = [sizes[0]!, sizes.at(-1)!];
+    const at = (count: number, size: number, window: number) => ({ topology: `star:${count}`, size, window });
+    const perSecond = (count: number, size: number, window: number): string =>
+      `${(figures.at(rate, at(count, size, window)) / size / 1e6).toFixed(2)} million a second`;
+    const times = (size: number, window: number): string =>
+      `${figures.text(p99, at(few, size, window))} with one client and ${figures.text(p99, at(many, size, window))} with ${many - 1}`;
+    const cable = figures.at('cableBytesPerSecond', at(many, large, 1));
+    return [
+      `GETs by READ of ${bytesText(small)}, one at a time for each client, take at most ${times(small, 1)} in 99 % of all cases; the server's card answers ${perSecond(few, small, 1)} and ${perSecond(many, small, 1)}, and its processor none.`,
+      `Of ${bytesText(large)} they take ${times(large, 1)}: there the clients reach ${percentText(figures.at(rate, at(many, large, 1)) / cable)} of the server's cable, and each waits for the others.`,
+      `Four GETs of ${bytesText(small)} in flight instead of one bring ${perSecond(many, small, 4)} with ${many - 1} clients and a 99th percentile of ${figures.text(p99, at(many, small, 4))}, ${timesText(figures.at(p99, at(many, small, 4)) / figures.at(p99, at(many, small, 1)))} as long.`,
+    ];
+  },
+};
+
 const routing = 'machine.routing';
 
 export const routes: Study = {
@@ -75,18 +107,17 @@ export const mesh: Study = {
   question: 'How many connections can each of N hosts have to all others?',
   spec: {
     workload: `all-to-all,size=${meshBytes},messages=${meshMessages},window=32`,
-    machine: { topology: 'star:32' },
-    vary: { hosts: '4,8,16,32', qps: '1,4,16' },
+    vary: { topology: 'star:4,star:8,star:16,star:32', qps: '1,4,16' },
   },
-  reduced: { hosts: '4,8', qps: '1,4,16' },
+  reduced: { topology: 'star:4,star:8', qps: '1,4,16' },
   plots: [
-    { x: 'hosts', y: [rate, p99], by: 'qps' },
-    { x: 'hosts', y: [qpcMisses], by: 'qps' },
+    { x: 'topology', y: [rate, p99], by: 'qps' },
+    { x: 'topology', y: [qpcMisses], by: 'qps' },
   ],
   answer(figures) {
-    const hosts = figures.numbersOf('hosts');
+    const hosts = starsOf(figures);
     const [few, many] = [hosts[0]!, hosts.at(-1)!];
-    const at = (count: number, qps: number) => ({ hosts: count, qps });
+    const at = (count: number, qps: number) => ({ topology: `star:${count}`, qps });
     const each = (count: number, qps: number): number => figures.at(rate, at(count, qps)) / meshBytes / count;
     const eachText = (count: number, qps: number): string =>
       `${(each(count, qps) / 1e6).toFixed(2)} million messages a second`;
@@ -115,9 +146,16 @@ const qpsOf = ({ count, qps }: MeshPoint): number => 2 * (count - 1) * qps;
 /** Loads of contexts for each message, without the first load of each. */
 function repeatedMisses(figures: StudyFigures, point: MeshPoint): number {
   const { count, qps } = point;
-  const misses = figures.at(qpcMisses, { hosts: count, qps }) - count * qpsOf(point);
+  const misses = figures.at(qpcMisses, { topology: `star:${count}`, qps }) - count * qpsOf(point);
   return misses / (meshMessages * count * (count - 1));
 }
+
+/** Hosts of the stars of an axis `topology`, rising. */
+const starsOf = (figures: StudyFigures): readonly number[] =>
+  figures
+    .valuesOf('topology')
+    .map((name) => Number(String(name).slice('star:'.length)))
+    .toSorted((left, right) => left - right);
 
 const medianTime = 'medianPs';
 const ways = ['ring', 'tree', 'halving-doubling'] as const;

@@ -1,7 +1,7 @@
 /** Interface of this room: see README.md. */
 import { contexts, iommu, mtt } from './caches.ts';
 import { collisions, dcqcn, loss } from './ethernet-fabrics.ts';
-import { allReduce, incast, mesh, routes } from './fabrics.ts';
+import { allReduce, incast, mesh, routes, tail } from './fabrics.ts';
 import { generations, tags } from './links.ts';
 import { inline, postLists } from './posting.ts';
 import { scale } from './scale.ts';
@@ -29,5 +29,6 @@ export const studies: readonly Study[] = [
   collisions,
   dcqcn,
   mesh,
+  tail,
   allReduce,
 ];
