@@ -27,7 +27,7 @@ export interface AnalysisChoice {
   readonly traceSize?: number;
   readonly lint?: boolean;
   readonly pcap?: string;
-  readonly pcapAt?: readonly CaptureEnd[];
+  readonly pcapAt?: CaptureOptions['ends'];
   readonly pcapSize?: number;
 }
 
@@ -42,23 +42,32 @@ function mebibytes(text: string): number {
   throw new InvalidArgumentError(`expected an integer from 1 to ${sizeMiBMax}.`);
 }
 
-/** Parses ends of the cable: hca0, hca1:in, hca0:out; several are separated by commas. */
-function parsedEnds(text: string): CaptureEnd[] {
-  const ends = text.split(',').map((word) => {
-    const match = /^hca(\d{1,3})(?::(in|out))?$/.exec(word.trim());
+/** Parses ends of cables: all, or hca0, hca1:in, switch2, switch2.1:out; several are separated by commas. */
+function parsedEnds(text: string): CaptureOptions['ends'] {
+  if (text.trim() === 'all') return 'all';
+  const ends = text.split(',').map((word): CaptureEnd => {
+    const match = /^(hca|switch)(\d{1,3})(?:\.(\d{1,2}))?(?::(in|out))?$/.exec(word.trim());
     if (match === null)
-      throw new InvalidArgumentError('expected hca0, hca1, with :in or :out, several with commas.');
-    const direction = match[2] === 'in' ? 'inbound' : 'outbound';
-    return match[2] === undefined ? { node: Number(match[1]) } : { node: Number(match[1]), direction };
-  }) satisfies CaptureEnd[];
-  const nodes = ends.map(({ node }) => node);
-  if (new Set(nodes).size < nodes.length) throw new InvalidArgumentError('expected each end once.');
+      throw new InvalidArgumentError(
+        'expected all, or hca0, hca1, switch2, switch2.1, with :in or :out, several with commas.',
+      );
+    const [, name, node, port, direction] = match;
+    return {
+      node: Number(node),
+      kind: name === 'switch' ? 'switch' : 'host',
+      ...(port === undefined ? {} : { port: Number(port) }),
+      ...(direction === undefined ? {} : { direction: direction === 'in' ? 'inbound' : 'outbound' }),
+    };
+  });
+  for (const [at, { node, port }] of ends.entries())
+    if (ends.slice(0, at).some((end) => end.node === node && (end.port ?? port) === (port ?? end.port)))
+      throw new InvalidArgumentError('expected each end once.');
   return ends;
 }
 
 /** Adds --trace, --trace-filter, --trace-file, --trace-format, --trace-size, --lint, --pcap, --pcap-at and --pcap-size. */
 export function addAnalysisOptions(command: Command): Command {
-  return command
+  command
     .option('--trace <categories>', `trace the bus: all categories, or some of ${traceCategories.join(',')}`)
     .option(
       '--trace-filter <name=value>',
@@ -73,14 +82,20 @@ export function addAnalysisOptions(command: Command): Command {
       'greatest size of a host’s trace: its beginning and its end are kept',
       mebibytes,
     )
-    .option('--lint', 'hold the driver against the rules of the interface')
+    .option('--lint', 'hold the driver against the rules of the interface');
+  return addCaptureOptions(command);
+}
+
+/** Adds --pcap, --pcap-at and --pcap-size. */
+export function addCaptureOptions(command: Command): Command {
+  return command
     .option(
       '--pcap <file>',
-      'write the packets of the cable as pcapng, with simulated times: docs/how-to/wire.md',
+      'write the packets of cables as pcapng, with simulated times: docs/how-to/wire.md',
     )
     .option(
       '--pcap-at <ends>',
-      'where: hca0 (default), hca1, or hca0,hca1; only what arrives or leaves: hca1:in, hca0:out',
+      'where: hca0 (default), hca1, switch2 or its port switch2.1, several with commas, or all; only what arrives or leaves: hca1:in, hca0:out',
       parsedEnds,
     )
     .option(

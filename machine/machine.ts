@@ -245,7 +245,7 @@ export class Machine implements AsyncDisposable {
     const partition = checkedPartition(options.partition ?? 'single');
     if (options.watch !== undefined && !watches.includes(options.watch))
       throw new ConfigurationError('watch', options.watch, `one of ${watches.join(', ')}`);
-    checkCapture(options.analysis, config.machine.adapter === 'hca' ? config.machine.nodeCount : 0);
+    checkCapture(options.analysis, topology);
     if (options.attributesCosts === true) checkAttribution(options, config, topology);
     if (partition !== 'single') checkCrossing(options.analysis, `partition ${partition}`);
     const { transport } = config.hca.capability;
@@ -657,7 +657,7 @@ export class Machine implements AsyncDisposable {
    * `analysis.capture` names, times in picoseconds of simulated time.
    */
   async capture(): Promise<Uint8Array<ArrayBuffer>> {
-    return captureFile(await this.#captures(), this.config);
+    return captureFile(await this.#captures());
   }
 
   /** Number of packets that {@link capture} has of each end, and of packets dropped because it was full. */

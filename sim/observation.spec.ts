@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ObservationLog, type ProcessObservations } from './observation.ts';
+import { OBSERVATION_VALUES, ObservationLog, type ProcessObservations } from './observation.ts';
 
 const clockAt = (epochUs = 0) => ({ epochUs, nowPs: 0 });
 const unlimited = { recordsMax: 100, fromPs: 0, toPs: Number.POSITIVE_INFINITY };
@@ -37,7 +37,7 @@ describe('an observation log', () => {
     for (let at = 0; at < 5003; at++) log.note(0, track, at, 0, at);
     const { columns, droppedCount } = log.collect();
     expect([columns.count, droppedCount]).toEqual([5000, 3]);
-    expect(columns.values[4999 * 8]).toBe(4999);
+    expect(columns.values[4999 * OBSERVATION_VALUES]).toBe(4999);
   });
 
   it('keeps records that overlap its interval, and counts no others as dropped', () => {

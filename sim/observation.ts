@@ -1,7 +1,7 @@
 /**
  * The stream of observations in one process: typed numeric records in columns, bounded, in the order of recording.
  *
- *     record   instant (microseconds since power-on, and picoseconds of that one) · duration · kind · track · eight numbers of the kind
+ *     record   instant (microseconds since power-on, and picoseconds of that one) · duration · kind · track · nine numbers of the kind
  *     track    where it happened: a block, a queue pair, a core, a direction of a link
  *
  * Instants are absolute and exact, independent of epochs. The owner of a kind declares the meaning of its numbers. An interval
@@ -12,7 +12,7 @@ import { ConfigurationError, type Picoseconds, psPerUs } from '../base/index.ts'
 import type { EpochClock } from './epoch.ts';
 
 /** Numbers in every record, used by its kind. */
-export const OBSERVATION_VALUES = 8;
+export const OBSERVATION_VALUES = 9;
 const ROOM_AT_FIRST = 4096;
 /** Track numbers have 16 bits. */
 const TRACKS_MAX = 65_536;
@@ -38,7 +38,7 @@ export interface ObservationLimits {
   readonly sink?: ((observations: ProcessObservations) => void) | undefined;
 }
 
-/** Records as columns: record n has its instant at us[n] and ps[n], its numbers from values[8 n] on. Plain data. */
+/** Records as columns: record n has its instant at us[n] and ps[n], its numbers from values[9 n] on. Plain data. */
 export interface ObservationColumns {
   readonly count: number;
   readonly us: Float64Array;

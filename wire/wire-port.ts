@@ -250,6 +250,11 @@ export class WirePort implements LateSender {
     return this.#sender.serializer.freePs;
   }
 
+  /** Whether a refused packet waits for credits of the other end. */
+  get waitsForCredits(): boolean {
+    return this.#sender.waitsForCredits;
+  }
+
   /** The packet that was refused will not be sent: nothing waits any longer. */
   stopWaiting(): void {
     this.#sender.stopWaiting();

@@ -158,6 +158,11 @@ export class WireSender {
     this.#ports = ports;
   }
 
+  /** Whether a refused packet waits for credits of the other end. */
+  get waitsForCredits(): boolean {
+    return this.#wait.reason === WAITING_FOR_CREDITS;
+  }
+
   /** Its state, without the serializer's reservations: flow control is put there in the port's turns. */
   inspect(): BlockState {
     return {

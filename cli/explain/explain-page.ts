@@ -16,8 +16,9 @@ export function explainPage(head: PageHead, { latencyPs, steps }: Explanation, r
     text: timeText(durationPs),
     colour: `c${at % COLOUR_COUNT}`,
   }));
-  const rows = steps.flatMap(({ stage, afterPs, durationPs, text, events }) => [
+  const rows = steps.flatMap(({ stage, afterPs, durationPs, text, parts = [], events }) => [
     [stage, text, nsText(afterPs), nsText(durationPs), ''],
+    ...parts.map((part) => ['', part.text, nsText(part.afterPs), nsText(part.durationPs), part.where]),
     ...events.map((event) => ['', event.text, nsText(event.afterPs), nsText(event.durationPs), event.where]),
   ]);
   const total = steps.reduce((sum, { durationPs }) => sum + durationPs, 0);

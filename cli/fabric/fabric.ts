@@ -1,8 +1,10 @@
 /** `hca fabric`: traffic of a pattern over hosts and switches: the rate of each flow, its messages' times, and what the switches did. */
-import { Argument, type Command, Option } from 'commander';
-import runFabric, { type FabricRow, fabricFailure } from '../../experiments/runs/fabric-run.ts';
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+import { ConfigurationError } from '../../base/index.ts';
+import runFabric, { type FabricRow, fabricFailure, loadTraffic } from '../../experiments/runs/fabric-run.ts';
 import {
   checkedFabricWorkload,
+  type FabricArgs,
   type FabricPattern,
   type FabricVerb,
   fabricArgsOf,
@@ -13,10 +15,18 @@ import {
   flowsOf,
 } from '../../experiments/workloads/index.ts';
 import { faultLines } from '../../explain/text/render.ts';
+import type { Explanation } from '../../explain/timeline/index.ts';
 import { configuredOf, type MachineOptions, type Partition } from '../../machine/index.ts';
 import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AllReduceAlgorithm, allReduceAlgorithms } from '../../userlib/messaging/index.ts';
+import {
+  type AnalysisChoice,
+  addCaptureOptions,
+  analysisOptionsOf,
+  analysisText,
+} from '../analysis-options.ts';
+import { type ExplainedSend, explanationOfRun, explanationText } from '../explain/explanation.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
 import { argumentsOf, invocationOf } from '../invocation.ts';
 import {
@@ -32,10 +42,22 @@ import {
   type TopologyChoice,
 } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
+import {
+  addTimelineOptions,
+  type TimelineChoice,
+  timelineOrderOf,
+  timelineText,
+} from '../timeline-options.ts';
 import { fabricPage } from './fabric-page.ts';
 import { fabricSentences, flowTable, outputTable } from './fabric-text.ts';
 
-interface FabricOptions extends MachineChoice, TopologyChoice, FaultChoice, HtmlChoice {
+interface FabricOptions
+  extends MachineChoice,
+    TopologyChoice,
+    FaultChoice,
+    HtmlChoice,
+    TimelineChoice,
+    Pick<AnalysisChoice, 'pcap' | 'pcapAt' | 'pcapSize'> {
   readonly verb?: FabricVerb;
   readonly algorithm?: AllReduceAlgorithm;
   readonly size: number;
@@ -43,6 +65,7 @@ interface FabricOptions extends MachineChoice, TopologyChoice, FaultChoice, Html
   readonly window?: number;
   readonly qps?: number;
   readonly hosts?: number;
+  readonly explain?: ExplainedSend;
   readonly json?: string;
   readonly partition: Partition;
 }
@@ -71,10 +94,23 @@ export function addFabricCommand(program: Command): void {
     .addOption(fieldOption('window', undefined, ` (default: ${fabricDefaults.window})`))
     .addOption(fieldOption('qps'))
     .addOption(fieldOption('hosts'))
+    .option(
+      '--explain <host.n>',
+      'instead of figures: message n of those that a host posts, step by step over cables and switches, as in 2.10',
+      parsedSend,
+    )
     .option('--json <file>', 'write the figures as JSON; - is standard output')
     .option(...htmlOption)
     .action(fabric);
-  addPartitionOption(addTopologyOption(addFaultOptions(addMachineOptions(command))), 'single');
+  const whole = addTimelineOptions(addCaptureOptions(command));
+  addPartitionOption(addTopologyOption(addFaultOptions(addMachineOptions(whole))), 'single');
+}
+
+/** A message of a host. */
+function parsedSend(text: string): ExplainedSend {
+  const match = /^(\d{1,3})\.(\d{1,9})$/.exec(text);
+  if (match === null) throw new InvalidArgumentError('expected a host and a number from 0, as in 2.10.');
+  return { node: Number(match[1]), ordinal: Number(match[2]), option: '--explain' };
 }
 
 /** A number of the workload as an option. */
@@ -102,12 +138,27 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);
-  const row = await runFabric({ machine, args });
+  const timeline = timelineOrderOf(options);
+  checkWritable(timeline?.timeline);
+  checkWritable(timeline?.vcd);
+  const analysis = analysisOptionsOf(options);
+  checkWritable(analysis?.capture?.file);
+  if (options.explain !== undefined) {
+    screen.print(explanationText(await explanationOfTraffic(machine, args, options)));
+    return;
+  }
+  const row = await runFabric({
+    machine: analysis === undefined ? machine : { ...machine, analysis },
+    args,
+    ...(timeline === undefined ? {} : { timeline }),
+  });
   if (row.flows.length > 0) screen.print(flowTable(row));
   if (row.outputs.length > 0) screen.print(outputTable(row));
   const sentences = fabricSentences(row);
   for (const sentence of sentences) screen.print(sentence);
   for (const line of faultLines(row.report.faults)) screen.print(line);
+  if (analysis !== undefined) screen.print(analysisText([], analysis));
+  if (row.timeline !== undefined) screen.print(timelineText(row.timeline));
   const ran = { title: `${pattern} of ${args.hostCount} hosts`, words: [pattern], machine, sentences };
   writePage(options, () => fabricPage(headOf(command, ran), row, topology), screen);
   if (options.json !== undefined)
@@ -118,6 +169,18 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
       ...row,
     });
   reportFailure(row);
+}
+
+/** @throws ConfigurationError for outputs that only a run with figures has */
+function explanationOfTraffic(
+  machine: MachineOptions,
+  args: FabricArgs,
+  { explain, json, html, pcap, timeline, vcd }: FabricOptions,
+): Promise<Explanation> {
+  for (const [name, value] of Object.entries({ json, html, pcap, timeline, vcd }))
+    if (value !== undefined)
+      throw new ConfigurationError(`--${name}`, value, 'left out with --explain, which prints one message');
+  return explanationOfRun(machine, (built) => loadTraffic(built, args), explain!);
 }
 
 function machineOf(options: FabricOptions): MachineOptions {

@@ -13,12 +13,17 @@ import {
   perfArgsOf,
   type ReductionSide,
 } from '../workloads/index.ts';
+import { keepingCapture, writeCapture } from './capture-output.ts';
 import { programUrl } from './program-url.ts';
 import { runMachine } from './run.ts';
+import { type TimelineOrder, type TimelineWritten, writeTimeline } from './timeline-files.ts';
 
 export interface FabricOrder {
+  /** Its capture, if any, is written to the capture's file. */
   readonly machine: MachineOptions;
   readonly args: FabricArgs;
+  /** Its recordings, and their files. */
+  readonly timeline?: TimelineOrder;
 }
 
 /** Times of messages from post to completion: see {@link FabricRow.completesEarly}. */
@@ -79,6 +84,8 @@ export interface FabricRow {
   readonly isBalanced: boolean;
   /** Whether every receiver found the bytes that were sent. */
   readonly isEqual: boolean;
+  /** The written recordings, if a timeline was requested. */
+  readonly timeline?: TimelineWritten;
   readonly report: Report;
 }
 
@@ -86,19 +93,25 @@ export interface FabricRow {
  * @returns the row
  * @throws ConfigurationError for a pattern that needs more hosts than the topology has, or hosts that are not joined
  */
-export default async function runFabric({ machine: options, args }: FabricOrder): Promise<FabricRow> {
+export default async function runFabric({
+  machine: options,
+  args,
+  timeline,
+}: FabricOrder): Promise<FabricRow> {
   checkJoined(configuredOf(options).topology, flowsOf(args));
-  await using machine = await Machine.create(options);
-  const run = programOf(args);
-  for (let node = 0; node < args.hostCount; node++)
-    await machine.load({ node, run, name: `host${node}`, args: { ...args } });
-  await runTraffic(machine);
+  await using machine = await Machine.create({
+    ...options,
+    ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
+  });
+  await loadTraffic(machine, args);
+  await keepingCapture(machine, options.analysis, () => runTraffic(machine));
   const measured =
     args.pattern === 'all-reduce'
       ? reductionOf(args, await machine.results<ReductionSide[]>())
       : trafficOf(args, await machine.results<FabricSide[]>());
   const report = await machine.report();
   const { spanPs, ...figures } = measured;
+  await writeCapture(machine, options.analysis);
   return {
     args,
     ...figures,
@@ -109,8 +122,16 @@ export default async function runFabric({ machine: options, args }: FabricOrder)
     cnps: report.nodes.reduce((sum, { hca }) => sum + (hca.congestion?.npCnpSent ?? 0), 0),
     elapsedPs: machine.nowPs,
     isBalanced: report.checks.balanced,
+    ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
     report,
   };
+}
+
+/** Loads the programs of all hosts that take part. */
+export async function loadTraffic(machine: Machine, args: FabricArgs): Promise<void> {
+  const run = programOf(args);
+  for (let node = 0; node < args.hostCount; node++)
+    await machine.load({ node, run, name: `host${node}`, args: { ...args } });
 }
 
 /** A sum of an all-reduce ends with receives, which complete when the data are there. */

@@ -6,6 +6,7 @@
 
 import type { Timeline, TimelineCategory, TimelineRecord } from '../../machine/timeline/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
+import { cutTo, type FabricPart, partsOnFabric } from './fabric-parts.ts';
 import { type OperationFlow, operationFlows } from './flows.ts';
 import { argumentsOf, labelOf } from './labels.ts';
 
@@ -19,6 +20,14 @@ interface ExplainedEvent {
   readonly text: string;
 }
 
+/** A part of a step. */
+interface ExplainedPart {
+  readonly where: string;
+  readonly afterPs: number;
+  readonly durationPs: number;
+  readonly text: string;
+}
+
 interface ExplainedStep {
   /** A stage of the report's operations, or `taken`: from the departure of the CQE until software has polled it. */
   readonly stage: string;
@@ -26,11 +35,15 @@ interface ExplainedStep {
   readonly durationPs: number;
   /** The awaited event, and the reason. */
   readonly text: string;
+  /** Over switches, parts of the time on the fabric, which add up to the step: each hop, each cable, each wait. */
+  readonly parts?: readonly ExplainedPart[];
   readonly events: readonly ExplainedEvent[];
 }
 
 export interface Explanation {
-  /** Number of the operation among the sends of host 0, from 0. */
+  /** The host that posted it. */
+  readonly node: number;
+  /** Number of the operation among the sends of its host, from 0. */
   readonly ordinal: number;
   readonly operation: string;
   readonly qpn: number;
@@ -125,7 +138,9 @@ export function explained(timeline: Timeline, flow: OperationFlow): Explanation 
     ({ node, ordinal }) => node !== flow.node || ordinal !== flow.ordinal,
   );
   const events = eventsOf(timeline, flow, others, span);
+  const parts = partsOnFabric(timeline, flow);
   return {
+    node: flow.node,
     ordinal: flow.ordinal,
     operation: labelOf(executed ?? failure!),
     qpn: flow.qpn,
@@ -141,11 +156,32 @@ export function explained(timeline: Timeline, flow: OperationFlow): Explanation 
       afterPs: fromPs - span.fromPs,
       durationPs: toPs - fromPs,
       text: stageTexts[stage] ?? '',
+      ...partsWithin(parts, stage, fromPs, toPs, span.fromPs),
       // An event at the boundary of two steps belongs to the later one.
       events: events.filter(
         ({ afterPs }) =>
           afterPs >= fromPs - span.fromPs && (afterPs < toPs - span.fromPs || index === bounds.length - 1),
       ),
+    })),
+  };
+}
+
+/** The parts of a step that waits for the far device, cut to its time; none if the packets crossed no switch. */
+function partsWithin(
+  parts: readonly FabricPart[],
+  stage: string,
+  fromPs: number,
+  toPs: number,
+  sincePs: number,
+): { readonly parts?: readonly ExplainedPart[] } {
+  if (stage !== 'remote' || parts.length === 0) return {};
+  const within = cutTo(parts, fromPs, toPs).filter((part) => part.toPs > part.fromPs);
+  return {
+    parts: within.map((part) => ({
+      where: part.where,
+      afterPs: part.fromPs - sincePs,
+      durationPs: part.toPs - part.fromPs,
+      text: part.text,
     })),
   };
 }
@@ -219,6 +255,8 @@ function eventsOf(
   for (let place = 0; place < timeline.count; place++) {
     const record = timeline.record(place);
     const atPs = numberOf(record.atPs);
+    // Packets at switches are parts of the steps.
+    if (record.track.process.startsWith('switch')) continue;
     if (!shownKinds.has(record.kind) || atPs < fromPs || atPs > toPs) continue;
     if (foreign.has(place) && !own.has(place)) continue;
     events.push({

@@ -12,6 +12,7 @@ import {
 } from '../../machine/timeline/index.ts';
 import { farPortsOf } from '../../machine/topology/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
+import { Ways } from './ways.ts';
 
 /** One operation of a node, as far as the timeline has it. */
 export interface OperationFlow {
@@ -107,8 +108,9 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
 /**
  * Requests go to the QP that the operation names; responses return with its PSNs. Of several matches, the operation
  * started last is meant: an unreliable request is over when it is sent, and a packet may arrive a second time after its
- * request has ended. QPs of several hosts have the same numbers, and no packet names its sender: a request more likely
- * belongs to a host at the other end of a link than to the own port.
+ * request has ended. QPs of several hosts have the same numbers: over switches, the way of a packet shows its sender;
+ * else a request more likely belongs to a host at the other end of a link than to the own port. The departures from
+ * switches belong to the operation, too.
  */
 function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
   interface Span {
@@ -116,14 +118,18 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     readonly fromPs: number | bigint;
     readonly firstPsn: number;
     readonly psnCount: number;
+    /** Host that it was sent to; -1 if unknown. */
+    readonly destination: number;
   }
+  const ways = new Ways(timeline);
   const spans = new Map<string, Span[]>();
   const add = (key: string, span: Span): void => void listIn(spans, key).push(span);
   for (const flow of flows)
     for (const index of flow.records) {
       const { kind, atPs, values } = timeline.record(index);
       if (kind !== 'operation') continue;
-      const span = { flow, fromPs: atPs, firstPsn: values[5]!, psnCount: values[6]! };
+      const [, , , , , firstPsn = 0, psnCount = 0, , destination = -1] = values;
+      const span = { flow, fromPs: atPs, firstPsn, psnCount, destination };
       add(`to ${values[7]}`, span);
       add(`back to ${flow.node} ${flow.qpn}`, span);
     }
@@ -138,12 +144,20 @@ function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
     const far = farPortsOf(timeline.topology, { node: here, port: portOfTrack(record.track.name) });
     const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
     const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
+    const way = ways.of(record);
+    // Both ends of the connection, of which the operation's host is one.
+    const isBetween = ({ flow, destination }: Span): boolean => {
+      if (way === undefined) return true;
+      const [requester, responder] = isRequest ? [way.source.node, here] : [here, way.source.node];
+      return flow.node === requester && (destination === -1 || destination === responder);
+    };
     const found = (spans.get(key) ?? []).filter(
-      ({ fromPs, firstPsn, psnCount }) => record.atPs >= fromPs && ((psn! - firstPsn) & mask24) < psnCount,
+      (span) =>
+        record.atPs >= span.fromPs && ((psn! - span.firstPsn) & mask24) < span.psnCount && isBetween(span),
     );
     const best =
       found.find(({ flow }) => flow.node !== here && far.some(({ node }) => flow.node === node)) ??
       found.find(({ flow }) => flow.node === here);
-    best?.flow.records.push(index);
+    best?.flow.records.push(index, ...(way?.places ?? []));
   }
 }

@@ -6,7 +6,11 @@ import { trafficClassNames } from '../../hw/dma/index.ts';
 import { operationNames } from '../../hw/hca/index.ts';
 import { TLP_KIND_NAMES } from '../../hw/pcie/index.ts';
 import {
+  dropNames,
+  type HopStep,
+  hopSteps,
   interruptSteps,
+  noOpcode,
   packetAsksForAck,
   packetCorrupted,
   packetLost,
@@ -79,7 +83,31 @@ const texts: Texts = {
   core: (record) => first(record),
   registerWrite: ({ track, values }) => `write ${registerName(track.process, values[1]!)}`,
   registerRead: ({ track, values }) => `read ${registerName(track.process, values[1]!)}`,
+  hop: ({ values }) => hopText(values),
+  queueWait: ({ values }) => `${hopWords[hopSteps[values[0]!]!]} (port ${values[1]})`,
+  senderStopped: ({ values }) => `sender stopped, priority ${values[0]}`,
+  switchDrop: ({ values: [drop = 0, , , opcode = 0] }) => `dropped ${packetName(opcode)}: ${dropNames[drop]}`,
 };
+
+/** Steps of a packet in a switch, in words. */
+export const hopWords: Readonly<Record<HopStep, string>> = {
+  forwarding: 'finds its output',
+  headOfLine: 'waits behind others of its input',
+  output: 'waits for the busy output',
+  input: 'waits for its busy input',
+  credits: 'waits for credits of the next buffer',
+  pause: 'waits for the end of a pause',
+  link: 'waits for the link',
+  sending: 'leaves',
+};
+
+const packetName = (opcode: number): string => (opcode === noOpcode ? 'frame' : packetText([opcode]));
+
+/** On an output's track, packets have their names. */
+function hopText([step = 0, , , , opcode = 0]: readonly number[]): string {
+  const name = hopSteps[step]!;
+  return name === 'sending' ? packetName(opcode) : `${packetName(opcode)} ${hopWords[name]}`;
+}
 
 /** Name of a record. */
 export const labelOf = (record: TimelineRecord): string => texts[record.kind](record);
@@ -100,16 +128,18 @@ export function argumentsOf(record: TimelineRecord): readonly (readonly [string,
   return names.map((name, index) => [name, argumentText(record, name, record.values[index]!)]);
 }
 
+const opcodesOfPackets: ReadonlySet<string> = new Set(['packet', 'requestRefused', 'hop', 'switchDrop']);
+
 function argumentText({ kind, track }: TimelineRecord, name: string, value: number): string | number {
   if (name === 'type') return TLP_KIND_NAMES[value]!;
   if (name === 'trafficClass') return trafficClassNames[value]!;
   if (name === 'opcode')
-    return kind === 'packet' || kind === 'requestRefused'
-      ? (opcodeRow(value)?.name ?? value)
-      : operationText(value);
+    return opcodesOfPackets.has(kind) ? (opcodeRow(value)?.name ?? value) : operationText(value);
   if (name === 'stage') return stageNames[value]!;
   if (name === 'check') return requestChecks[value]!;
-  if (name === 'step') return interruptSteps[value]!;
+  if (name === 'step') return kind === 'hop' ? hopSteps[value]! : interruptSteps[value]!;
+  if (name === 'cause' && kind === 'queueWait') return hopSteps[value]!;
+  if (name === 'drop') return dropNames[value]!;
   if (name === 'flow') return flows[value]!;
   if (name === 'protocol') return frameProtocols[value]!;
   if (name === 'flags' && (value & packetAsksForAck) !== 0) return `${value} (asks for an ACK)`;

@@ -259,7 +259,7 @@ export class Emulation {
   /** The packets kept at the ends of the cable, of all builds; undefined unless the options ask for them. */
   capture(): Uint8Array<ArrayBuffer> | undefined {
     if (this.options.analysis?.capture === undefined) return undefined;
-    return captureFile([...this.#captures, ...this.#capturesNow()], this.options.config);
+    return captureFile([...this.#captures, ...this.#capturesNow()]);
   }
 
   /** Evidence of why requests failed, in this build; for the simulated host including its programs' calls. */

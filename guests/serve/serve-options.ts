@@ -10,6 +10,7 @@ import {
 } from '../../machine/faults/index.ts';
 import type { JsonValue, ProgramModule } from '../../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../../machine/profile/index.ts';
+import { hostsWith, linkBetween, type Topology } from '../../machine/topology/index.ts';
 import { type Cabling, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
 
 /** A simulated host at the other end of the cable, and its program. */
@@ -108,6 +109,13 @@ export function serveOrderOf(options: ServeOptions): ServeOrder {
   };
 }
 
+/** Devices by their first port, which has a cable or a plug. */
+const withPlugs = (nodeCount: number): Topology =>
+  hostsWith(
+    nodeCount,
+    Array.from({ length: nodeCount }, (_, node) => linkBetween(node, node)),
+  );
+
 /** @throws ConfigurationError naming the option */
 export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
   const { hcas = 1, cable = false, wire } = options;
@@ -117,7 +125,7 @@ export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
     throw new ConfigurationError('cable', `with ${hcas} HCA`, 'an option for two HCAs');
   checkCrossing(options.analysis, 'a served device');
   const nodeCount = peer === undefined ? hcas : 2;
-  checkCapture(options.analysis, nodeCount);
+  checkCapture(options.analysis, withPlugs(nodeCount));
   const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
   const set = { ...options.set, ...seed };
   const config = configurationOf({ profile: options.profile ?? servedProfile, set });

@@ -27,6 +27,7 @@ import { PauseWatchdog } from './pause-watchdog.ts';
 import { checkSharedBuffer, PRIORITY_COUNT, SharedBuffer } from './shared-buffer.ts';
 import { type RouteRefusal, StationRoutes } from './station-routes.ts';
 import { FrameQueue, type StoredFrame, StoredFrames } from './stored-frames.ts';
+import type { SwitchTap } from './switch-tap.ts';
 
 /** The cable in a port of a switch. */
 export interface EthernetSwitchCable {
@@ -98,6 +99,8 @@ export class EthernetSwitch {
   readonly buffer: SharedBuffer;
   /** Copies made for several outputs: frames that leave in addition to those that came. */
   copyCount = 0;
+  /** Observes frames; left out: no observer. */
+  tap: SwitchTap<StoredFrame> | undefined = undefined;
   readonly #lp: LogicalProcess;
   readonly #config: EthernetSwitchConfig;
   readonly #latencyPs: Picoseconds;
@@ -230,9 +233,15 @@ export class EthernetSwitch {
     const own = this.#used[input]!;
     const { port, pipeline } = own;
     const readyPs = this.#lp.nowPs + this.#latencyPs;
-    pipeline.add(
-      this.#frames.store(port.rxBytes, port.frameStart(slot), port.frameBytes(slot), input, readyPs),
+    const frame = this.#frames.store(
+      port.rxBytes,
+      port.frameStart(slot),
+      port.frameBytes(slot),
+      input,
+      readyPs,
     );
+    pipeline.add(frame);
+    this.tap?.arrived(frame, own.number, readyPs);
     port.consume(slot);
     own.waiting++;
     own.waitingMax = Math.max(own.waitingMax, own.waiting);
@@ -261,7 +270,22 @@ export class EthernetSwitch {
       nextPs = Math.min(nextPs, own.sendsUntilPs, own.pipeline.head?.readyPs ?? NEVER);
       if (own.watchdog.duePs > nowPs) nextPs = Math.min(nextPs, own.watchdog.duePs);
     }
+    if (this.tap !== undefined) this.#noteWaits(this.tap, nowPs);
     if (nextPs < NEVER) this.#stepBy(nextPs);
+  }
+
+  /** Reports for which cause the first frame of each queue waits. */
+  #noteWaits(tap: SwitchTap<StoredFrame>, nowPs: Picoseconds): void {
+    for (const { number, port, queues, sending } of this.#used) {
+      const { flowControl } = port;
+      for (let priority = 0; priority < PRIORITY_COUNT; priority++) {
+        const isPaused =
+          Math.max(flowControl.pausedUntilPs, flowControl.priorities.pausedUntilPs(priority)) > nowPs;
+        const cause = sending !== undefined ? 'output' : isPaused ? 'pause' : 'link';
+        tap.waits(queueOf(number, priority), queues.has(priority) ? cause : undefined, number);
+      }
+    }
+    tap.settled();
   }
 
   /** The last byte of a frame has left by this output. */
@@ -280,6 +304,7 @@ export class EthernetSwitch {
     this.buffer.release(input, priority, bytesOf(frame));
     own.waiting--;
     own.done++;
+    this.tap?.released(frame);
     this.#frames.release(frame);
     if (own.stopped !== 0 && this.buffer.isLossless(priority) && this.buffer.mayResume(input, priority))
       this.#stopSender(own, priority, false);
@@ -291,6 +316,8 @@ export class EthernetSwitch {
       if (reason === undefined) continue;
       own.drops[reason]++;
       own.waiting--;
+      this.tap?.dropped(head, reason);
+      this.tap?.released(head);
       this.#frames.release(head);
     }
   }
@@ -319,6 +346,7 @@ export class EthernetSwitch {
     const queueBytes = queues.bytesOf(priority);
     if (!this.buffer.isLossless(priority) && queueBytes + bytesOf(frame) > limitBytes) {
       output.queueDrops++;
+      this.tap?.dropped(frame, 'queueFull', output.number);
       return;
     }
     output.marker.passes(bytes, frameBytes, queueBytes);
@@ -331,6 +359,7 @@ export class EthernetSwitch {
     const bit = 1 << this.buffer.classOf(priority);
     if (((own.stopped & bit) !== 0) === isToStop) return;
     own.stopped ^= bit;
+    this.tap?.stops(own.number, priority, isToStop);
     const { flowControl } = own.port;
     if (this.#config.flowControl === 'pause') flowControl.stop(isToStop);
     else flowControl.priorities.stop(priority, isToStop);
@@ -349,9 +378,10 @@ export class EthernetSwitch {
     }
   }
 
-  #dropQueue({ queues, watchdog }: SwitchPort, priority: number): void {
+  #dropQueue({ number, queues, watchdog }: SwitchPort, priority: number): void {
     for (const frame of queues.drop(priority)) {
       watchdog.dropCount++;
+      this.tap?.dropped(frame, 'pauseWatchdog', number);
       if (--frame.copiesLeft === 0) this.#finish(frame);
     }
   }
@@ -368,8 +398,16 @@ export class EthernetSwitch {
     port.send(frame.bytes, 0, frame.frameBytes);
     // A frame that is discarded, or that a fault holds back, reserves nothing.
     own.sendsUntilPs = Math.max(nowPs + 1, port.isUp ? port.freePs : 0);
+    this.tap?.leaves(frame, {
+      output: own.number,
+      queue: queueOf(own.number, priority),
+      untilPs: own.sendsUntilPs,
+    });
   }
 }
+
+/** Number of a queue of an output, from 1. */
+const queueOf = (output: number, priority: number): number => output * PRIORITY_COUNT + priority;
 
 /**
  * Checks the configuration of a switch with this number of ports in use.

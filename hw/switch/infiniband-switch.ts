@@ -31,6 +31,7 @@ import {
 import { ForwardingTables, NO_PORT } from './forwarding-tables.ts';
 import { InputBuffer } from './input-buffer.ts';
 import type { SwitchConfig } from './parameters.ts';
+import type { SwitchTap, SwitchWait } from './switch-tap.ts';
 
 /** The cable in a port of a switch. */
 export interface SwitchCable {
@@ -97,6 +98,8 @@ export class InfinibandSwitch {
   readonly #used: readonly number[];
   /** Packets that left in addition to those that came: copies for groups. */
   copyCount = 0;
+  /** Observes packets; left out: no observer. */
+  tap: SwitchTap<InfinibandPacket> | undefined = undefined;
   readonly #moveEvent: number;
   readonly #headEvent: number;
   #isHeadWatched = false;
@@ -186,10 +189,12 @@ export class InfinibandSwitch {
     const outputs = this.#outputsOf(index, offset);
     if (typeof outputs === 'string') {
       own.drops[outputs]++;
+      this.tap?.dropped({ input: index + 1, offset }, outputs);
       own.port.consume(offset);
       return;
     }
     const readyPs = this.#readyPsOf(own, offset, outputs);
+    this.tap?.arrived({ input: index + 1, offset }, index + 1, readyPs);
     const isManagement = receivedVirtualLane(own.port, offset) === MANAGEMENT_LANE;
     const buffer = isManagement ? own.management : own.data;
     this.copyCount += outputs.length - 1;
@@ -252,6 +257,7 @@ export class InfinibandSwitch {
     // A packet that leaves makes the next of its input the first, which may want an output that was asked before.
     while (this.#used.some((index) => this.#serve(index, nowPs)));
     for (const index of this.#used) this.#scheduleNext(index, nowPs);
+    if (this.tap !== undefined) this.#noteWaits(this.tap, nowPs);
     if (laterPs < NEVER) this.#moveBy(Math.max(laterPs, nowPs + 1));
     this.#watchHeads(nowPs);
   }
@@ -280,7 +286,10 @@ export class InfinibandSwitch {
     const output = this.#ports[index]!;
     if (output.sendsFrom < 0 || nowPs < output.sendsUntilPs) return;
     const input = this.#ports[output.sendsFrom]!;
-    if (output.sendsOffset >= 0) input.port.consume(output.sendsOffset);
+    if (output.sendsOffset >= 0) {
+      this.tap?.released({ input: output.sendsFrom + 1, offset: output.sendsOffset });
+      input.port.consume(output.sendsOffset);
+    }
     output.sendsFrom = -1;
   }
 
@@ -291,6 +300,8 @@ export class InfinibandSwitch {
     for (const buffer of [input.data, input.management]) {
       if (buffer.count === 0 || nowPs < buffer.firstSincePs + this.#headLimitPs) continue;
       input.drops.hoqLife++;
+      this.tap?.dropped({ input: index + 1, offset: buffer.offset }, 'hoqLife', buffer.remaining[0]);
+      this.tap?.released({ input: index + 1, offset: buffer.offset });
       input.port.consume(buffer.offset);
       for (const port of buffer.remaining) this.#ports[port - 1]!.wantedBy--;
       this.copyCount -= buffer.remaining.length - 1;
@@ -328,6 +339,15 @@ export class InfinibandSwitch {
     const { offset } = buffer;
     // A packet that is discarded, or that a fault holds back, reserves nothing.
     const untilPs = Math.max(this.#lp.nowPs + 1, output.port.isUp ? output.port.freePs : 0);
+    this.tap?.leaves(
+      { input: inputIndex + 1, offset },
+      {
+        output: outputIndex + 1,
+        queue: queueOf(inputIndex, buffer === input.management),
+        firstSincePs: buffer.firstSincePs,
+        untilPs,
+      },
+    );
     const isLast = buffer.leftBy(outputIndex + 1, this.#lp.nowPs);
     output.wantedBy--;
     if (isLast) this.#countWanted(buffer.remaining);
@@ -335,6 +355,26 @@ export class InfinibandSwitch {
     output.sendsOffset = isLast ? offset : -1;
     output.sendsUntilPs = untilPs;
     input.readUntilPs = untilPs;
+  }
+
+  /** Reports for which cause the first packet of each input waits. */
+  #noteWaits(tap: SwitchTap<InfinibandPacket>, nowPs: Picoseconds): void {
+    for (const index of this.#used) {
+      const own = this.#ports[index]!;
+      for (const buffer of [own.data, own.management]) {
+        const [output = 0] = buffer.readyPs > nowPs ? [] : buffer.remaining;
+        const queue = queueOf(index, buffer === own.management);
+        tap.waits(queue, output === 0 ? undefined : this.#causeOf(own, output, nowPs), output);
+      }
+    }
+    tap.settled();
+  }
+
+  #causeOf(input: SwitchPort, outputNumber: number, nowPs: Picoseconds): SwitchWait {
+    const output = this.#ports[outputNumber - 1]!;
+    if (output.sendsFrom >= 0) return 'output';
+    if (input.readUntilPs > nowPs) return 'input';
+    return output.port.waitsForCredits ? 'credits' : 'link';
   }
 
   /** Schedules what this port has to do next: the end of a packet, or the first packet of its inputs. */
@@ -345,6 +385,16 @@ export class InfinibandSwitch {
       if (readyPs > nowPs && readyPs < NEVER) this.#moveBy(readyPs);
   }
 }
+
+/** A packet in the switch: the port by which it came, from 1, and the offset of its record there. */
+export interface InfinibandPacket {
+  readonly input: number;
+  readonly offset: number;
+}
+
+/** Number of an input's buffer. */
+const queueOf = (inputIndex: number, isManagement: boolean): number =>
+  2 * inputIndex + (isManagement ? 1 : 0);
 
 /** 4.096 us times a power of two; codes above 19 mean no limit (IBTA volume 1, 14.2.5.6, HOQLife). */
 const headLimitPsOf = ({ hoqLife: code }: SwitchConfig): Picoseconds =>

@@ -5,6 +5,7 @@ export {
   type CaptureEnd,
   type CaptureOptions,
   captureDefaults,
+  capturedEndAt,
   checkCapture,
   checkCrossing,
   type EvidenceOptions,

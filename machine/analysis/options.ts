@@ -4,6 +4,7 @@ import { type TraceCategory, type TraceFormat, traceCategories } from '../../ana
 import { ConfigurationError, type TextSink } from '../../base/index.ts';
 import type { PlaceOf } from '../evidence/index.ts';
 import type { TimelineOptions } from '../timeline/index.ts';
+import { hostsOf, type NodeKind, portsOf, switchesOf, type Topology } from '../topology/index.ts';
 
 export interface TraceOptions {
   readonly categories: readonly TraceCategory[];
@@ -18,15 +19,21 @@ export interface TraceOptions {
   readonly sinkOf?: (hostName: string) => TextSink;
 }
 
-/** An end of the cable, optionally only one direction there. */
+/** An end of a cable, optionally only one direction there. */
 export interface CaptureEnd {
+  /** A host, for its adapter, or a switch. */
   readonly node: number;
+  /** Kind that the node must have; left out: any. */
+  readonly kind?: NodeKind;
+  /** Its port from 1; left out: every port with a cable. */
+  readonly port?: number;
   readonly direction?: 'inbound' | 'outbound';
 }
 
-/** Packets on the cable, kept for a capture file. */
+/** Packets on cables, kept for a capture file. */
 export interface CaptureOptions {
-  readonly ends: readonly CaptureEnd[];
+  /** `all`: both ends of every cable. */
+  readonly ends: readonly CaptureEnd[] | 'all';
   /** Greatest number of packet bytes per end; the first packets are kept. */
   readonly sizeBytes: number;
   /** File that a served device writes; a machine returns the bytes instead. */
@@ -55,12 +62,38 @@ export interface AnalysisOptions {
 
 export const captureDefaults = { ends: [{ node: 0 }], sizeBytes: 256 * 1024 ** 2 } as const;
 
-/** @throws ConfigurationError for an end that no node has */
-export function checkCapture(analysis: AnalysisOptions | undefined, nodeCount: number): void {
-  for (const { node } of analysis?.capture?.ends ?? [])
-    if (!Number.isInteger(node) || node < 0 || node >= nodeCount)
-      throw new ConfigurationError('end of a capture', `hca${node}`, `hca0 to hca${nodeCount - 1}`);
+/** @throws ConfigurationError for an end that no cable has */
+export function checkCapture(analysis: AnalysisOptions | undefined, topology: Topology): void {
+  for (const end of endsOf(analysis?.capture)) {
+    const { node, port, kind = topology.nodes[node]?.kind } = end;
+    const name = `${kind === 'switch' ? 'switch' : 'hca'}${node}`;
+    if (kind === undefined || topology.nodes[node]?.kind !== kind)
+      throw new ConfigurationError('end of a capture', name, nodesText(topology));
+    const ports = portsOf(topology, node).map((own) => own.port);
+    if (port !== undefined && !ports.includes(port))
+      throw new ConfigurationError('end of a capture', `${name}.${port}`, portsText(name, ports));
+  }
 }
+
+const endsOf = (capture: CaptureOptions | undefined): readonly CaptureEnd[] =>
+  capture === undefined || capture.ends === 'all' ? [] : capture.ends;
+
+/** The end of a capture at a node's port; undefined if it is not captured. */
+export const capturedEndAt = (
+  { ends }: CaptureOptions,
+  node: number,
+  port: number,
+): Pick<CaptureEnd, 'direction'> | undefined =>
+  ends === 'all' ? {} : ends.find((end) => end.node === node && (end.port ?? port) === port);
+
+function nodesText(topology: Topology): string {
+  const [hosts, switches] = [hostsOf(topology), switchesOf(topology)];
+  const adapters = `hca0 to hca${hosts.length - 1}`;
+  return switches.length === 0 ? adapters : `${adapters}, switch${switches[0]} to switch${switches.at(-1)}`;
+}
+
+const portsText = (name: string, ports: readonly number[]): string =>
+  `a port with a cable: ${ports.map((port) => `${name}.${port}`).join(', ')}`;
 
 export const traceDefaults = {
   categories: traceCategories,

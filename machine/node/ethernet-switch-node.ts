@@ -9,6 +9,7 @@ import { EthernetSwitch, type EthernetSwitchCable } from '../../hw/switch/index.
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { FaultLog, injectSwitchFaults } from '../faults/index.ts';
 import { cableKey, ethernetAt, type MachinePlan, switchName } from '../plan.ts';
+import { type Stream, switchStream } from '../timeline/index.ts';
 import {
   type FabricRoutes,
   farEndOf,
@@ -17,12 +18,15 @@ import {
   switchesOf,
   type Topology,
 } from '../topology/index.ts';
+import { attachWireLogs, type WireLog } from './wire-log.ts';
 
 export class EthernetSwitchNode {
   readonly node: number;
   readonly lp: LogicalProcess;
   readonly device: EthernetSwitch;
   readonly faultLog: FaultLog;
+  readonly wireLogs: readonly (WireLog | undefined)[];
+  readonly stream: Stream | undefined;
   /** A field, because an image of the machine contains what fields refer to. */
   readonly #shuffle: Random | undefined;
 
@@ -33,17 +37,20 @@ export class EthernetSwitchNode {
     this.node = node;
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
     this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
+    const cables = cablesOf(plan, node);
     this.device = new EthernetSwitch({
       lp: this.lp,
       config: config.switch.ethernet,
       ethernet: config.ethernet,
       number: node,
       seed: config.machine.seed,
-      cables: cablesOf(plan, node),
+      cables,
     });
     this.device.routes.setTreePorts(routes.groupPorts(node));
     if (config.switch.ethernet.multipath === 'ecmp' && !isTree(topology, routes))
       this.#setRoutes(topology, routes);
+    this.stream = switchStream(plan.analysis?.timeline, this.lp, this.device, cables);
+    this.wireLogs = attachWireLogs(plan.analysis?.capture, node, this.lp, this.device.ports);
     this.faultLog = new FaultLog(faults);
     const { roce } = config.hca.capability;
     const target = { node, lp: this.lp, device: this.device };

@@ -3,7 +3,7 @@
  *
  * It is built from the plan alone, so that the same code builds an HCA in any thread.
  */
-import { Hca, type HcaCable, type HcaSetup } from '../../hw/hca/index.ts';
+import { Hca, type HcaCable, type HcaSetup, lidOf, macOf } from '../../hw/hca/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { DeviceJournal } from '../evidence/index.ts';
 import { FaultLog, injectHcaFaults } from '../faults/index.ts';
@@ -18,11 +18,11 @@ import {
   wireAt,
 } from '../plan.ts';
 import type { MachineConfig } from '../profile/index.ts';
-import { hcaStream, type Stream } from '../timeline/index.ts';
-import { farEndOf, isSwitch, portCountOf, subnetOf } from '../topology/index.ts';
+import { type HostAddresses, hcaStream, type Stream } from '../timeline/index.ts';
+import { farEndOf, hostsOf, isSwitch, portCountOf, portsOf, subnetOf } from '../topology/index.ts';
 import { OperationTimes } from './operation-times.ts';
 import { linkReader } from './packet-log.ts';
-import { attachWireLog, type WireLog } from './wire-log.ts';
+import { attachWireLogs, type WireLog } from './wire-log.ts';
 
 export class HcaNode {
   readonly node: number;
@@ -97,9 +97,8 @@ export class HcaNode {
     const { ethernetPort, wirePorts } = this.hca;
     this.hca.setCableEnabled(true);
     const ports = ethernetPort === undefined ? wirePorts : [ethernetPort];
-    this.wireLogs = ports.map(
-      (port, index) => cables[index] && attachWireLog(plan.analysis?.capture, node, this.lp, port),
-    );
+    const cabled = ports.map((port, index) => cables[index] && port);
+    this.wireLogs = attachWireLogs(plan.analysis?.capture, node, this.lp, cabled);
     this.faultLog = new FaultLog(plan.faults);
     injectHcaFaults(
       plan.faults,
@@ -110,8 +109,23 @@ export class HcaNode {
       config.hca.capability.roce,
     );
     if (plan.analysis?.evidence !== undefined) this.journal = new DeviceJournal(node, this.hca);
-    this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, cables);
+    const addresses = hostAddressesOf(plan);
+    this.stream = hcaStream(plan.analysis?.timeline, this.lp, this.hca, config, cables, addresses);
   }
+}
+
+/** Hosts by the LIDs of their ports, or on Ethernet by the MACs. */
+function hostAddressesOf({ config, topology }: Pick<HcaPlan, 'config' | 'topology'>): HostAddresses {
+  const { capability, control } = config.hca;
+  const isInfiniband = capability.linkLayer === 'infiniband';
+  return new Map(
+    hostsOf(topology).flatMap((node) =>
+      portsOf(topology, node).map(({ port }) => [
+        isInfiniband ? lidOf(control, { node, port }) : macOf(node, port),
+        node,
+      ]),
+    ),
+  );
 }
 
 /** Returns the neighbours in a machine of simulated hosts. */

@@ -12,7 +12,7 @@ import type { MachineConfig } from '../profile/index.ts';
 import { nicStream, type Stream } from '../timeline/index.ts';
 import { cabledPeerOf } from '../topology/index.ts';
 import { linkReader } from './packet-log.ts';
-import { attachWireLog, type WireLog } from './wire-log.ts';
+import { attachWireLogs, type WireLog } from './wire-log.ts';
 
 export class NicNode {
   readonly node: number;
@@ -56,7 +56,7 @@ export class NicNode {
       seed: config.machine.seed,
       macAddress: macAddressOf(node),
     });
-    this.wireLogs = [attachWireLog(plan.analysis?.capture, node, this.lp, this.nic.port)];
+    this.wireLogs = attachWireLogs(plan.analysis?.capture, node, this.lp, [this.nic.port]);
     this.faultLog = new FaultLog(plan.faults);
     injectNicFaults(plan.faults, node, this.nic, this.faultLog, config.machine.seed);
     this.stream = nicStream(plan.analysis?.timeline, this.lp, this.nic, config, wireReader);

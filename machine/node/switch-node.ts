@@ -9,6 +9,7 @@ import { InfinibandSwitch, NO_PORT, type SwitchCable } from '../../hw/switch/ind
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { FaultLog, type ForwardingEntries, injectSwitchFaults } from '../faults/index.ts';
 import { cableKey, type MachinePlan, switchName, wireAt } from '../plan.ts';
+import { type Stream, switchStream } from '../timeline/index.ts';
 import {
   type FabricRoutes,
   farEndOf,
@@ -18,12 +19,15 @@ import {
   portsOf,
   type Topology,
 } from '../topology/index.ts';
+import { attachWireLogs, type WireLog } from './wire-log.ts';
 
 export class SwitchNode implements ForwardingEntries {
   readonly node: number;
   readonly lp: LogicalProcess;
   readonly device: InfinibandSwitch;
   readonly faultLog: FaultLog;
+  readonly wireLogs: readonly (WireLog | undefined)[];
+  readonly stream: Stream | undefined;
   readonly #plan: MachinePlan;
   readonly #routes: FabricRoutes;
   /** A field, because an image of the machine contains what fields refer to. */
@@ -38,12 +42,15 @@ export class SwitchNode implements ForwardingEntries {
     this.#routes = routes;
     this.#shuffle = shuffleSeed === undefined ? undefined : new Random(shuffleSeed, name);
     this.lp = new LogicalProcess(name, this.#shuffle?.unit, plan.shortcuts);
+    const cables = cablesOf(plan, node);
     this.device = new InfinibandSwitch({
       lp: this.lp,
       config: config.switch,
-      cables: cablesOf(plan, node),
+      cables,
     });
     this.#writeTables(plan, routes);
+    this.stream = switchStream(plan.analysis?.timeline, this.lp, this.device, cables);
+    this.wireLogs = attachWireLogs(plan.analysis?.capture, node, this.lp, this.device.ports);
     this.faultLog = new FaultLog(faults);
     const target = { node, lp: this.lp, device: this.device, entries: this };
     injectSwitchFaults(faults, target, this.faultLog, config.machine.seed, 'none');

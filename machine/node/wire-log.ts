@@ -1,10 +1,10 @@
 /**
- * Keeps the packets that pass one end of the cable, as bytes with exact times, for a capture file. Bounded: packets
- * beyond the limit are counted.
+ * Keeps the packets that pass one end of a cable, at an adapter or a switch, as bytes with exact times, for a capture
+ * file. Bounded: packets beyond the limit are counted.
  */
 import { type ExactPs, exactPs, type LogicalProcess } from '../../sim/index.ts';
-import { EthernetPort, type WirePort, type WireTap } from '../../wire/index.ts';
-import type { CaptureOptions } from '../analysis/index.ts';
+import { byteTimeOf, EthernetPort, type WirePort, type WireTap } from '../../wire/index.ts';
+import { type CaptureOptions, capturedEndAt } from '../analysis/index.ts';
 
 interface CapturedPacket {
   /** When its last byte passed this end. */
@@ -19,12 +19,14 @@ interface CapturedPacket {
 /** Packets of one end of the cable, by time. */
 export interface WireCapture {
   readonly node: number;
-  /** Port of the node's adapter, from 1. */
+  /** Port of the node, from 1. */
   readonly port: number;
   /** Name of the process at this end. */
   readonly name: string;
   /** Whether the packets are Ethernet frames; else they are InfiniBand packets. */
   readonly isEthernet: boolean;
+  /** Rate of its cable. */
+  readonly bitsPerSecond: bigint;
   readonly packets: readonly CapturedPacket[];
   /** Packets dropped because the log was full. */
   readonly droppedPackets: number;
@@ -35,6 +37,7 @@ const ENTRY_BYTES = 64;
 
 class WireLog implements WireTap {
   readonly isEthernet: boolean;
+  readonly bitsPerSecond: bigint;
   readonly packets: CapturedPacket[] = [];
   droppedPackets = 0;
   readonly #lp: LogicalProcess;
@@ -45,9 +48,10 @@ class WireLog implements WireTap {
     lp: LogicalProcess,
     direction: CapturedPacket['direction'] | undefined,
     sizeBytes: number,
-    isEthernet: boolean,
+    port: WirePort | EthernetPort,
   ) {
-    this.isEthernet = isEthernet;
+    this.isEthernet = port instanceof EthernetPort;
+    this.bitsPerSecond = bitsPerSecondOf(port);
     this.#lp = lp;
     this.#direction = direction;
     this.#bytesLeft = sizeBytes;
@@ -79,19 +83,31 @@ class WireLog implements WireTap {
 
 export type { WireLog };
 
-/** A log at a node's end of the cable, if the options request one. */
-export function attachWireLog(
+const BITS_PER_BYTE = 8n;
+const BITS_PER_GIGABIT = 1e9;
+const PS_PER_SECOND = 1_000_000_000_000n;
+
+function bitsPerSecondOf(port: WirePort | EthernetPort): bigint {
+  if (port instanceof EthernetPort) return BigInt(port.config.gigabitsPerSecond * BITS_PER_GIGABIT);
+  const { numeratorPs, denominator } = byteTimeOf(port.config);
+  return (BITS_PER_BYTE * PS_PER_SECOND * BigInt(denominator)) / BigInt(numeratorPs);
+}
+
+/** Logs at a node's ends of cables, for those that the options name. @param ports by number from 1; undefined for one without a cable */
+export const attachWireLogs = (
   options: CaptureOptions | undefined,
   node: number,
   lp: LogicalProcess,
-  port: WirePort | EthernetPort,
-): WireLog | undefined {
-  const end = options?.ends.find((found) => found.node === node);
-  if (options === undefined || end === undefined) return undefined;
-  const log = new WireLog(lp, end.direction, options.sizeBytes, port instanceof EthernetPort);
-  port.tap = log;
-  return log;
-}
+  ports: readonly (WirePort | EthernetPort | undefined)[],
+): (WireLog | undefined)[] =>
+  ports.map((port, index) => {
+    if (options === undefined || port === undefined) return undefined;
+    const end = capturedEndAt(options, node, index + 1);
+    if (end === undefined) return undefined;
+    const log = new WireLog(lp, end.direction, options.sizeBytes, port);
+    port.tap = log;
+    return log;
+  });
 
 /** The kept packets of a node's logs. @param logs by port from 1 */
 export const wireCapturesOf = (
@@ -101,6 +117,6 @@ export const wireCapturesOf = (
 ): WireCapture[] =>
   logs.flatMap((log, index) => {
     if (log === undefined) return [];
-    const { isEthernet, packets, droppedPackets } = log;
-    return [{ node, port: index + 1, name, isEthernet, packets, droppedPackets }];
+    const { isEthernet, bitsPerSecond, packets, droppedPackets } = log;
+    return [{ node, port: index + 1, name, isEthernet, bitsPerSecond, packets, droppedPackets }];
   });

@@ -280,7 +280,7 @@ export class MachinePart {
 
   /** Records of each process of this thread. */
   observations(): ProcessObservations[] {
-    return [...this.hosts, ...this.hcas, ...this.nics].flatMap(({ stream }) =>
+    return [...this.hosts, ...this.hcas, ...this.nics, ...this.switches].flatMap(({ stream }) =>
       stream === undefined ? [] : [stream.collect()],
     );
   }
@@ -301,9 +301,9 @@ export class MachinePart {
     return journals.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Packets that have passed the ends of the cable in this thread, if the analysis keeps them. */
+  /** Packets that have passed the ends of cables in this thread, if the analysis keeps them. */
   captures(): WireCapture[] {
-    return [...this.hcas, ...this.nics].flatMap(({ node, lp, wireLogs }) =>
+    return [...this.hcas, ...this.nics, ...this.switches].flatMap(({ node, lp, wireLogs }) =>
       wireCapturesOf(node, lp.name, wireLogs),
     );
   }

@@ -1,12 +1,19 @@
 /** The streams of a machine's processes: created if the options request a timeline, else undefined. */
 import type { Hca } from '../../hw/hca/index.ts';
 import type { Nic } from '../../hw/nic/index.ts';
+import type {
+  EthernetSwitch,
+  EthernetSwitchCable,
+  InfinibandSwitch,
+  SwitchCable,
+} from '../../hw/switch/index.ts';
 import type { ChannelReader, LogicalProcess } from '../../sim/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
-import { watchHca } from './probes/hca.ts';
+import { type HostAddresses, watchHca } from './probes/hca.ts';
 import { type WatchedHost, watchHost } from './probes/host.ts';
 import { watchCable, watchEthernet, watchPcie } from './probes/links.ts';
 import { watchNic } from './probes/nic.ts';
+import { watchSwitch } from './probes/switch.ts';
 import { Stream, type TimelineOptions } from './stream.ts';
 
 /** Directions of a PCIe link, by their track names. */
@@ -17,7 +24,7 @@ const inbound = 'in';
 const inboundTrack = (port: number): string => (port === 1 ? inbound : `${inbound}, port ${port}`);
 
 /** The port whose cable a track of a cable is of. */
-export const portOfTrack = (name: string): number => (name === inboundTrack(2) ? 2 : 1);
+export const portOfTrack = (name: string): number => Number(/\d+$/.exec(name)?.[0] ?? 1);
 
 export function hostStream(
   options: TimelineOptions | undefined,
@@ -49,8 +56,9 @@ export function hcaStream(
   options: TimelineOptions | undefined,
   lp: LogicalProcess,
   hca: Hca,
-  { pcie, wire, ethernet }: MachineConfig,
+  { pcie }: MachineConfig,
   cables: readonly ({ readonly reader: ChannelReader } | undefined)[],
+  hosts: HostAddresses,
 ): Stream | undefined {
   if (options === undefined) return undefined;
   const stream = new Stream(lp, options);
@@ -58,10 +66,30 @@ export function hcaStream(
   for (const [index, cable] of cables.entries()) {
     if (cable === undefined) continue;
     const direction = inboundTrack(index + 1);
-    if (hca.ethernetPort !== undefined) watchEthernet(stream, cable.reader, ethernet, direction);
-    else watchCable(stream, cable.reader, wire, direction);
+    if (hca.ethernetPort !== undefined)
+      watchEthernet(stream, cable.reader, hca.ethernetPort.config, direction);
+    else watchCable(stream, cable.reader, hca.wirePorts[index]!.config, direction);
   }
-  watchHca(stream, hca);
+  watchHca(stream, hca, hosts);
+  return stream;
+}
+
+/** Creates the stream of a switch: packets on its cables, each packet's way through it, its queues. @param cables by port from 1 */
+export function switchStream(
+  options: TimelineOptions | undefined,
+  lp: LogicalProcess,
+  device: InfinibandSwitch | EthernetSwitch,
+  cables: readonly (SwitchCable | EthernetSwitchCable | undefined)[],
+): Stream | undefined {
+  if (options === undefined) return undefined;
+  const stream = new Stream(lp, options);
+  for (const [index, cable] of cables.entries()) {
+    if (cable === undefined) continue;
+    const direction = inboundTrack(index + 1);
+    if ('wire' in cable) watchCable(stream, cable.reader, cable.wire, direction, 'head');
+    else watchEthernet(stream, cable.reader, cable.ethernet, direction);
+  }
+  watchSwitch(stream, device);
   return stream;
 }
 

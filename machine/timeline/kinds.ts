@@ -3,6 +3,7 @@
  * identified by its index in the table.
  */
 import { operationStages } from '../../hw/hca/index.ts';
+import { switchDrops, switchWaits } from '../../hw/switch/index.ts';
 
 /** Categories that a user can request. */
 export const timelineCategories = [
@@ -18,6 +19,7 @@ export const timelineCategories = [
   'interrupts',
   'cores',
   'registers',
+  'switches',
 ] as const;
 export type TimelineCategory = (typeof timelineCategories)[number];
 
@@ -93,7 +95,10 @@ export const timelineKinds = {
   level: { category: 'levels', shape: 'level', values: ['entries'] },
   /** The request became visible to the device; `ordinal` counts from 0 on its host; -1 for a kernel frame. */
   posted: { category: 'operations', shape: 'instant', values: ['qpn', 'wqeCounter', 'opcode', 'ordinal'] },
-  /** Its time on the device, from posting to the departure of its CQE or, if unsignalled, to its acknowledgement. */
+  /**
+   * Its time on the device, from posting to the departure of its CQE or, if unsignalled, to its acknowledgement.
+   * `destination` is the host that it was sent to; -1 if its address is of none.
+   */
   operation: {
     category: 'operations',
     shape: 'interval',
@@ -106,6 +111,7 @@ export const timelineKinds = {
       'firstPsn',
       'psnCount',
       'destinationQpn',
+      'destination',
     ],
   },
   /** One of its stages, `stage` by the table below; the stages of an operation tile its time. */
@@ -129,6 +135,25 @@ export const timelineKinds = {
     category: 'registers',
     shape: 'instant',
     values: ['bar', 'offset', 'value', 'lengthBytes'],
+  },
+  /**
+   * A step of a packet in a switch, `step` by the table below; the steps from its arrival until its last byte has left
+   * tile that time. `passage` numbers the packets of the switch, copies for several outputs apart.
+   */
+  hop: {
+    category: 'switches',
+    shape: 'interval',
+    values: ['step', 'passage', 'input', 'output', 'opcode', 'destinationQpn', 'psn', 'payloadBytes'],
+  },
+  /** The first packet of a queue waits: `cause` is a step by the table below. */
+  queueWait: { category: 'switches', shape: 'interval', values: ['cause', 'output'] },
+  /** The sender at a port of a switch is stopped, because its share of the buffer is full. */
+  senderStopped: { category: 'switches', shape: 'interval', values: ['priority'] },
+  /** A switch dropped a packet, or its copy for an output: `drop` by the table below. */
+  switchDrop: {
+    category: 'switches',
+    shape: 'instant',
+    values: ['drop', 'input', 'output', 'opcode', 'destinationQpn', 'psn', 'payloadBytes'],
   },
 } as const satisfies Readonly<Record<string, TimelineKind>>;
 
@@ -194,6 +219,19 @@ export const answerPageFault = 7;
 
 /** Stages of an operation, by the number in a record. */
 export const stageNames: readonly string[] = operationStages;
+
+/** Steps of a packet in a switch, by the number in a record: it finds its output, it waits, its bytes leave. */
+export const hopSteps = ['forwarding', ...switchWaits, 'sending'] as const;
+export type HopStep = (typeof hopSteps)[number];
+
+export const hopStepNumbers = Object.fromEntries(hopSteps.map((name, number) => [name, number])) as Readonly<
+  Record<HopStep, number>
+>;
+
+export const dropNames: readonly string[] = switchDrops;
+
+/** Opcode in records of frames that are not packets of RoCE. */
+export const noOpcode = -1;
 
 /** Bits of a packet's `flags`. */
 export const packetRetransmitted = 1;

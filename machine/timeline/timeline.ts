@@ -96,6 +96,7 @@ export class Timeline {
         values[first + 5]!,
         values[first + 6]!,
         values[first + 7]!,
+        values[first + 8]!,
       ],
     };
   }

@@ -25,6 +25,7 @@ export {
   type LinkDirectionEnds,
   linkAt,
   linkBetween,
+  type NodeKind,
   type NodePort,
   pairsOf,
   peerOf,

@@ -1,6 +1,13 @@
 /** Probes of an HCA, in addition to those of every adapter. */
-import { WqeOpcode } from '../../../abi/index.ts';
-import { type Hca, operationStages, portNames, UD_OPCODE_BASE } from '../../../hw/hca/index.ts';
+import { addressPath, WqeOpcode } from '../../../abi/index.ts';
+import { MAC_BYTES, macOfBytes } from '../../../base/index.ts';
+import {
+  type Hca,
+  operationStages,
+  portNames,
+  type QueuePair,
+  UD_OPCODE_BASE,
+} from '../../../hw/hca/index.ts';
 import { around } from '../around.ts';
 import { flushedTrack, interruptStepNumbers } from '../kinds.ts';
 import type { Stream } from '../stream.ts';
@@ -10,7 +17,10 @@ import { watchContexts, watchTranslations } from './caches.ts';
 import { watchChecks } from './checks.ts';
 import { queuePairTrack } from './queue-pair-track.ts';
 
-export function watchHca(stream: Stream, hca: Hca): void {
+/** Hosts by the addresses of their ports: LIDs on InfiniBand, MACs on Ethernet. */
+export type HostAddresses = ReadonlyMap<number, number>;
+
+export function watchHca(stream: Stream, hca: Hca, hosts: HostAddresses): void {
   const { dataPath, control, domain, dmaRead, dmaWrite, pcieFunction } = hca;
   const accounts = [
     pcieFunction.account,
@@ -30,7 +40,7 @@ export function watchHca(stream: Stream, hca: Hca): void {
   if (stream.has('caches')) watchCaches(stream, hca);
   if (stream.has('checks')) watchChecks(stream, hca);
   if (stream.has('doorbells')) watchDoorbells(stream, hca);
-  if (stream.has('operations')) watchOperations(stream, hca);
+  if (stream.has('operations')) watchOperations(stream, hca, hosts);
   if (stream.has('interrupts')) watchModeration(stream, hca);
 }
 
@@ -90,7 +100,9 @@ function watchDoorbells(stream: Stream, { dataPath: { parts, blocks }, domain }:
  * Each operation at its end, with its stages: the amounts that the ledger of operations adds for it, so that the
  * records add up to the report.
  */
-function watchOperations(stream: Stream, { dataPath: { parts }, ibta, domain }: Hca): void {
+function watchOperations(stream: Stream, hca: Hca, hosts: HostAddresses): void {
+  const { dataPath, ibta, domain } = hca;
+  const { parts } = dataPath;
   const { operations, qps, records } = parts;
   const { clock } = domain;
   const before = new Float64Array(operationStages.length);
@@ -107,8 +119,9 @@ function watchOperations(stream: Stream, { dataPath: { parts }, ibta, domain }: 
     const qpn = qps.numberOf[request.qp]!;
     const { opcodeBase, remoteQpn } = qps.rows[request.qp]!;
     // Each datagram carries its own destination.
-    const destinationQpn =
-      opcodeBase === UD_OPCODE_BASE ? records.datagrams.destinationQpn[request.number]! : remoteQpn;
+    const isDatagram = opcodeBase === UD_OPCODE_BASE;
+    const destinationQpn = isDatagram ? records.datagrams.destinationQpn[request.number]! : remoteQpn;
+    const destination = isDatagram ? undefined : hosts.get(remoteAddressOf(hca, request.qp));
     const track = queuePairTrack(stream, qpn);
     const endPs = clock.edgePs(cycle);
     if (row.count === count)
@@ -130,6 +143,7 @@ function watchOperations(stream: Stream, { dataPath: { parts }, ibta, domain }: 
       firstPsn,
       packetCount,
       destinationQpn,
+      destination ?? -1,
     );
     if (isFar) return;
     let atPs = endPs - tookPs;
@@ -152,6 +166,14 @@ function watchOperations(stream: Stream, { dataPath: { parts }, ibta, domain }: 
         FLUSHED,
       );
   });
+}
+
+/** Address of the port that a connected QP sends to: its LID, or on Ethernet its MAC. */
+function remoteAddressOf({ dataPath: { parts }, ethernetPort }: Hca, slot: QueuePair['slot']): number {
+  const { qps } = parts;
+  if (ethernetPort === undefined) return qps.rows[slot]!.remoteLid;
+  const at = qps.pathOf(slot) + addressPath.fields.destinationMac.field.offset;
+  return macOfBytes(qps.bytes.subarray(at, at + MAC_BYTES));
 }
 
 /** CQE syndrome of a work request flushed with its queue. */

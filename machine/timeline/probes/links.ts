@@ -31,8 +31,10 @@ import {
   LOST_ETHERNET_FRAME,
   opcodeRow,
   PACKET,
+  type PacketArrival,
   packetSeenIn,
   responseRecord,
+  tailDelayOf,
   type WireConfig,
   WORD_FRAME_BYTES,
   WORD_IS_CORRUPTED,
@@ -118,15 +120,20 @@ export function watchPcie(stream: Stream, reader: ChannelReader, link: LinkConfi
 
 const isCompletion = (kind: number): boolean => kind === COMPLETION || kind === COMPLETION_DATA;
 
-/** The packets of one direction of an InfiniBand cable, including flow control. */
+/**
+ * The packets of one direction of an InfiniBand cable, including flow control.
+ * @param arrival instant of a packet's record: of its first byte at a switch
+ */
 export function watchCable(
   stream: Stream,
   reader: ChannelReader,
   config: WireConfig,
   direction: string,
+  arrival: PacketArrival = 'tail',
 ): void {
   if (!stream.has('packets')) return;
   const latencyPs = wireLatencyPs(config);
+  const tailDelayPs = tailDelayOf(config, arrival);
   const track = stream.track('cable', direction, { latencyPs });
   const { numeratorPs, denominator } = byteTimeOf(config);
   const lanes = new Lanes(stream, numeratorPs / denominator, latencyPs);
@@ -140,7 +147,7 @@ export function watchCable(
     if (kind !== PACKET && kind !== DISCARDED) return;
     const packet = responseRecord.decode(bytes, offset);
     const { opcode } = packet;
-    lanes.place(packet.arrivalPs, packet.packetBytes + config.framingBytes);
+    lanes.place(packet.arrivalPs + tailDelayPs(packet.packetBytes), packet.packetBytes + config.framingBytes);
     stream.interval(
       'packet',
       track,

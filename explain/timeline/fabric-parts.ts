@@ -1,0 +1,83 @@
+/**
+ * The parts of an operation's time on a fabric: the way of its last request to the far device, that device, and the way of the answer that
+ * completes the operation. They follow one another without a gap.
+ */
+import type { Timeline, TimelineRecord } from '../../machine/timeline/index.ts';
+import { opcodeRow } from '../../wire/index.ts';
+import type { OperationFlow } from './flows.ts';
+import { type Way, Ways } from './ways.ts';
+
+/** Instants since power-on. */
+export interface FabricPart {
+  readonly where: string;
+  readonly fromPs: number;
+  readonly toPs: number;
+  readonly text: string;
+}
+
+interface Travelled {
+  readonly way: Way;
+  readonly host: string;
+  readonly fromPs: number;
+  readonly toPs: number;
+}
+
+/** Empty if the operation's packets crossed no switch. */
+export function partsOnFabric(timeline: Timeline, flow: OperationFlow): readonly FabricPart[] {
+  const ways = new Ways(timeline);
+  if (!ways.hasSwitches) return [];
+  const own = flow.records.map((place) => timeline.record(place)).filter(({ kind }) => kind === 'packet');
+  const answer = lastOf(
+    ways,
+    own.filter((record) => !isRequest(record)),
+  );
+  const request = lastOf(ways, own.filter(isRequest), answer?.fromPs);
+  if (request === undefined) return [];
+  const there = [{ ...idle(`hca${flow.node}`, 'the packet waits for its cable', -Infinity, request.fromPs) }];
+  if (answer === undefined)
+    return [
+      ...there,
+      ...request.way.steps,
+      idle(
+        request.host,
+        'carries it out, and answers it together with later requests',
+        request.toPs,
+        Infinity,
+      ),
+    ];
+  return [
+    ...there,
+    ...request.way.steps,
+    idle(request.host, 'carries it out, and forms the answer', request.toPs, answer.fromPs),
+    ...answer.way.steps,
+    idle(answer.host, 'the answer is matched to the request', answer.toPs, Infinity),
+  ];
+}
+
+const idle = (where: string, text: string, fromPs: number, toPs: number): FabricPart => ({
+  where,
+  text,
+  fromPs,
+  toPs,
+});
+
+const isRequest = ({ values }: TimelineRecord): boolean => opcodeRow(values[0]!)?.isRequest ?? false;
+
+/** The packet that arrived last, at the latest by an instant, with its way. */
+function lastOf(ways: Ways, packets: readonly TimelineRecord[], untilPs = Infinity): Travelled | undefined {
+  for (const record of packets.toReversed()) {
+    const way = ways.of(record);
+    if (way === undefined) continue;
+    const [fromPs, toPs] = [way.steps[0]!.fromPs, way.steps.at(-1)!.toPs];
+    if (toPs <= untilPs) return { way, host: record.track.process, fromPs, toPs };
+  }
+  return undefined;
+}
+
+/** Parts cut to a time. Nothing is left out: they follow one another from before it until after it. */
+export const cutTo = (parts: readonly FabricPart[], fromPs: number, toPs: number): readonly FabricPart[] =>
+  parts.map((part) => ({
+    ...part,
+    fromPs: Math.min(toPs, Math.max(fromPs, part.fromPs)),
+    toPs: Math.min(toPs, Math.max(fromPs, part.toPs)),
+  }));
