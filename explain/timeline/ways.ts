@@ -16,6 +16,7 @@ import {
   type TimelineRecord,
 } from '../../machine/timeline/index.ts';
 import { farEndOf, isSwitch, type NodePort, type Topology } from '../../machine/topology/index.ts';
+import { timeText } from '../text/format.ts';
 import { hopWords } from './labels.ts';
 
 /** A step of a packet's way; instants since power-on. */
@@ -62,12 +63,16 @@ export class Ways {
   /** Packets on the cable to a port of a switch, by port and the instant at which the first or last byte arrived. */
   readonly #arrivals = new Map<string, TimelineRecord>();
 
+  /** Waits of the first packets of inputs, by switch and port. */
+  readonly #waits = new Map<string, TimelineRecord[]>();
+
   constructor(timeline: Timeline) {
     this.#topology = timeline.topology;
     const open = new Map<string, TimelineRecord[]>();
     for (let place = 0; place < timeline.count; place++) {
       const record = timeline.record(place);
       if (record.kind === 'hop') this.#addHop(open, record, place);
+      else if (record.kind === 'queueWait') this.#addWait(record);
       else if (isOnCable(record) && isSwitch(this.#topology, nodeOf(record))) this.#addArrival(record);
     }
   }
@@ -119,6 +124,13 @@ export class Ways {
     const byOutput = this.#byOutput.get(`${node} ${output}`) ?? [];
     this.#byOutput.set(`${node} ${output}`, byOutput);
     byOutput.push(passage);
+  }
+
+  #addWait(record: TimelineRecord): void {
+    const key = `${nodeOf(record)} ${portOfTrack(record.track.group)}`;
+    const waits = this.#waits.get(key) ?? [];
+    this.#waits.set(key, waits);
+    waits.push(record);
   }
 
   #addArrival(record: TimelineRecord): void {
@@ -208,12 +220,24 @@ export class Ways {
     const farName = far === undefined ? 'the far end' : this.#nameOf(far);
     if (step === 'credits') return `: ${farName} has no room`;
     if (step === 'pause') return `: ${farName} has stopped this port`;
+    if (step === 'headOfLine') return this.#othersText(node, input, fromPsOf(record), toPsOf(record));
     if (step !== 'output') return '';
     const counts = this.departuresBetween(node, output, fromPsOf(record), toPsOf(record));
-    const parts = [...counts].map(
+    const parts = inOrder(counts).map(
       ([from, count]) => `${count} of ${from === input ? 'its own' : `port ${from}`}`,
     );
     return parts.length === 0 ? '' : `: packets that leave before it are ${parts.join(', ')}`;
+  }
+
+  /** The waits of the first packets of an input within a time, by cause. */
+  #othersText(node: number, input: number, fromPs: number, toPs: number): string {
+    const totals = new Map<HopStep, number>();
+    for (const record of this.#waits.get(`${node} ${input}`) ?? []) {
+      const sharedPs = Math.min(toPs, toPsOf(record)) - Math.max(fromPs, fromPsOf(record));
+      if (sharedPs > 0) totals.set(stepOf(record), (totals.get(stepOf(record)) ?? 0) + sharedPs);
+    }
+    const parts = [...totals].map(([cause, ps]) => `${timeText(ps)} ${causeWords[cause]}`);
+    return parts.length === 0 ? '' : `: these wait ${parts.join(', ')}`;
   }
 
   #nameOf({ node, port }: NodePort): string {
@@ -222,6 +246,21 @@ export class Ways {
       : `hca${node}${port === 1 ? '' : `.${port}`}`;
   }
 }
+
+const inOrder = (counts: ReadonlyMap<number, number>): (readonly [port: number, count: number])[] =>
+  [...counts].toSorted(([left], [right]) => left - right);
+
+/** Causes as the end of a sentence. */
+const causeWords: Readonly<Record<HopStep, string>> = {
+  forwarding: 'to find their output',
+  headOfLine: 'for others',
+  output: 'for the busy output',
+  input: 'for the busy input',
+  credits: 'for credits',
+  pause: 'in a pause',
+  link: 'for the link',
+  sending: 'to leave',
+};
 
 /** Whether a packet on a cable may be one in a switch: one ends on the cable when the next one begins. */
 const isSamePacket = (

@@ -128,6 +128,8 @@ export class EthernetSwitchBench {
   readonly ends: readonly SwitchEnd[];
   readonly device: EthernetSwitch;
   readonly ethernet: EthernetConfig;
+  /** The process of the switch. */
+  readonly lp: LogicalProcess;
   readonly #runner: SingleRunner;
 
   /**
@@ -150,6 +152,7 @@ export class EthernetSwitchBench {
       back: new SharedArrayBuffer(bytes),
     }));
     const lp = new LogicalProcess('switch', shuffle);
+    this.lp = lp;
     this.device = new EthernetSwitch({
       lp,
       config,

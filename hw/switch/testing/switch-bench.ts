@@ -107,7 +107,8 @@ export class SwitchBench {
   readonly ends: readonly BenchEnd[];
   readonly device: InfinibandSwitch;
   readonly wire: WireConfig;
-  readonly #lp: LogicalProcess;
+  /** The process of the switch. */
+  readonly lp: LogicalProcess;
   readonly #runner: SingleRunner;
 
   /**
@@ -133,7 +134,7 @@ export class SwitchBench {
       back: new SharedArrayBuffer(bytes),
     }));
     const lp = new LogicalProcess('switch', shuffle);
-    this.#lp = lp;
+    this.lp = lp;
     this.device = new InfinibandSwitch({
       lp,
       config,
@@ -153,7 +154,7 @@ export class SwitchBench {
 
   /** Events of the switch so far. */
   get eventCount(): number {
-    return this.#lp.queue.firedCount;
+    return this.lp.queue.firedCount;
   }
 
   /** Runs everything due before `limitPs`. */

@@ -129,6 +129,7 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
     this.#stream = stream;
     this.#words = words;
     stream.lp.addTimeKeeper(this);
+    stream.addOpenEnd(() => this.#noteOpenWaits());
   }
 
   /** Handles a new epoch: see TimeKeeper. */
@@ -212,6 +213,15 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
   }
 
   settled(): void {}
+
+  /** Waits that have not ended, up to now. */
+  #noteOpenWaits(): void {
+    const { nowPs } = this.#stream.lp;
+    for (const [queue, { causes }] of this.#queues) {
+      const last = causes.at(-1);
+      if (last?.cause !== undefined) this.#noteWait(queue, last, nowPs);
+    }
+  }
 
   #historyOf(queue: number): QueueHistory {
     const history = this.#queues.get(queue) ?? { causes: [] };
