@@ -1,6 +1,6 @@
 /** `--html FILE`: the results of a command as one self-contained page. */
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { visible } from '../base/index.ts';
 import type { PageHead } from '../explain/page/index.ts';
 import type { MachineOptions } from '../machine/index.ts';
@@ -12,7 +12,13 @@ export interface HtmlChoice {
   readonly html?: string;
 }
 
-export const htmlOption = ['--html <file>', 'write it as one self-contained HTML file'] as const;
+/** Parses --html. Text follows the results on standard output: a page there would not be one. */
+export function htmlFile(text: string): string {
+  if (text !== '-') return text;
+  throw new InvalidArgumentError('expected a file: the text of the results is on standard output.');
+}
+
+export const htmlOption = ['--html <file>', 'write it as one self-contained HTML file', htmlFile] as const;
 
 interface Ran {
   readonly title: string;

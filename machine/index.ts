@@ -27,6 +27,7 @@ export {
   bytesToHost,
   channelKey,
   checkLinkLayer,
+  ethernetAt,
   type HcaNeighbours,
   type HcaPlan,
   hcaCableBytes,

@@ -19,7 +19,7 @@ import { checkWritable, writeFileAtomically } from '../../runtime/output-files.t
 import { chartPage } from '../chart/index.ts';
 import { CountBar } from '../count-bar.ts';
 import { expectedErrors } from '../expected-error.ts';
-import { headOf } from '../html-output.ts';
+import { headOf, htmlFile } from '../html-output.ts';
 import type { JsonOutput } from '../json-outputs.ts';
 import { integer } from '../options.ts';
 import { checkApart, Screen, writeJson } from '../output.ts';
@@ -44,7 +44,7 @@ export function addAskCommand(program: Command): void {
     )
     .argument('[name]', `one of ${studies.map(({ name }) => name).join(', ')}`)
     .option('--out <file>', 'results file, which a later run continues (default: ask-NAME.jsonl)')
-    .option('--html <file>', 'file of the page (default: ask-NAME.html)')
+    .option('--html <file>', 'file of the page (default: ask-NAME.html)', htmlFile)
     .option('--markdown <folder>', 'write the answer with its figures as NAME.md there')
     .option('--json <file>', 'write answer and figures as JSON; - is standard output')
     .option('--jobs <n>', 'points that run at once', integer(1, 256), 1)

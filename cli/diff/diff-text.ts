@@ -15,6 +15,7 @@ const titles: Readonly<Record<ReportDiff['groups'][number]['group'], string>> = 
   cpu: 'CPU',
   memory: 'Memory',
   cable: 'Cable',
+  switches: 'Switches',
   adapter: 'Adapter',
   faults: 'Faults',
   other: 'Other',

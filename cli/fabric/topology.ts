@@ -5,8 +5,8 @@ import {
   fabricRoutesOf,
   hostsOf,
   parsedTopology,
+  portsOnRoute,
   readyMadeNames,
-  switchesBetween,
   switchesOf,
   type Topology,
   topologyText,
@@ -86,6 +86,9 @@ function pathLengths(topology: Topology): number[] {
   const routes = fabricRoutesOf(topology, 'min-hop');
   const ports = hostsOf(topology).map((node) => ({ node, port: 1 }));
   return ports.flatMap((from) =>
-    ports.flatMap((to) => (to === from ? [] : (switchesBetween(topology, routes, from, to) ?? []))),
+    ports.flatMap((to) => {
+      const cables = to === from ? undefined : portsOnRoute(topology, routes, from, to);
+      return cables === undefined ? [] : [cables.length - 1];
+    }),
   );
 }

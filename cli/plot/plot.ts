@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { isSqlite, type Results, readResults, readSqlite } from '../../experiments/sweep/index.ts';
 import { checkWritable, writeFileAtomically } from '../../runtime/output-files.ts';
 import { type Chart, chartPage, terminalChart } from '../chart/index.ts';
-import { headOf } from '../html-output.ts';
+import { headOf, htmlFile } from '../html-output.ts';
 import { checkApart, Screen, writeJson } from '../output.ts';
 import { roundTripText } from '../sweep/sweep-summary.ts';
 import { type PlotOptions, plotOf } from './plot-choice.ts';
@@ -34,7 +34,7 @@ export function addPlotCommand(program: Command): void {
     .option('--z <figure>', 'figure of a heat map’s colours')
     .option('--by <axis>', 'axis that orders lines and colours clouds of points')
     .option('--where <axis=value>', 'only points that have this value; may be repeated', collected, [])
-    .option('--html <file>', 'file of the page (default: the name of the results, with .html)')
+    .option('--html <file>', 'file of the page (default: the name of the results, with .html)', htmlFile)
     .option('--json <file>', 'write the drawn data as JSON; - is standard output')
     .action(plot);
 }

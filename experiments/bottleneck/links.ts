@@ -2,6 +2,7 @@
 import type { NodeReport } from '../../machine/index.ts';
 import { testShareOf } from './blocks.ts';
 import {
+  type CableRow,
   hostText,
   isEthernet,
   isIwarp,
@@ -13,6 +14,7 @@ import {
   more,
   type Resource,
   type Turn,
+  turnsOfCable,
 } from './measured.ts';
 
 const pcieTurn = more('pcie.link.generation', 'pcie.link.lanes');
@@ -28,7 +30,11 @@ export function linkResources(measured: Measured): Resource[] {
       name: cableName(measured, row),
       kind: 'server',
       share: row.busyPs / durationPs,
-      turn: isIwarp(config) ? iwarpTurn : isEthernet(config) ? ethernetTurn : wireTurn,
+      turn: turnsOfCable(
+        measured,
+        row,
+        isIwarp(config) ? iwarpTurn : isEthernet(config) ? ethernetTurn : wireTurn,
+      ),
     }),
   );
   const slots = figures.nodes.flatMap((report, node) =>
@@ -48,7 +54,7 @@ export function linkResources(measured: Measured): Resource[] {
 }
 
 /** Two hosts are named without the word for the second one; switches with the port that sends. */
-function cableName(measured: Measured, { from, to, fromPort }: Measured['figures']['wire'][number]): string {
+function cableName(measured: Measured, { from, to, fromPort }: CableRow): string {
   if (!isSwitch(measured, from) && !isSwitch(measured, to)) {
     const port = fromPort === undefined ? '' : `, port ${fromPort}`;
     return `cable from ${hostText(measured, from)} to ${measured.hosts[to]}${port}`;

@@ -2,6 +2,7 @@
 
 import type { ReportFigures } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
+import { type LinkCable, linkAt, type Topology } from '../../machine/topology/index.ts';
 import { Opcode } from '../../wire/index.ts';
 import { cableOf } from '../model/index.ts';
 import { isReliable, type PerfArgs } from '../workloads/index.ts';
@@ -24,6 +25,10 @@ export interface Measured {
   readonly hosts: readonly number[];
   /** Switches that a packet passes from the client to the server. */
   readonly switchCount: number;
+  /** Latencies of the cables on that way, together. */
+  readonly cablesPs: number;
+  /** Cables that may differ from the configuration's; left out: none does. */
+  readonly topology?: Topology;
   readonly cores: readonly ProgramCore[];
   /** Lines of each HCA since its start, including a warm-up. */
   readonly mttLines: readonly MttLines[];
@@ -75,6 +80,34 @@ export const hostText = ({ hosts }: Measured, side: number): string => `host ${h
 
 /** Whether an end of a cable is a switch's. */
 export const isSwitch = ({ hosts }: Measured, node: number): boolean => node >= hosts.length;
+
+/** A cable's end that sends, as the figures number it. */
+export type CableRow = ReportFigures['wire'][number];
+
+/** Parameters of cables that a link of a topology may have for itself. */
+const parametersOfLink: Readonly<Record<string, keyof LinkCable>> = {
+  'wire.speed': 'speed',
+  'wire.lanes': 'lanes',
+  'wire.cableMetres': 'metres',
+  'ethernet.cableMetres': 'metres',
+};
+
+/** Changes of a cable: those that its link has for itself are made in the topology. */
+export function turnsOfCable(
+  measured: Measured,
+  { from, fromPort = 1 }: CableRow,
+  turns: readonly Turn[],
+): Turn[] {
+  const { topology, hosts } = measured;
+  if (topology === undefined) return [...turns];
+  const link = linkAt(topology, { node: isSwitch(measured, from) ? from : hosts[from]!, port: fromPort });
+  return turns.map((turn) => {
+    const field = parametersOfLink[turn.what];
+    return link === undefined || field === undefined || link[field] === undefined
+      ? turn
+      : { ...turn, what: `${field} of links[${topology.links.indexOf(link)}] in the topology` };
+  });
+}
 
 /** Latency of one switch of the machine's network. */
 export const switchLatencyOf = (

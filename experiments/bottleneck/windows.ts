@@ -8,6 +8,7 @@ import { Opcode, receiveBufferBytesOf, rnrTimerUnitsByCode } from '../../wire/in
 import { cableOf } from '../model/index.ts';
 import { isReliable, rcDefaults } from '../workloads/index.ts';
 import {
+  type CableRow,
   gathers,
   hcaShare,
   hostText,
@@ -23,6 +24,7 @@ import {
   mtuBytesOf,
   type Resource,
   switchLatencyOf,
+  turnsOfCable,
 } from './measured.ts';
 
 /** @param tcp windows of TCP: see iwarp.ts */
@@ -71,11 +73,9 @@ const nearlyAlways = 0.8;
  * Credits of the port at the other end. A busy receiver, or a switch with a busy output, returns none; otherwise they
  * are in flight: the buffer limits the bytes on the cable, and the cable is saturated if it sends or waits for them.
  */
-function bufferWindow(
-  measured: Measured,
-  { to, toPort = 1, busyPs, creditWaitPs }: Measured['figures']['wire'][number],
-): Resource {
-  const { config, args, durationPs } = measured;
+function bufferWindow(measured: Measured, row: CableRow): Resource {
+  const { to, toPort = 1, busyPs, creditWaitPs } = row;
+  const { durationPs } = measured;
   const isOccupied = emptyingShare(measured, to) >= nearlyAlways;
   const waited = creditWaitPs / durationPs;
   const filled = waited + busyPs / durationPs;
@@ -87,11 +87,11 @@ function bufferWindow(
       : `receive buffer of the port of ${hostText(measured, to)}`,
     kind: 'window',
     share: isCable ? Math.min(1, filled) : waited,
-    turn: [
+    turn: turnsOfCable(measured, row, [
       ...more(isSwitch(measured, to) ? 'switch.inputBufferBytes' : 'wire.receiveBufferBytes'),
       ...(isCable ? less('wire.cableMetres', 'wire.portLatencyNs', 'wire.switchLatencyNs') : []),
-      ...(isCable && fillsBadly(config, args) ? less('--mtu') : []),
-    ],
+      ...(isCable && fillsBadly(measured, to) ? less('--mtu') : []),
+    ]),
   };
 }
 
@@ -108,8 +108,10 @@ function emptyingShare(measured: Measured, node: number): number {
 }
 
 /** A buffer accepts whole packets: whether packets of half the length would leave clearly less of it empty. */
-function fillsBadly(config: Measured['config'], args: Measured['args']): boolean {
-  const bufferBytes = receiveBufferBytesOf(config.wire);
+function fillsBadly(measured: Measured, to: number): boolean {
+  const { config, args } = measured;
+  const ownBytes = isSwitch(measured, to) ? { receiveBufferBytes: config.switch.inputBufferBytes } : {};
+  const bufferBytes = receiveBufferBytesOf({ ...config.wire, ...ownBytes });
   const headerBytes = cableOf(config).linkBytesOf(Opcode.RC_RDMA_WRITE_MIDDLE, 0);
   const heldBytes = (bytes: number): number => bytes * Math.floor(bufferBytes / (bytes + headerBytes));
   const mtu = mtuBytesOf(args);
@@ -249,10 +251,9 @@ const readLatencyPs = ({ config }: Measured): number =>
   2 * config.pcie.link.latencyPs + config.pcie.rootComplex.readLatencyPs;
 
 /** Unloaded round trip to the other host. */
-function cableTripPs({ config, switchCount }: Measured): number {
+function cableTripPs({ config, switchCount, cablesPs }: Measured): number {
   const { hca } = config;
   const devicePs = (2 * (hca.transmitLatencyCycles + hca.receiveLatencyCycles) * 1e6) / hca.coreClockMHz;
-  const cablesPs = (switchCount + 1) * cableOf(config).latencyPs;
   return 2 * (cablesPs + switchCount * switchLatencyOf(config).ns * psPerNs) + devicePs;
 }
 

@@ -2,6 +2,7 @@
 import { ConfigurationError } from '../../base/index.ts';
 import type { Analysis } from '../../machine/analysis/index.ts';
 import {
+  ethernetAt,
   type FaultReport,
   freshMachines,
   type Machine,
@@ -11,13 +12,14 @@ import {
   type ProgramOptions,
   type Report,
   type ReportFigures,
+  wireAt,
 } from '../../machine/index.ts';
 import { type MachineConfig, parametersByPath } from '../../machine/profile/index.ts';
 import {
   checkedTopology,
   fabricRoutesOf,
   hostsBySide,
-  switchesBetween,
+  portsOnRoute,
   type Topology,
 } from '../../machine/topology/index.ts';
 import {
@@ -30,6 +32,7 @@ import {
   type StageShare,
   stagesOf,
 } from '../bottleneck/index.ts';
+import { cableOf } from '../model/index.ts';
 import {
   type BandwidthResult,
   distributionOf,
@@ -165,7 +168,8 @@ export default async function runPerf(
   const hosts = hostsBySide(machine.topology);
   const recovery = recoveryOf(figures);
   const { config } = machine;
-  const switchCount = switchCountOf(machine, hosts);
+  const cables = cablesOnRoute(machine, hosts);
+  const switchCount = cables.length - 1;
   const load =
     args.load === undefined ? undefined : loadOutcomeOf(args, sides as PerfSide[], nodesOf(args), config);
   const row = {
@@ -184,6 +188,8 @@ export default async function runPerf(
           bottleneck: bottleneckIn(
             {
               ...{ config, args, hosts, switchCount, figures: figuresBySide(figures, hosts) },
+              topology: machine.topology,
+              cablesPs: cables.reduce((sum, cable) => sum + cableOf(cable).latencyPs, 0),
               mttLines: mttLinesOf(figuresBySide(report, hosts)),
             },
             measured,
@@ -191,7 +197,9 @@ export default async function runPerf(
         }),
     elapsedPs: machine.nowPs,
     isBalanced: checks.balanced,
-    ...(args.isLatency ? {} : { linkBytesPerSecond: linkBound(config, args) }),
+    ...(args.isLatency
+      ? {}
+      : { linkBytesPerSecond: Math.min(...cables.map((cable) => linkBound(cable, args))) }),
     interrupts: figures.nodes.map(({ interrupts }) =>
       interrupts.reduce((sum, { delivered }) => sum + delivered, 0),
     ),
@@ -214,7 +222,7 @@ function meanTimeOf({ usesEvents }: PerfArgs, { operations }: Report): Pick<Perf
 }
 
 function bottleneckIn(
-  given: Pick<Measured, 'config' | 'args' | 'hosts' | 'switchCount' | 'figures' | 'mttLines'>,
+  given: Omit<Measured, 'durationPs' | 'messagesPerSecond' | 'cores'>,
   { result, cores = [] }: Pick<PerfRow, 'result' | 'cores'>,
 ): Bottleneck {
   const { durationPs, messagesPerSecond } = result as BandwidthRates;
@@ -280,11 +288,16 @@ function placed(programs: readonly ProgramOptions[], topology: Topology): Progra
   return programs.map((program) => ({ ...program, node: hosts[program.node]! }));
 }
 
-/** Switches that a packet passes from the client to the server. */
-function switchCountOf({ topology, config }: Machine, [client, server]: readonly number[]): number {
+/** The configuration with each cable from the client to the server: one more than switches that a packet passes. */
+function cablesOnRoute({ topology, config }: Machine, [client, server]: readonly number[]): MachineConfig[] {
   const routes = fabricRoutesOf(topology, config.machine.routing);
   const [from, to] = [client!, server!].map((node) => ({ node, port: 1 }));
-  return switchesBetween(topology, routes, from!, to!) ?? 0;
+  const ports = portsOnRoute(topology, routes, from!, to!) ?? [from!];
+  return ports.map((port) => ({
+    ...config,
+    wire: wireAt({ config, topology }, port),
+    ethernet: ethernetAt({ config, topology }, port),
+  }));
 }
 
 /** Figures in the order of the sides, renumbered as hosts 0 and 1; switches, which come after all hosts, keep their numbers. */

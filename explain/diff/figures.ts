@@ -120,5 +120,8 @@ const keys: readonly ((row: JsonObject) => string | undefined)[] = [
     const word = method ?? waiting ?? path ?? kind ?? name;
     return typeof word === 'string' ? word : undefined;
   },
+  ({ switch: node, port }) => (node === undefined ? undefined : `switch${endName(node, port)}`),
+  ({ node, ports }) => (Array.isArray(ports) && node !== undefined ? `switch${String(node)}` : undefined),
+  ({ port, notForwarded }) => (notForwarded === undefined ? undefined : `port${String(port)}`),
   ({ seed }) => (seed === undefined ? undefined : `seed=${String(seed)}`),
 ];

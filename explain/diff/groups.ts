@@ -11,6 +11,7 @@ export const figureGroups = [
   'cpu',
   'memory',
   'cable',
+  'switches',
   'adapter',
   'faults',
   'other',
@@ -44,6 +45,7 @@ const names: readonly (readonly [FigureGroup, readonly string[]])[] = [
   ['cpu', ['cpu', 'cycles', 'cyclesTotal', 'contextSwitches', 'systemCalls', 'copies', 'copiedBytes']],
   ['memory', ['memory', 'memoryBus', 'iommu', 'onDemand']],
   ['cable', ['wire']],
+  ['switches', ['switches', 'outputs']],
   ['adapter', ['hca', 'nic', 'neighbours']],
 ];
 

@@ -1,5 +1,6 @@
 /** "What if", simulated: the same messages on a machine of their own, one in flight and many in flight. */
 import { bottleneckOf, linkBound, mttLinesOf } from '../../experiments/bottleneck/index.ts';
+import { cableOf } from '../../experiments/model/index.ts';
 import {
   type BandwidthResult,
   bandwidthClient,
@@ -61,6 +62,7 @@ export async function rate(
     figures: report,
     hosts: [0, 1],
     switchCount: 0,
+    cablesPs: cableOf(config).latencyPs,
     mttLines: mttLinesOf(report),
     durationPs,
     messagesPerSecond,

@@ -5,7 +5,7 @@ export {
   type TopologyEntry,
   topologyText,
 } from './check-topology.ts';
-export { switchesBetween } from './path-length.ts';
+export { portsOnRoute } from './ports-on-route.ts';
 export { hostCountMin, nodeCountMax, readyMadeNames } from './ready-made.ts';
 export { type FabricRoutes, fabricRoutesOf } from './routes.ts';
 export {

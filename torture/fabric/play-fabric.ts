@@ -23,7 +23,8 @@ export interface FabricVerdict {
 }
 
 const stepLimit = 40_000_000;
-const captureBytes = 2 ** 25;
+/** More than the packets of any story: a capture that is cut is a finding. */
+const captureBytes = 2 ** 28;
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 const program = new URL(`./fabric-host${ending}`, import.meta.url);
 /** Retries of a connection end within a second. */

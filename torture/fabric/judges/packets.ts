@@ -23,7 +23,10 @@ export function judgePackets(played: PlayedFabric): string[] {
   const { capture, error, report, hostCount, outcomes } = played;
   if (capture === undefined || error !== undefined || outcomes.length < hostCount) return [];
   const ends = cableEndsOf(capture);
-  if (ends.length !== hostCount || ends.some(({ isWhole }) => !isWhole)) return [];
+  const cut = ends.filter(({ isWhole }) => !isWhole).map(({ node }) => node);
+  if (cut.length > 0) return [`the packets of host ${cut.join(', ')} were not judged: the capture is cut`];
+  if (ends.length !== hostCount)
+    return [`the packets were not judged: the capture has ${ends.length} ends, and ${hostCount} hosts`];
   const isEthernet = isOnEthernet(played);
   const isPacket = (frame: SeenFrame): boolean => !isEthernet || typeOf(frame) !== controlType;
   const sent = ends.map((end) => end.sent.filter(isPacket));
