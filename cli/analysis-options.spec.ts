@@ -37,6 +37,34 @@ describe('the options of the analyser', () => {
   });
 
   it.each([
+    ['all', 'all'],
+    ['hca1:in', [{ node: 1, kind: 'host', direction: 'inbound' }]],
+    [
+      'hca0,switch4.12:out',
+      [
+        { node: 0, kind: 'host' },
+        { node: 4, kind: 'switch', port: 12, direction: 'outbound' },
+      ],
+    ],
+    [
+      'switch4.1,switch4.2',
+      [
+        { node: 4, kind: 'switch', port: 1 },
+        { node: 4, kind: 'switch', port: 2 },
+      ],
+    ],
+  ])('name ends of cables: %s', (text, ends) => {
+    expect(optionsOf('--pcap', 'a', '--pcap-at', text)!.capture!.ends).toEqual(ends);
+  });
+
+  it.each(['nic0', 'switch4.', 'switch4,switch4.1', 'hca0:up', 'hca0,hca0'])(
+    'refuse %s as an end',
+    (text) => {
+      expect(() => optionsOf('--pcap', 'a', '--pcap-at', text)).toThrow();
+    },
+  );
+
+  it.each([
     [['--trace', 'mmio,dam'], /--trace is "dam", expected some of mmio/],
     [['--trace', 'all', '--trace-filter', 'qp=1'], /--trace-filter is "qp=1"/],
     [['--trace', 'all', '--trace-filter', 'time=1'], /a time such as/],

@@ -40,6 +40,11 @@ const commandIn = (page: string): string[] => /<code>hca ([^<]*)<\/code>/.exec(p
 
 const capture = 'reference/wire/perftest-write-bw-mtu1024-ipv4.pcap';
 
+it('a page is not mixed with the text on standard output', async () => {
+  const { code, err } = await hca('devinfo', '--html', '-');
+  expect([code, err]).toEqual([2, expect.stringContaining('expected a file')]);
+});
+
 describe('the page of', () => {
   const shown: readonly (readonly [line: string, ...words: string[]])[] = [
     ['perf write-bw --size 4096 --iters 50', 'Rates', 'What each block did', 'The ledgers balance'],

@@ -46,6 +46,15 @@ describe('a bandwidth test over a switch', () => {
     expect(names).toContainEqual(expect.stringMatching(/^cable from switch 2 port \d+ to switch 3$/));
   });
 
+  it('may be no faster than the slowest cable on its way', async () => {
+    const whole = await run(bulk, star);
+    const half = await run(bulk, withCable(1, { speed: 'DDR' }));
+    expect(half.linkBytesPerSecond! / whole.linkBytesPerSecond!).toBeCloseTo(0.5, 9);
+    // Host 2 takes no part.
+    const other = await run(bulk, withCable(2, { speed: 'DDR' }));
+    expect(other.linkBytesPerSecond).toBe(whole.linkBytesPerSecond);
+  });
+
   it('is bound by the slower of two cables, and the other one waits for half of the time', async () => {
     // DDR has half of the rate of QDR, the default of the configuration.
     const { bottleneck } = await run(bulk, withCable(1, { speed: 'DDR' }));
@@ -54,6 +63,11 @@ describe('a bandwidth test over a switch', () => {
     const faster = bottleneck!.next.find(({ name }) => name === 'cable from host 0 to switch 3');
     expect(faster!.share).toBeGreaterThan(0.47);
     expect(faster!.share).toBeLessThan(0.53);
+    // The link has a speed of its own, which no parameter changes.
+    expect(bottleneck!.binds.turn.map(({ what }) => what)).toEqual([
+      'speed of links[1] in the topology',
+      'wire.lanes',
+    ]);
   });
 
   it('is bound by a small buffer of the switch at a long cable, and faster with a larger one', async () => {
@@ -64,6 +78,11 @@ describe('a bandwidth test over a switch', () => {
       what: 'switch.inputBufferBytes',
       towards: 'more',
     });
+    // Two packets of 4096 bytes fill 8448 bytes well; three would leave a quarter of a host's 16,384.
+    const advice = small.bottleneck!.binds.turn.map(({ what }) => what);
+    expect(advice).not.toContain('--mtu');
+    expect(advice).toContain('metres of links[0] in the topology');
+    expect(advice).not.toContain('wire.cableMetres');
     const large = await run(bulk, far, { 'switch.inputBufferBytes': 16_896 });
     const rateOf = ({ result }: PerfRow): number =>
       (result as { averageBytesPerSecond: number }).averageBytesPerSecond;

@@ -90,6 +90,28 @@ describe('figures', () => {
     expect(pathsOf(small, perf()).every((path) => path.startsWith('rows.size=128.'))).toBe(true);
   });
 
+  it('of switches and their ports have their numbers, wherever they are in their lists', () => {
+    const fabric = (...ports: readonly (readonly [port: number, drops: number])[]): Output =>
+      report(
+        {},
+        {
+          switches: [
+            {
+              node: 4,
+              ports: ports.map(([port, drops]) => ({ port, notForwarded: { noRoute: drops } })),
+            },
+          ],
+          outputs: ports.map(([port, drops]) => ({ switch: 4, port, drops })),
+        },
+      );
+    const { groups } = reportDiff(fabric([1, 0], [3, 5]), fabric([3, 6], [1, 0]), []);
+    expect(groups.map(({ group }) => group)).toEqual(['switches']);
+    expect(groups[0]!.changes.map(({ path }) => path)).toEqual([
+      'outputs.switch4.3.drops',
+      'switches.switch4.ports.port3.notForwarded.noRoute',
+    ]);
+  });
+
   it('of the next bottlenecks are matched by name, at any index of the list', () => {
     const [cable, core] = [
       {

@@ -1,5 +1,6 @@
 /** Each judge of fabrics finds a falsified account of a story, and nothing in the true one. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { LinkType, writeCapture } from '../../../analyser/capture/index.ts';
 import type { Report } from '../../../machine/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { type FabricStory, renderFabricStory } from '../fabric-story.ts';
@@ -117,6 +118,17 @@ describe('the judges of fabrics', () => {
     // Hosts have neighbours both ways: with these routes each packet takes the same way around.
     const around = astray((_lid, port) => (port === 1 ? 1 : 2));
     expect(found(around).some((text) => text.startsWith('routes: '))).toBe(true);
+  });
+
+  it('packets: a capture that is cut judges nothing, and says so', () => {
+    const cut = [0, 1, 2, 3].map((node) => ({
+      ...{ linkType: LinkType.ERF, name: `hca${node}`, description: '', bitsPerSecond: 1n },
+      droppedPackets: node === 2 ? 1 : 0,
+    }));
+    const inCut = found({ ...played, capture: writeCapture('', cut, []) });
+    expect(inCut.join()).toContain('the packets of host 2 were not judged: the capture is cut');
+    const fewer = found({ ...played, capture: writeCapture('', cut.slice(0, 2), []) });
+    expect(fewer.join()).toContain('the capture has 2 ends, and 4 hosts');
   });
 
   it('balance: packets that are missing on a cable, or in a switch', () => {
