@@ -235,6 +235,7 @@ const shownKinds: ReadonlySet<string> = new Set([
   'cacheMiss',
   'accessRefused',
   'requestRefused',
+  'switchDrop',
   'blockStalled',
   'interrupt',
   'interruptServed',
@@ -255,8 +256,9 @@ function eventsOf(
   for (let place = 0; place < timeline.count; place++) {
     const record = timeline.record(place);
     const atPs = numberOf(record.atPs);
-    // Packets at switches are parts of the steps.
-    if (record.track.process.startsWith('switch')) continue;
+    // Packets at switches are parts of the steps, except its own that were dropped.
+    if (record.track.process.startsWith('switch') && !(record.kind === 'switchDrop' && own.has(place)))
+      continue;
     if (!shownKinds.has(record.kind) || atPs < fromPs || atPs > toPs) continue;
     if (foreign.has(place) && !own.has(place)) continue;
     events.push({

@@ -10,9 +10,9 @@ import {
   type Timeline,
   type TimelineRecord,
 } from '../../machine/timeline/index.ts';
-import { farPortsOf } from '../../machine/topology/index.ts';
+import { farEndOf, farPortsOf, isSwitch, type Topology } from '../../machine/topology/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
-import { Ways } from './ways.ts';
+import { type Way, Ways } from './ways.ts';
 
 /** One operation of a node, as far as the timeline has it. */
 export interface OperationFlow {
@@ -105,59 +105,91 @@ export function operationFlows(timeline: Timeline): readonly OperationFlow[] {
   return flows;
 }
 
-/**
- * Requests go to the QP that the operation names; responses return with its PSNs. Of several matches, the operation
- * started last is meant: an unreliable request is over when it is sent, and a packet may arrive a second time after its
- * request has ended. QPs of several hosts have the same numbers: over switches, the way of a packet shows its sender;
- * else a request more likely belongs to a host at the other end of a link than to the own port. The departures from
- * switches belong to the operation, too.
- */
-function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
-  interface Span {
-    readonly flow: OpenFlow;
-    readonly fromPs: number | bigint;
-    readonly firstPsn: number;
-    readonly psnCount: number;
-    /** Host that it was sent to; -1 if unknown. */
-    readonly destination: number;
-  }
-  const ways = new Ways(timeline);
+/** An operation's packets: requests to the destination QP, responses with its PSNs. */
+interface Span {
+  readonly flow: OpenFlow;
+  readonly fromPs: number | bigint;
+  readonly firstPsn: number;
+  readonly psnCount: number;
+  /** Host that it was sent to; -1 if unknown. */
+  readonly destination: number;
+}
+
+/** Spans by the QP that their packets are sent to, the operation started last first. */
+function spansOf(timeline: Timeline, flows: readonly OpenFlow[]): ReadonlyMap<string, readonly Span[]> {
   const spans = new Map<string, Span[]>();
-  const add = (key: string, span: Span): void => void listIn(spans, key).push(span);
   for (const flow of flows)
     for (const index of flow.records) {
       const { kind, atPs, values } = timeline.record(index);
       if (kind !== 'operation') continue;
-      const [, , , , , firstPsn = 0, psnCount = 0, , destination = -1] = values;
+      const [, , , , , firstPsn = 0, psnCount = 0, destinationQpn, destination = -1] = values;
       const span = { flow, fromPs: atPs, firstPsn, psnCount, destination };
-      add(`to ${values[7]}`, span);
-      add(`back to ${flow.node} ${flow.qpn}`, span);
+      listIn(spans, `to ${destinationQpn}`).push(span);
+      listIn(spans, `back to ${flow.node} ${flow.qpn}`).push(span);
     }
   for (const list of spans.values())
     list.sort((left, right) => (left.fromPs < right.fromPs ? 1 : left.fromPs > right.fromPs ? -1 : 0));
+  return spans;
+}
+
+const hasPsn = ({ fromPs, firstPsn, psnCount }: Span, atPs: number | bigint, psn: number): boolean =>
+  atPs >= fromPs && ((psn - firstPsn) & mask24) < psnCount;
+
+/**
+ * Requests go to the QP that the operation names; responses return with its PSNs. Of several matches, the operation
+ * started last is meant: an unreliable request is over when it is sent, and a packet may arrive a second time after its
+ * request has ended. QPs of several hosts have the same numbers: over switches, the way of a packet shows its sender;
+ * else a request more likely belongs to a host at the other end of a link than to the own port. Departures from
+ * switches belong to the operation, too, and requests that a switch dropped.
+ */
+function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
+  const spans = spansOf(timeline, flows);
+  const ways = new Ways(timeline);
   for (let index = 0; index < timeline.count; index++) {
     const record = timeline.record(index);
+    if (record.kind === 'switchDrop') flowOfDropped(timeline.topology, spans, record)?.records.push(index);
     if (record.kind !== 'packet' || sideOf(record) !== 'hca') continue;
-    const [opcode, destinationQpn, psn] = record.values;
-    // A packet is recorded on arrival.
-    const here = nodeOf(record);
-    const far = farPortsOf(timeline.topology, { node: here, port: portOfTrack(record.track.name) });
-    const isRequest = opcodeRow(opcode!)?.isRequest ?? false;
-    const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
     const way = ways.of(record);
-    // Both ends of the connection, of which the operation's host is one.
-    const isBetween = ({ flow, destination }: Span): boolean => {
-      if (way === undefined) return true;
-      const [requester, responder] = isRequest ? [way.source.node, here] : [here, way.source.node];
-      return flow.node === requester && (destination === -1 || destination === responder);
-    };
-    const found = (spans.get(key) ?? []).filter(
-      (span) =>
-        record.atPs >= span.fromPs && ((psn! - span.firstPsn) & mask24) < span.psnCount && isBetween(span),
-    );
-    const best =
-      found.find(({ flow }) => flow.node !== here && far.some(({ node }) => flow.node === node)) ??
-      found.find(({ flow }) => flow.node === here);
-    best?.flow.records.push(index, ...(way?.places ?? []));
+    flowOfArrived(timeline.topology, spans, record, way)?.records.push(index, ...(way?.places ?? []));
   }
+}
+
+/** The operation of a packet that arrived at a host. */
+function flowOfArrived(
+  topology: Topology,
+  spans: ReadonlyMap<string, readonly Span[]>,
+  record: TimelineRecord,
+  way: Way | undefined,
+): OpenFlow | undefined {
+  const [opcode = 0, destinationQpn, psn = 0] = record.values;
+  // A packet is recorded on arrival.
+  const here = nodeOf(record);
+  const isRequest = opcodeRow(opcode)?.isRequest ?? false;
+  // Both ends of the connection, of which the operation's host is one.
+  const isBetween = ({ flow, destination }: Span): boolean => {
+    if (way === undefined) return true;
+    const [requester, responder] = isRequest ? [way.source.node, here] : [here, way.source.node];
+    return flow.node === requester && (destination === -1 || destination === responder);
+  };
+  const key = isRequest ? `to ${destinationQpn}` : `back to ${here} ${destinationQpn}`;
+  const found = (spans.get(key) ?? []).filter((span) => hasPsn(span, record.atPs, psn) && isBetween(span));
+  const far = farPortsOf(topology, { node: here, port: portOfTrack(record.track.name) });
+  const best =
+    found.find(({ flow }) => flow.node !== here && far.some(({ node }) => flow.node === node)) ??
+    found.find(({ flow }) => flow.node === here);
+  return best?.flow;
+}
+
+/** The operation of a request that a switch dropped: the sender is known at the first switch. */
+function flowOfDropped(
+  topology: Topology,
+  spans: ReadonlyMap<string, readonly Span[]>,
+  record: TimelineRecord,
+): OpenFlow | undefined {
+  const [, port = 0, , opcode = 0, destinationQpn, psn = 0] = record.values;
+  const sender = farEndOf(topology, { node: nodeOf(record), port });
+  if (sender === undefined || opcodeRow(opcode)?.isRequest !== true) return undefined;
+  const isFrom = ({ flow }: Span): boolean => isSwitch(topology, sender.node) || sender.node === flow.node;
+  const all = spans.get(`to ${destinationQpn}`) ?? [];
+  return all.find((span) => hasPsn(span, record.atPs, psn) && isFrom(span))?.flow;
 }

@@ -116,6 +116,23 @@ const inTraffic = (
   return explanationOfRun(options, (machine) => loadTraffic(machine, args), send);
 };
 
+describe('a message that a switch drops', () => {
+  it('has the drop among its events, and the way of the packet that was sent again', async () => {
+    const options = over('star:4', {
+      ...roce,
+      'switch.ethernet.flowControl': 'none',
+      'switch.ethernet.bufferKib': 64,
+    });
+    const explained = await inTraffic('incast', options, 2, 0, 16_384);
+    const drops = explained.steps.flatMap(({ events }) =>
+      events.filter(({ text }) => text.includes('queueFull')),
+    );
+    expect(drops.length).toBeGreaterThan(0);
+    for (const { where } of drops) expect(where).toBe('switch4 drops');
+    partsOf(explained);
+  });
+});
+
 describe('messages that meet', () => {
   it.each([
     ['InfiniBand', 'star:4', {}],

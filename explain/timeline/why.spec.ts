@@ -1,10 +1,16 @@
 /** The refusal that explains an error completion if QP numbers are ambiguous: both hosts assign the same ones. */
 import { expect, it } from 'vitest';
 import { CqeSyndrome } from '../../abi/index.ts';
-import type { Timeline, TimelineKindName, TimelineRecord } from '../../machine/timeline/index.ts';
+import { switchDrops } from '../../hw/switch/index.ts';
+import {
+  packetLost,
+  type Timeline,
+  type TimelineKindName,
+  type TimelineRecord,
+} from '../../machine/timeline/index.ts';
 import { pairsOf } from '../../machine/topology/index.ts';
 import { Opcode } from '../../wire/index.ts';
-import { failuresOf } from './why.ts';
+import { failuresOf, lossesOf } from './why.ts';
 
 const qpn = 5;
 const nak = 0x61;
@@ -39,6 +45,22 @@ it('a refusal whose NAK arrived over the cable belongs to the far end, despite l
 it('a refusal without a NAK belongs to a QP that is connected to its own host', () => {
   const far = refused(1, 7, 33);
   expect(responderOf(refused(0, 9, 10), far, failed(0))).toBe('hca0 responder of QP 0x9');
+});
+
+it('packets that a switch drops are losses, but not frames that need not go further', () => {
+  const packet = [Opcode.RC_RDMA_WRITE_ONLY, qpn, 7, 64] as const;
+  const records = [
+    record('switchDrop', 'switch4', switchDrops.indexOf('queueFull'), 2, 1, ...packet, 1),
+    record('switchDrop', 'switch4', switchDrops.indexOf('ownPort'), 2, 0, ...packet, 0),
+    record('packet', 'switch4', ...packet, packetLost),
+  ];
+  const timeline = { records: () => records.values() } as unknown as Timeline;
+  const { count, first } = lossesOf(timeline);
+  expect(count).toBe(2);
+  expect(first.map(({ where, text }) => `${where}: ${text}`)).toEqual([
+    'switch4, port 2: RC_RDMA_WRITE_ONLY to QP 0x5, PSN 7, 64 bytes, dropped: its queue has reached alpha × free',
+    'cable to switch4: RC_RDMA_WRITE_ONLY to QP 0x5, PSN 7, 64 bytes, never arrived',
+  ]);
 });
 
 it('a refusal with neither is not the cause', () => {

@@ -5,20 +5,24 @@
  */
 import { CqeSyndrome, frameOperation } from '../../abi/index.ts';
 import { operationNames, portNames } from '../../hw/hca/index.ts';
+import type { SwitchDrop } from '../../hw/switch/index.ts';
 import {
   answerBadKey,
   answerBadPd,
   answerMissingRight,
   answerOutOfBounds,
+  dropNames,
+  noOpcode,
   packetCorrupted,
   packetLost,
   packetRetransmitted,
+  portOfTrack,
   requestChecks,
   type Timeline,
   type TimelineRecord,
   translationsOf,
 } from '../../machine/timeline/index.ts';
-import { peersOf, type Topology } from '../../machine/topology/index.ts';
+import { farEndOf, peersOf, portsOf, type Topology } from '../../machine/topology/index.ts';
 import { frameProtocols, opcodeRow } from '../../wire/index.ts';
 
 /** A step from a completion back to its cause. */
@@ -124,6 +128,14 @@ class Earlier {
   /** Whether a host receives the packets that another host sends over a cable. */
   arePeers(node: number, other: number): boolean {
     return node !== other && peersOf(this.#run.topology, node).includes(other);
+  }
+
+  /** Whether a record of a cable is of packets that a host sent, at the other end of its cable: another host, or a switch. */
+  isFarEnd(node: number, record: TimelineRecord): boolean {
+    const { topology } = this.#run;
+    const [at, port] = [nodeOf(record), portOfTrack(record.track.name)];
+    const far = portsOf(topology, node).map((own) => farEndOf(topology, own)!);
+    return at !== node && far.some((end) => end.node === at && end.port === port);
   }
 
   findLastIndex(isIt: (record: TimelineRecord) => boolean): number {
@@ -458,14 +470,14 @@ function retryReasons(
   ];
 }
 
-/** Packets of a QP that arrived at the far end: all of its host's if the QP there is unknown. */
+/** Packets of a QP that arrived at the far end of its host's cable: all of the host's if the QP there is unknown. */
 function sentBy(
   before: Earlier,
   packets: readonly TimelineRecord[],
   node: number,
   qpn: number,
 ): { readonly out: readonly TimelineRecord[]; readonly whose: string } {
-  const out = packets.filter((packet) => packet.kind === 'packet' && before.arePeers(node, nodeOf(packet)));
+  const out = packets.filter((packet) => packet.kind === 'packet' && before.isFarEnd(node, packet));
   const peerQpn = peerQpnOf(before, out, node, qpn);
   return peerQpn === undefined
     ? { out, whose: ' of all its QPs' }
@@ -503,15 +515,37 @@ export interface Losses {
 
 export function lossesOf(timeline: Timeline): Losses {
   const lost = [...timeline.records()].filter(
-    (record) => (flagsOf(record) & (packetLost | packetCorrupted)) !== 0,
+    (record) => (flagsOf(record) & (packetLost | packetCorrupted)) !== 0 || isDropAtSwitch(record),
   );
-  const first = lost.slice(0, lossesMax).map((record) => ({
-    where: `cable to hca${nodeOf(record)}`,
-    atPs: Number(record.atPs),
-    text: `${whatOf(record)}, ${(flagsOf(record) & packetLost) !== 0 ? 'never arrived' : 'arrived corrupted'}`,
-  }));
-  return { count: lost.length, first };
+  return { count: lost.length, first: lost.slice(0, lossesMax).map(lossReason) };
 }
+
+const isDropAtSwitch = ({ kind, values }: TimelineRecord): boolean =>
+  kind === 'switchDrop' && values[7] === 1;
+
+function lossReason(record: TimelineRecord): Reason {
+  const { track, values } = record;
+  const atPs = Number(record.atPs);
+  if (record.kind === 'switchDrop')
+    return {
+      where: `${track.process}, port ${values[1]}`,
+      atPs,
+      text: `${packetText(values.slice(3))}, dropped: ${dropWords[dropNames[values[0]!]!]}`,
+    };
+  const fate = (flagsOf(record) & packetLost) !== 0 ? 'never arrived' : 'arrived corrupted';
+  return { where: `cable to ${track.process}`, atPs, text: `${whatOf(record)}, ${fate}` };
+}
+
+/** Reasons of switches. */
+const dropWords: Readonly<Record<SwitchDrop, string>> = {
+  noRoute: 'the switch has no route to its destination',
+  ownPort: 'its route leads back to the port by which it came',
+  hoqLife: 'it was the first of its input for longer than HOQLife',
+  linkLocal: 'its address is not forwarded',
+  noRoom: 'the shared buffer has no room',
+  queueFull: 'its queue has reached alpha × free',
+  pauseWatchdog: 'a pause did not end',
+};
 
 /** PSN of a packet; 0 for anything else. */
 function flagsOf({ kind, values }: TimelineRecord): number {
@@ -521,7 +555,11 @@ function flagsOf({ kind, values }: TimelineRecord): number {
 
 function whatOf({ kind, values }: TimelineRecord): string {
   if (kind === 'frame') return `${frameProtocols[values[2]!]}, ${values[0]} bytes`;
-  const [opcode = 0, destinationQpn = 0, psn = 0, payloadBytes = 0] = values;
+  return packetText(values);
+}
+
+function packetText([opcode = 0, destinationQpn = 0, psn = 0, payloadBytes = 0]: readonly number[]): string {
+  if (opcode === noOpcode) return 'a frame';
   return `${opcodeRow(opcode)?.name ?? hex(opcode)} to QP ${hex(destinationQpn)}, PSN ${psn}, ${payloadBytes} bytes`;
 }
 

@@ -149,11 +149,14 @@ export const timelineKinds = {
   queueWait: { category: 'switches', shape: 'interval', values: ['cause', 'output'] },
   /** The sender at a port of a switch is stopped, because its share of the buffer is full. */
   senderStopped: { category: 'switches', shape: 'interval', values: ['priority'] },
-  /** A switch dropped a packet, or its copy for an output: `drop` by the table below. */
+  /**
+   * A switch dropped a packet, or its copy for an output: `drop` by the table below. `isLoss` is 0 for a frame that
+   * need not go further, such as a flooded one.
+   */
   switchDrop: {
-    category: 'switches',
+    category: 'checks',
     shape: 'instant',
-    values: ['drop', 'input', 'output', 'opcode', 'destinationQpn', 'psn', 'payloadBytes'],
+    values: ['drop', 'input', 'output', 'opcode', 'destinationQpn', 'psn', 'payloadBytes', 'isLoss'],
   },
 } as const satisfies Readonly<Record<string, TimelineKind>>;
 
@@ -228,7 +231,7 @@ export const hopStepNumbers = Object.fromEntries(hopSteps.map((name, number) => 
   Record<HopStep, number>
 >;
 
-export const dropNames: readonly string[] = switchDrops;
+export const dropNames = switchDrops;
 
 /** Opcode in records of frames that are not packets of RoCE. */
 export const noOpcode = -1;

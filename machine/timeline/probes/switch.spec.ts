@@ -21,7 +21,7 @@ const startPs = 50 * usPs;
 
 /** Records of a bench's switch from now on, by kind. */
 function watched({ lp, device }: SwitchBench | EthernetSwitchBench) {
-  const stream = new Stream(lp, { categories: ['switches', 'levels'] });
+  const stream = new Stream(lp, { categories: ['switches', 'levels', 'checks'] });
   watchSwitch(stream, device);
   return (kind: TimelineKindName): TimelineRecord[] =>
     [...mergedTimeline([stream.collect()], { nodes: [], links: [] }).records()].filter(

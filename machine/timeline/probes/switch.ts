@@ -36,7 +36,7 @@ function watchInfinibandSwitch(stream: Stream, device: InfinibandSwitch): void {
         ['deliver', 'consume'],
         () => port.receiveBufferedBytes,
       );
-  if (!stream.has('switches')) return;
+  if (!stream.has('switches') && !stream.has('checks')) return;
   device.tap = new PassageLog<InfinibandPacket>(stream, {
     keyOf: ({ input, offset }) => `${input} ${offset}`,
     inputOf: ({ input }) => input,
@@ -45,6 +45,7 @@ function watchInfinibandSwitch(stream: Stream, device: InfinibandSwitch): void {
       const { opcode, destinationQpn, psn, payloadBytes } = responseRecord.decode(rxBytes, offset);
       return [opcode, destinationQpn, psn, payloadBytes];
     },
+    isLoss: () => true,
     waitTrackOf: (queue) => [1 + (queue >>> 1), queue % 2 === 0 ? 'input' : 'input, lane 15'],
   });
 }
@@ -66,7 +67,7 @@ function watchEthernetSwitch(stream: Stream, device: EthernetSwitch): void {
       ['take', 'release'],
       () => device.buffer.heldBy(input).bytes,
     );
-  if (!stream.has('switches')) return;
+  if (!stream.has('switches') && !stream.has('checks')) return;
   const log = new PassageLog<StoredFrame>(stream, {
     keyOf: (frame) => frame,
     inputOf: ({ input }) => used[input]!,
@@ -74,6 +75,7 @@ function watchEthernetSwitch(stream: Stream, device: EthernetSwitch): void {
       const seen = packetSeenIn(bytes, 0, frameBytes);
       return seen === undefined ? noPacket : [seen.opcode, seen.destinationQpn, seen.psn, seen.payloadBytes];
     },
+    isLoss: (reason) => reason === 'noRoom' || reason === 'queueFull' || reason === 'pauseWatchdog',
     waitTrackOf: (queue) => [queue >>> 3, `queue ${queue & 7}`],
   });
   device.tap = log;
@@ -93,6 +95,8 @@ interface PassageWords<Packet> {
   readonly keyOf: (packet: Packet) => unknown;
   readonly inputOf: (packet: Packet) => number;
   readonly seenIn: (packet: Packet) => SeenPacket;
+  /** Whether a drop for this reason loses the packet: flooded frames end where they need not go further. */
+  readonly isLoss: (reason: SwitchDrop) => boolean;
   /** Port and name of the track of a queue's waits. */
   readonly waitTrackOf: (queue: number) => readonly [port: number, name: string];
 }
@@ -119,6 +123,8 @@ const isSame = (
 class PassageLog<Packet> implements SwitchTap<Packet> {
   readonly #stream: Stream;
   readonly #words: PassageWords<Packet>;
+  /** Whether passages and waits are requested; else drops alone. */
+  readonly #hasPassages: boolean;
   readonly #passages = new Map<unknown, Passage>();
   readonly #queues = new Map<number, QueueHistory>();
   /** Since when senders are stopped, by port and priority. */
@@ -128,6 +134,7 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
   constructor(stream: Stream, words: PassageWords<Packet>) {
     this.#stream = stream;
     this.#words = words;
+    this.#hasPassages = stream.has('switches');
     stream.lp.addTimeKeeper(this);
     stream.addOpenEnd(() => this.#noteOpenWaits());
   }
@@ -143,12 +150,14 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
   }
 
   arrived(packet: Packet, _input: number, readyPs: Picoseconds): void {
+    if (!this.#hasPassages) return;
     const { keyOf, seenIn } = this.#words;
     const arrivedPs = this.#stream.lp.nowPs;
     this.#passages.set(keyOf(packet), { seen: seenIn(packet), arrivedPs, readyPs });
   }
 
   waits(queue: number, cause: SwitchWait | undefined, output: number): void {
+    if (!this.#hasPassages) return;
     const { causes } = this.#historyOf(queue);
     const last = causes.at(-1);
     if (last === undefined ? cause === undefined : isSame(last, cause, output)) return;
@@ -184,10 +193,12 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
   }
 
   dropped(packet: Packet, reason: SwitchDrop, output = 0): void {
-    const { inputOf, seenIn } = this.#words;
+    if (!this.#stream.has('checks')) return;
+    const { inputOf, seenIn, isLoss } = this.#words;
     const input = inputOf(packet);
     const { nowPs } = this.#stream.lp;
-    const numbers = [switchDrops.indexOf(reason), input, output, ...seenIn(packet)];
+    const seen = seenIn(packet);
+    const numbers = [switchDrops.indexOf(reason), input, output, ...seen, isLoss(reason) ? 1 : 0];
     this.#stream.instant('switchDrop', this.#track(output || input, 'drops'), nowPs, ...numbers);
   }
 
@@ -196,6 +207,7 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
   }
 
   stops(port: number, priority: number, isToStop: boolean): void {
+    if (!this.#hasPassages) return;
     const key = `${port} ${priority}`;
     const { nowPs } = this.#stream.lp;
     const since = this.#stopped.get(key);
