@@ -89,7 +89,7 @@ function watchEthernetSwitch(stream: Stream, device: EthernetSwitch): void {
     );
 }
 
-/** What a kind of switch knows of its packets and queues. */
+/** Packets and queues of one kind of switch, for the log. */
 interface PassageWords<Packet> {
   /** Identity of a packet. */
   readonly keyOf: (packet: Packet) => unknown;
