@@ -188,8 +188,8 @@ export class InfinibandSwitch {
     const own = this.#ports[index]!;
     const outputs = this.#outputsOf(index, offset);
     if (typeof outputs === 'string') {
-      own.drops[outputs]++;
       this.tap?.dropped({ input: index + 1, offset }, outputs);
+      own.drops[outputs]++;
       own.port.consume(offset);
       return;
     }
