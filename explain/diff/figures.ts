@@ -19,7 +19,7 @@ const request =
 
 /** Wall-clock times, file names and recordings: they describe how an output was computed. */
 const runFact =
-  /^(seconds|longestTurnMs|run|versions)(\.|$)|^(serve\.run|report\.invocation)\.|(^|\.)(elapsedMs|file)$|^rows\.[^.]+\.timeline(\.|$)|(^|\.)analyses\.[^.]+\.(node|eventCount)$/;
+  /^(seconds|longestTurnMs|run|versions|timeline)(\.|$)|^(serve\.run|report\.invocation)\.|(^|\.)(elapsedMs|file)$|^rows\.[^.]+\.timeline(\.|$)|(^|\.)analyses\.[^.]+\.(node|eventCount)$/;
 
 /**
  * Advice on parameters, which follows from the bottleneck; names and kinds in lists identified by name. They carry no

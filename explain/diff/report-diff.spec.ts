@@ -160,6 +160,11 @@ describe('figures', () => {
     expect(pathsOf(at('9007199254740993'), at('9007199254740995'), ['1%'])).toEqual([]);
   });
 
+  it('do not include recordings, which may be left out of one of the runs', () => {
+    const written = { files: ['a.pftrace'], records: 9 };
+    expect(reportDiff(report({}, { timeline: written }), report({}))).toMatchObject({ isEqual: true });
+  });
+
   it('do not include wall-clock times', () => {
     const at = (seconds: number): Output =>
       checkedOutput('t', { schema: 'hca-torture/1', stories: 3, seconds });
