@@ -142,11 +142,11 @@ export const cardValues: Readonly<Record<string, CardValue>> = {
     candidates: [0, 12, 17, 24],
     bounds: 'nothing, down to 18 million READs a second, fewer than any paper reports',
   },
-  'hca.readResponseBytesPerCycle': {
-    rows: 'C-044…C-050',
-    start: 0,
-    candidates: [0, 16, 32, 64],
-    bounds: '0: no time; else a power of two from the width of the datapath on',
+  'hca.readResponseBytesPerCycle, hca.transmitBytesPerCycle': {
+    rows: 'C-044…C-050, A-013…A-016',
+    start: 16,
+    candidates: [16, 32, 64],
+    bounds: 'a power of two from the width of the datapath on',
   },
   'hca.readResponseLatencyCycles, hca.cacheMissCycles': {
     rows: 'A-057, F-023',

@@ -4,7 +4,7 @@
  */
 import { configurationOf, parametersByPath } from '../../machine/profile/index.ts';
 import { cardValues } from './card-values.ts';
-import { apt } from './families/index.ts';
+import { apt, isolationMtuBytes, sourceMachines } from './families/index.ts';
 import { measuringDeviceNs } from './measuring-device.ts';
 
 interface FittedParameter {
@@ -23,6 +23,12 @@ const aptRows: Readonly<Record<string, string>> = {
 const connectx2Rows: Readonly<Record<string, string>> = {
   'hca.rnrTimerUnitNs': 'H-209',
   'hca.ackTimeoutUnitNs': 'H-219',
+  'hca.sameQpIntervalCycles': 'H-071',
+  'hca.unreliableIntervalCycles': 'H-187',
+  'hca.transmitLatencyCycles, hca.receiveLatencyCycles': 'H-001, H-035',
+  'hca.transmitBytesPerCycle': 'H-035',
+  'pcie.link.packetAlignmentBytes': 'H-139',
+  'pcie.rootComplex.completionCombineBytes': 'H-099',
 };
 
 function ofConfiguration(
@@ -47,6 +53,13 @@ export const fittedParameters = (): readonly FittedParameter[] => [
   ...ofConfiguration(card, rowsOf, { profile: 'connectx3-qdr-fitted' }),
   ...ofConfiguration('machines of the Apt cluster', aptRows, apt),
   ...ofConfiguration('ConnectX-2', connectx2Rows, { profile: 'connectx2-gen2' }),
+  ...sourceMachines.flatMap(({ of, fitted, set }) => ofConfiguration(of, fitted, { set })),
+  {
+    of: 'hosts of Performance Isolation Anomalies',
+    name: 'path MTU',
+    value: `${isolationMtuBytes} bytes`,
+    rows: 'G-041',
+  },
   ...Object.entries(measuringDeviceNs).map(([name, ns]) => ({
     of: 'measuring device of group I',
     name,

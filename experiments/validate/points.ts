@@ -44,6 +44,8 @@ export interface StreamPlan {
   readonly isBothWays: boolean;
   /** Whether the source's library posts single requests by BlueFlame regardless of their contents. */
   readonly isBlueFlameForAll: boolean;
+  /** Path MTU; the port's if left out. */
+  readonly pathMtuBytes?: number;
 }
 
 interface StreamPoint {

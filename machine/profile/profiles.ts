@@ -19,7 +19,25 @@ const connectx2: Profile['values'] = {
   // 15.
   'hca.ackTimeoutUnitNs': 8192,
   'hca.ackTimeoutCodeMin': 16,
+  // H-071: one QP sends 8.8 million WRITEs per second, and 4.2 million datagrams (H-187).
+  'hca.sameQpIntervalCycles': 48,
+  'hca.unreliableIntervalCycles': 105,
+  // H-001, H-035: a pass of 2 bytes takes 0.89 us with a switch, and 4096 bytes add 4.1 us, of which three stages that
+  // take a packet whole need 3.7.
+  'hca.transmitLatencyCycles': 16,
+  'hca.receiveLatencyCycles': 16,
+  'hca.transmitBytesPerCycle': 64,
+  // H-139: 27.3 Gb/s. Completions of 128 bytes are 148 on the link, and the next TLP begins in lane 0 of 8: 26.9 Gb/s.
+  // H-099: with completions of 256 bytes it would be 28.9.
+  'pcie.link.packetAlignmentBytes': 8,
+  'pcie.rootComplex.completionCombineBytes': 128,
+  // As fitted for a ConnectX-3 and its hosts.
+  'pcie.rootComplex.readLatencyPs': 80_000,
+  'hca.readResponseLatencyCycles': 128,
 };
+
+/** The narrowest path, in a power of two bytes, that carries 100 Gb/s at the card's clock: 109. */
+const connectx5: Profile['values'] = { 'hca.transmitBytesPerCycle': 32 };
 
 /** A port of Ethernet with RoCE instead of InfiniBand. */
 const roceOf = (version: 'v1' | 'v2', gigabitsPerSecond: number): Profile['values'] => ({
@@ -51,7 +69,7 @@ export const profiles: readonly Profile[] = [
   },
   {
     name: 'connectx2-gen2',
-    doc: 'The card before: PCIe Gen2 x8 under a 4X QDR cable, and its timers (measurements.csv H-195 to H-225).',
+    doc: 'The card before: PCIe Gen2 x8 under a 4X QDR cable, its timers, its times and its hosts (measurements.csv H-195 to H-225, measurements-second.csv H-001 to H-187).',
     values: connectx2,
   },
   {
@@ -73,12 +91,12 @@ export const profiles: readonly Profile[] = [
   {
     name: 'connectx5-gen3',
     doc: 'A ConnectX-5 in a slot that gives it PCIe Gen3 x8, as far as its interface is a ConnectX-3: the same HCA on a 4X EDR cable.',
-    values: { 'wire.speed': 'EDR' },
+    values: { ...connectx5, 'wire.speed': 'EDR' },
   },
   {
     name: 'connectx5-100gbe',
     doc: 'The same with a port of 100 Gb/s Ethernet and RoCE v2 (measurements.csv J-001 to J-003).',
-    values: roceOf('v2', 100),
+    values: { ...connectx5, ...roceOf('v2', 100) },
   },
   {
     name: 'connectx3-mps512',

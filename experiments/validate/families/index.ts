@@ -20,4 +20,6 @@ export const families: readonly Family[] = [
   ...iwarpFamilies,
 ];
 export { isPublished, refusalOf } from './own-rows.ts';
+export { sourceMachines } from './sources.ts';
 export { apt } from './streams.ts';
+export { isolationMtuBytes } from './synchronous.ts';

@@ -1,17 +1,21 @@
 /**
  * The machine of a row whose source ran a common test on its own hosts: card, port and switch as the columns nic and
- * link state them. A row of a user's own file gets its machine in the same way.
+ * link state them, and the level of the source. A row of a user's own file gets its machine in the same way.
  */
 import type { ParameterValues } from '../../../machine/profile/index.ts';
 import type { Measurement } from '../measurements.ts';
 import type { PointMachine } from '../points.ts';
+import { setOfSource } from './sources.ts';
 
 /** Cards that have a profile; iWARP cards have none. */
 export const knownCard = /ConnectX-[235]\b|\bmlx4\b|MT4099|MT26428|MT275\d\d/;
 
-/** Delay of one switch in nanoseconds, port to port: estimates, of the order that vendors state for such switches. */
+/**
+ * Delay of one switch in nanoseconds, port to port: estimates, of the order that vendors state for such switches; those
+ * of InfiniBand at 40 Gb/s are of Infiniscale IV.
+ */
 const switches: readonly (readonly [name: RegExp, delayNs: number])[] = [
-  [/Infiniscale-IV/i, 100],
+  [/Infiniscale-IV|^IB 40 Gb\/s switch/i, 100],
   [/switch/i, 170],
 ];
 
@@ -33,13 +37,15 @@ const profilesOfCard: readonly (readonly [nic: RegExp, link: RegExp, profile: st
 ];
 
 /** The pair of machines on which a row was measured. */
-export function machineOf(row: Pick<Measurement, 'nic' | 'link' | 'pcie'>): PointMachine {
+export function machineOf(
+  row: Pick<Measurement, 'nic' | 'link' | 'pcie'> & Partial<Pick<Measurement, 'source' | 'params'>>,
+): PointMachine {
   const { nic, link } = row;
   const [, , profile] = profilesOfCard.find(([card, port]) => card.test(nic) && port.test(link))!;
   const delayNs = switches.find(([name]) => name.test(link))?.[1];
   const ofLink: ParameterValues = delayNs === undefined ? {} : { 'wire.switchLatencyNs': delayNs };
   const ofText = declared.filter(([column, text]) => text.test(row[column])).map(([, , set]) => set);
-  return { profile, set: Object.assign({}, ofLink, ...ofText) as ParameterValues };
+  return { profile, set: Object.assign({}, ofLink, ...ofText, setOfSource(row)) as ParameterValues };
 }
 
 /** The path MTU that a row states, in bytes; undefined if it states none. */

@@ -70,6 +70,8 @@ const rfpFamilies: readonly Family[] = [
 ];
 
 const isolationInlineBytes = 100;
+/** The source states no path MTU: that of a subnet manager's default partition, at which G-041 has its slope. */
+export const isolationMtuBytes = 2048;
 /** More does not fit the memory of a run. */
 const sizeMax = 100_000_000;
 
@@ -83,6 +85,7 @@ const isolated = (row: Measurement, verb: 'read' | 'write'): Point[] => {
       verb,
       sizeBytes,
       messages,
+      pathMtuBytes: isolationMtuBytes,
       ...(verb === 'write' ? { inlineBytes } : {}),
     }),
   ];
@@ -133,6 +136,7 @@ const isolationLeft: readonly Family[] = [
           test: {
             ...{ test: 'send-bw', size: circumstance(row, 'size'), txDepth: 1, cqMod: 1, iters: 100 },
             inline: circumstance(row, 'size') <= isolationInlineBytes ? isolationInlineBytes : 0,
+            mtu: isolationMtuBytes,
           },
         },
       },

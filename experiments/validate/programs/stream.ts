@@ -38,6 +38,7 @@ import {
   initUd,
   openEndpoint,
   type PortAddress,
+  pathMtuOf,
   pathTo,
   peerFrom,
   qkey,
@@ -148,7 +149,7 @@ async function connected(program: ProgramContext, plan: StreamPlan, thread: numb
   const there = peerFrom(endpoint.own, peer);
   for (const [at, qp] of qps.entries()) {
     const address = { ...there, qpNum: peer.qpns[at]!, psn: peer.psns[at]! };
-    await ready(endpoint, qp, transport, psns[at]!, address);
+    await ready(endpoint, qp, plan, psns[at]!, address);
   }
   const ah = transport === 'UD' ? await createAh(pd, pathTo(there)) : undefined;
   await barrier(program, `connected.${thread}`);
@@ -171,21 +172,22 @@ function withLibraryOf({ isBlueFlameForAll }: StreamPlan, endpoint: RcEndpoint):
 }
 
 async function ready(
-  { port }: RcEndpoint,
+  endpoint: RcEndpoint,
   qp: IbvQp,
-  transport: StreamPlan['transport'],
+  { transport, pathMtuBytes = 0 }: StreamPlan,
   sqPsn: number,
   peer: RcAddress,
 ): Promise<void> {
+  const pathMtu = pathMtuOf(endpoint, pathMtuBytes);
   if (transport === 'RC') {
-    const attributes = { ...reliable, pathMtu: port.activeMtu };
+    const attributes = { ...reliable, pathMtu };
     await toInit(qp);
     await toRtr(qp, peer, attributes);
     await toRts(qp, sqPsn, attributes);
   } else if (transport === 'UC') {
     // Local and remote writes: an unreliable connection has no others.
     await toInit(qp, allAccess & 3);
-    await connectUc(qp, peer, port.activeMtu, sqPsn);
+    await connectUc(qp, peer, pathMtu, sqPsn);
   } else {
     await initUd(qp);
     await connectUd(qp, sqPsn);
