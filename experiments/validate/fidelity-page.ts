@@ -7,6 +7,7 @@ import { isRun, notRunKinds } from './family.ts';
 import { fittedParameters } from './fitted.ts';
 import { laterText } from './later-rows.ts';
 import type { Measurement } from './measurements.ts';
+import { mechanismText } from './mechanisms.ts';
 import { errorText, markdownTable, percentText, tallyText } from './shown.ts';
 import { signatureRows } from './signatures.ts';
 import { type SuspicionName, suspicions } from './suspicions.ts';
@@ -42,6 +43,7 @@ export function fidelityPage(
     ...['', '## Rows found later', '', laterText(cases, results)],
     ...['', '## Signatures', '', signatureTable(rows, figures)],
     ...['', '## What was fitted', '', fittedText()],
+    ...['', '## Physics, fits and guesses', '', mechanismText()],
     ...['', crossValidation],
     ...['', '## What is suspected', '', suspicionTable(cases, results)],
     ...['', '## Rows that are missed', '', missTable(cases, results)],
@@ -74,10 +76,10 @@ const introduction = ({ rows, notRun, given, unseen }: GroupResult): string => {
       '`npx hca validate` runs all rows, `npx hca validate --rows D-030,C-074..C-083` some of them, and `npx hca validate --list` lists how each is run. `npm run docs` makes this page of the figures in `docs/reference/fidelity.json`. They come from a run of all rows (`npx hca validate --json validate.json`, then `npx node build/pages/fidelity.ts validate.json`).',
     ),
     paragraph(
-      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, B to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`; in groups G and T the columns nic, link and pcie decide. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them. The profiles of the other cards do not have these values, because their rows agree less with them: of a ConnectX-2, 26 instead of 31 of 121 unseen rows of group H are within tolerance, and of a ConnectX-5 none of three given ones instead of all.',
+      'Profiles: groups A, F and I use `connectx3-qdr-fitted`, B to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`; in groups G and T the columns nic, link and pcie decide. The fitted profiles are one set of card parameters; the default `connectx3-qdr` is the same card without them. A ConnectX-2 shares two of these values, the times of a read of host memory and of the answer to a READ; its others are its own. A ConnectX-5 has none, because none of its three given rows agrees with them; its path to the port is the narrowest that carries 100 Gb/s.',
     ),
     paragraph(
-      "Some parameters belong to a source: the switch and the core clock of the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128 bytes together (D-073); the times of group I's measuring device. If many machines send to one, a single machine represents them, with a faster slot and a requester without intervals of its own. A switch outside the Apt cluster is an estimate. No parameter is set for a row, except the number of cores, the size of memory and, for H-264, frames that hold packets of the MTU that it names.",
+      "Some parameters belong to a source: the switch and the core clock of the Apt cluster (C to E), whose library posts single requests by BlueFlame whatever they carry and whose processors put completions of 128 bytes together (D-073); the times of group I's measuring device; the level of some sources' hosts (below). If many machines send to one, a single machine represents them, with a faster slot and a requester without intervals of its own. A switch outside the Apt cluster is an estimate. No parameter is set for a row, except the number of cores, the size of memory and, for H-264, frames that hold packets of the MTU that it names.",
     ),
     paragraph(
       'Rows by RoCE: two of a ConnectX-2, three of a ConnectX-5, the READs of Storm over many connections, which the model misses, and those of group T. The latencies of `connectx3-pro-40gbe` rest on the rows of the card on InfiniBand and on the bytes of frames.',

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { families } from './families/index.ts';
 import { machineOf } from './families/machines.ts';
+import { sourceMachines } from './families/sources.ts';
 import { belongs, isRun } from './family.ts';
 import { circumstance, isGiven, type Measurement, parsedMeasurements } from './measurements.ts';
 import { pointKey } from './points.ts';
@@ -39,12 +40,15 @@ describe('the measurements', () => {
     for (const { id, role, verified } of given) expect([id, role, verified]).toEqual([id, 'accept', 'yes']);
     // Mechanisms were fitted to these rows of the second file later.
     const since = second.filter(isGiven).map(({ id }) => id);
-    expect(since).toHaveLength(32);
-    for (const id of since) expect(id).toMatch(/^(?:C-13[69]|E-0(?:33|35|[5-9]\d)|E-10\d)$/);
+    expect(since).toHaveLength(43);
+    const ofCards = /^(?:C-13[69]|E-0(?:33|35|[5-9]\d)|E-10\d|H-(?:001|035|071|099|139|187))$/;
+    const ofSources = /^(?:B-022|F-030|G-0(?:38|39|41))$/;
+    for (const id of since) expect(ofCards.test(id) || ofSources.test(id), id).toBe(true);
     expect(third).toHaveLength(187);
     for (const { id, role, verified } of third) {
       expect(id).toMatch(/^T-\d{3}$/);
-      expect([id, role, verified]).toEqual([id, 'third', 'yes']);
+      const isFitted = ['T-011', 'T-022', 'T-074', 'T-115', 'T-181'].includes(id);
+      expect([id, role, verified]).toEqual([id, isFitted ? 'accept' : 'third', 'yes']);
     }
   });
 
@@ -166,6 +170,22 @@ describe('families', () => {
     });
     expect(setOf('not stated', 'RoCE 10 GbE', 'ConnectX-3')).toEqual({ 'ethernet.gigabitsPerSecond': 10 });
     expect(setOf('not stated', 'RoCE 100')).toEqual({});
+    expect(setOf('not stated', 'IB 40 Gb/s switch', 'ConnectX-3')).toEqual({ 'wire.switchLatencyNs': 100 });
+  });
+
+  it('have the level of their source, and of those of its rows that state it', () => {
+    const setOf = (id: string) => machineOf(rows.find((row) => row.id === id)!).set;
+    const postPs = 'pcie.rootComplex.cpuStoreLatencyPs';
+    expect(setOf('T-115')).toHaveProperty([postPs], 427_000);
+    expect(setOf('T-131')).not.toHaveProperty([postPs]);
+    const interruptNs = 'host.interrupt.deliveryNs';
+    expect(setOf('T-181')).toHaveProperty([interruptNs], 10_000);
+    expect(setOf('T-166')).not.toHaveProperty([interruptNs]);
+    for (const { source, set } of sourceMachines) {
+      const own = rows.filter((row) => source.test(row.source));
+      expect(new Set(own.map((row) => row.source)).size, `${source}`).toBe(1);
+      expect(Object.keys(set).length, `${source}`).toBeLessThanOrEqual(2);
+    }
   });
 
   it.each([
@@ -265,7 +285,7 @@ describe('a verdict', () => {
 
   it('is counted apart for rows that no parameter was fitted to', () => {
     const of = (id: string): Case => cases.find(({ row }) => row.id === id)!;
-    const all = groupsOf([judged(of('A-001'), 0.98), judged(of('H-001'), 0.89), judged(of('H-003'), 9)]).at(
+    const all = groupsOf([judged(of('A-001'), 0.98), judged(of('H-005'), 0.93), judged(of('H-003'), 9)]).at(
       -1,
     )!;
     expect([all.given, all.unseen]).toMatchObject([

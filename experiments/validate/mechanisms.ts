@@ -1,0 +1,72 @@
+/**
+ * The part of the page that says, for each mechanism by which a source's level or a card's ceiling is reached, which part
+ * of it is physics, which is fitted, and which is a guess; and the designs that did not reach their rows.
+ */
+import { paragraph } from '../../explain/text/paragraph.ts';
+import { markdownTable } from './shown.ts';
+
+type Mechanism = readonly [name: string, physics: string, fitted: string, guess: string];
+
+const mechanisms: readonly Mechanism[] = [
+  [
+    'level of a source: how long a message takes before its first byte',
+    'Hosts, switches, firmware and virtual functions each add their part; only the sum is measured.',
+    'One number of cycles for both ends of a pass, for each of five sources.',
+    'That the sum is the same for all verbs and sizes, and that it lies in the pass.',
+  ],
+  [
+    'virtual function',
+    'Its registers are reached through an IOMMU. WRITE, SEND, READ and atomic take equally long in addition, which is one post each.',
+    'From the core to the root complex: 0.377 us more than by the function of the host.',
+    'That all of it is on the way of the post.',
+  ],
+  [
+    'slow cores',
+    'The source states 1.2 to 2.0 GHz. Rates of datagrams and latencies both depend on the clock.',
+    'A clock of 0.9 GHz.',
+    'The clock represents what a post costs there in addition.',
+  ],
+  [
+    'interrupts of ARM hosts',
+    'A message signalled interrupt passes the interrupt controller and wakes a thread.',
+    'From the message to the core: 10 us.',
+    'That the time does not depend on the size of the message. Measured times grow by 3 us up to 4096 bytes.',
+  ],
+  [
+    'ceiling of a ConnectX-2 at Gen2',
+    'Completions of 128 bytes, as processors of the time make them (D-073), are 148 bytes on the link. A link of 8 lanes may begin a TLP in lane 0 of each symbol time (PCIe 4.2.2).',
+    'Both, to one row of SEND and one of WRITE.',
+    'The card has three ceilings: SEND 27.3, WRITE 25.1, READ 24.3 Gb/s. The model has one, 26.7.',
+  ],
+  [
+    'path to the port',
+    'A card of 100 Gb/s has a path that carries 100 Gb/s: at the clock of the model, 32 bytes a cycle. A packet passes whole.',
+    'Its width on a ConnectX-3 (32 bytes a cycle) and a ConnectX-2 (64).',
+    'The width on a ConnectX-5 is the narrowest possible one.',
+  ],
+  [
+    'switch of InfiniBand at 40 Gb/s',
+    'It is of Infiniscale IV, whose vendor states delays of the order of 100 ns.',
+    'Nothing.',
+    'That the switch of LITE is one.',
+  ],
+];
+
+/** Designs and what they gave. */
+const tried: readonly string[] = [
+  'Three ceilings of Gen2 by one mechanism: a maximum payload of 128 bytes gives 25.5 Gb/s for all verbs and is exceeded by SEND; completions of 128 bytes with TLPs that begin at 16 bytes give the same, at 4 bytes 27.4 (READ 13 % too fast). No rate of the slot alone tells WRITE from SEND, which move the same TLPs; a gap after each message (`hca.readGapCycles`) changes READs of 1024 bytes only.',
+  'Message rates of a ConnectX-2: 8.8 million WRITEs a second need a core of 2.8 GHz or more beside the interval, which then makes SENDs of 8 bytes 16 % too fast: not taken.',
+  'RoCE of a ConnectX-3 at 10 Gb/s: with the values of the fitted profile, READs of up to 32 bytes by 16 clients are 30 % too slow instead of 14 to 25 %.',
+  'RNR delays: codes 2 to 6 last 0.11 ms longer than their units, codes from 10 on 0.02 ms shorter. No rounding to a grain gives both.',
+  'Slot of the ConnectX-3 Pro pair: neither Gen3 x4 nor Gen2 x8 carries its 26.0 Gb/s; they carry 27.9 and 28.3.',
+];
+
+export const mechanismText = (): string =>
+  [
+    paragraph(
+      'For each mechanism that gives the level of a source or the ceiling of a card: what is physics, what is fitted, and what is guessed.',
+    ),
+    markdownTable(['mechanism', 'physics', 'fitted', 'guess'], mechanisms),
+    'Tried without success, or not taken:',
+    tried.map((one) => paragraph(one, '- ')).join('\n'),
+  ].join('\n\n');
