@@ -20,6 +20,7 @@ import {
   judged,
   type RowResult,
   type Tally,
+  tallyOf,
 } from './validation.ts';
 import { tolerances } from './verdict.ts';
 
@@ -36,7 +37,7 @@ export function fidelityPage(
   const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
   const withoutFigure = cases.filter(({ row, family }) => isRun(family) && figures[row.id] === undefined);
   return `${[
-    introduction(groupsOf(results).at(-1)!),
+    introduction(groupsOf(results).at(-1)!, ofOtherSources(results)),
     ...staleText(withoutFigure.map(({ row }) => row.id)),
     ...['## By source', '', groupTable(groupsOf(results))],
     ...['', '## By family', '', familyTable(cases, results)],
@@ -62,12 +63,18 @@ const staleText = (ids: readonly string[]): string[] =>
         '',
       ];
 
-const introduction = ({ rows, notRun, given, unseen }: GroupResult): string => {
+/** Unseen rows of sources none of whose rows a parameter was fitted to. */
+function ofOtherSources(results: readonly RowResult[]): Tally {
+  const fitted = new Set(results.filter(({ isGiven }) => isGiven).map(({ source }) => source));
+  return tallyOf(results.filter(({ source }) => !fitted.has(source)));
+}
+
+const introduction = ({ rows, notRun, given, unseen }: GroupResult, others: Tally): string => {
   const toleranceNames = Object.values(tolerances).map(({ name }) => name);
   return [
     '# Fidelity',
     paragraph(
-      `How far the model can be trusted: [measurements of real hardware](../../reference/measurements.md) next to the model's figures for the same workload. **Of the rows that nothing was fitted to, ${tallyText(unseen)}, are within tolerance**; of those that were known when parameters were fitted, ${tallyText(given)}. The first share is the one to expect of a figure that was never measured. ${notRun} of ${rows} rows are not run. The tolerances are those of the measurements' page: ${toleranceNames.join(', ')}.`,
+      `How far the model can be trusted: [measurements of real hardware](../../reference/measurements.md) next to the model's figures for the same workload. **Of the rows that nothing was fitted to, ${tallyText(unseen)}, are within tolerance**; of those that were known when parameters were fitted, ${tallyText(given)}. The first share is the one to expect of a figure that was never measured, if a figure of the same hosts was: of sources none of whose rows a parameter was fitted to, ${tallyText(others)}, are. ${notRun} of ${rows} rows are not run. The tolerances are those of the measurements' page: ${toleranceNames.join(', ')}.`,
     ),
     paragraph(
       '[measurements.csv](../../reference/measurements.csv) has the given rows, [measurements-second.csv](../../reference/measurements-second.csv) those that were kept back, and [measurements-third.csv](../../reference/measurements-third.csv) those that were found after that: they are unseen unless their role says that a parameter was fitted to them since. `npx hca validate --rows-file FILE` runs measurements of your own: a file with the columns id, nic, link, workload, params, metric, value and unit, of which [validate](../how-to/validate.md) says more.',
