@@ -28,7 +28,7 @@ describe('hca validate', () => {
     [['--cross-validate', '--rows-file', 'mine.csv'], /--rows-file .* no use with/],
     [
       ['--cross-validate', '--folds', 'odd,H'],
-      /--folds is "H", expected folds of A, C, D, E, F, I, odd, even/,
+      /--folds is "H", expected folds of A, C, D, E, F, I, B, G, T, odd, even/,
     ],
     [['--cross-validate', '--parameters', 'hca.blueFlameWqe'], /did you mean hca.blueFlameWqes/],
     [['--cross-validate', '--rows', 'J'], /--rows .* ConnectX-3/],

@@ -2,6 +2,7 @@
  * The part of the page on the rows of reference/measurements-third.csv: by source and family, with the reasons that the
  * sources themselves suggest for what is missed.
  */
+import { paragraph } from '../../explain/text/paragraph.ts';
 import { isRun } from './family.ts';
 import type { Measurement } from './measurements.ts';
 import { errorText, markdownTable, percentText, tallyText } from './shown.ts';
@@ -83,7 +84,9 @@ export function laterText(cases: readonly Case[], results: readonly RowResult[])
   return own.length === 0
     ? 'None.'
     : [
-        'These rows were found after the parameters of the cards were fitted. Five others of the same sources became given: the level of their hosts is fitted to them (what was fitted).',
+        paragraph(
+          'These rows were found after the parameters of the cards were fitted. Five others of the same sources became given: the level of their hosts is fitted to them (what was fitted).',
+        ),
         sourceTable(own),
         familyTable(ownCases, own),
       ].join('\n\n');

@@ -83,9 +83,7 @@ export const sourceMachines: readonly SourceMachine[] = [
 ];
 
 /** Values of the machines of a row's source. */
-export const setOfSource = ({
-  source = '',
-  params: stated = '',
-}: Partial<Pick<Measurement, 'source' | 'params'>>): ParameterValues =>
-  sourceMachines.find(({ source: name, params }) => name.test(source) && (params?.test(stated) ?? true))
-    ?.set ?? {};
+export const setOfSource = (row: Partial<Pick<Measurement, 'source' | 'params'>>): ParameterValues =>
+  sourceMachines.find(
+    ({ source, params }) => source.test(row.source ?? '') && (params?.test(row.params ?? '') ?? true),
+  )?.set ?? {};
