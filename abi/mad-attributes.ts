@@ -50,6 +50,9 @@ export const PortCapability2 = { HAS_HDR: 1 << 5, HAS_NDR: 1 << 10 } as const;
 
 export const nodeDescription = layout('NodeDescription', header, { text: bytes(0x00, 64) });
 
+/** Kinds of node in NodeInfo. */
+export const NodeType = { CHANNEL_ADAPTER: 1, SWITCH: 2 } as const;
+
 export const nodeInfo = layout('NodeInfo', header, {
   baseVersion: u8(0x00),
   classVersion: u8(0x01),
@@ -131,6 +134,39 @@ export const guidInfo = layout('GUIDInfo', header, { guids: array(u64(0x00), 8) 
 
 /** Entries 32 × block to 32 × block + 31 of the P_Key table. */
 export const pkeyTable = layout('PKeyTable', header, { pkeys: array(u16(0x00), 32) });
+
+/** 14.2.5.4: sizes of a switch's tables, and what it does with packets that no table knows. */
+export const switchInfo = layout('SwitchInfo', header, {
+  linearFdbCap: u16(0),
+  randomFdbCap: u16(2),
+  multicastFdbCap: u16(4),
+  linearFdbTop: u16(6, 'the greatest LID that the linear table forwards'),
+  defaultPort: u8(8),
+  defaultMulticastPrimaryPort: u8(9),
+  defaultMulticastNotPrimaryPort: u8(10),
+  lifeTimeValue: bits8(11, 7, 3),
+  portStateChange: bits8(11, 2, 2, 'a link came up or went down since a Set of 1 cleared it'),
+  optimizedSlToVl: bits8(11, 1, 0),
+  lidsPerPort: u16(12),
+  partitionEnforcementCap: u16(14),
+  inboundEnforcementCap: bits8(16, 7, 7),
+  outboundEnforcementCap: bits8(16, 6, 6),
+  filterRawInboundCap: bits8(16, 5, 5),
+  filterRawOutboundCap: bits8(16, 4, 4),
+  enhancedPort0: bits8(16, 3, 3),
+  multicastFdbTop: u16(18),
+});
+
+/** Output ports of LIDs 64 × block to 64 × block + 63: 14.2.5.10. */
+export const linearForwardingTable = layout('LinearForwardingTable', header, { ports: bytes(0x00, 64) });
+
+/**
+ * Masks of 16 output ports for 32 groups: 14.2.5.12. Bits [8:0] of the attribute modifier are the block of groups from 0xc000 on,
+ * bits [31:28] the position, ports 16 × position to 16 × position + 15.
+ */
+export const multicastForwardingTable = layout('MulticastForwardingTable', header, {
+  portMasks: array(u16(0x00), 32),
+});
 
 /** VL of each SL, two to a byte: SL 0 in [7:4] of byte 0. */
 export const slToVlTable = layout('SLtoVL', header, { pairs: bytes(0x00, 8) });

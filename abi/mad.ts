@@ -33,7 +33,7 @@ export const MadMethod = {
 } as const;
 export type MadMethod = (typeof MadMethod)[keyof typeof MadMethod];
 
-/** Subnet management attributes that the kernel reads or sets. */
+/** Subnet management attributes that software reads or sets. */
 export const SmpAttribute = {
   NOTICE: 0x0002,
   NODE_DESC: 0x0010,
@@ -44,6 +44,8 @@ export const SmpAttribute = {
   PKEY_TABLE: 0x0016,
   SL_TO_VL_TABLE: 0x0017,
   VL_ARB_TABLE: 0x0018,
+  LINEAR_FORWARDING_TABLE: 0x0019,
+  MULTICAST_FORWARDING_TABLE: 0x001b,
   SM_INFO: 0x0020,
   /** Vendor: bit 0 of byte 15 is FDR10. It must succeed, or port queries fail at QDR. */
   MLX_EXTENDED_PORT_INFO: 0xff90,
@@ -99,8 +101,12 @@ export const smp = layout(
   },
 );
 
-/** Offset of an SMP's attribute. */
+/** Offset of an SMP's attribute, and its length. */
 export const smpDataOffset = 0x40;
+export const smpDataBytes = 64;
+
+/** Places on the path of a directed route: a hop count of 63 at most (14.2.2). */
+export const directedHopsMax = 63;
 
 /** Bits of MAD_IFC's opcode modifier. */
 export const MadIfcFlag = { NO_MKEY_CHECK: 1, NO_BKEY_CHECK: 2, EXTENDED_INFO: 4, NETWORK_VIEW: 8 } as const;

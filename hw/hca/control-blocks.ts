@@ -5,6 +5,7 @@
 import { ConfigurationError } from '../../base/index.ts';
 import type { ClockDomain, Wires } from '../../sim/index.ts';
 import type { EthernetConfig } from '../../wire/index.ts';
+import type { LinkTraffic } from '../management/index.ts';
 import type { CapabilityConfig } from './capabilities.ts';
 import { CommandDma, CommandProcessor, type ControlConfig, DrainWatch } from './commands/index.ts';
 import {
@@ -30,7 +31,6 @@ import {
   HcaPort,
   HcaPorts,
   type LinkStateSource,
-  type LinkTraffic,
   ManagementAgents,
   NodeIdentity,
   type PauseControl,

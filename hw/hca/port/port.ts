@@ -22,10 +22,17 @@ import {
 } from '../../../abi/index.ts';
 import { type Cycles, NEVER, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
+import {
+  capabilitiesOfLink,
+  type LinkSetting,
+  type LinkTotals,
+  type LinkTraffic,
+  linkTotalsOf,
+  portInfoOfLink,
+} from '../../management/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress, RoceTables } from '../ibta/packets/index.ts';
 import { EthernetSide, type EthernetSideSetup } from './ethernet-side.ts';
-import { capabilitiesOfLink, type LinkSetting, portInfoOfLink } from './link-speed.ts';
 
 /** The wire port as the HCA sees it. */
 export interface LinkStateSource {
@@ -34,50 +41,6 @@ export interface LinkStateSource {
   setEnabled(isEnabled: boolean): void;
   /** Whether packets of the data lanes may leave: in the state Active only (IBTA vol 1, 7.2). */
   isOpen: boolean;
-}
-
-/** Traffic of a link since the model was built: packets of all lanes, without flow control and link training. */
-export interface LinkTraffic {
-  /** Speed and width of the cable. */
-  readonly config: LinkSetting;
-  readonly transmitted: {
-    readonly packetCount: number;
-    /** LRH to VCRC. */
-    readonly packetBytes: number;
-    readonly discardedCount: number;
-    /** Picoseconds for which packets waited for credits. */
-    readonly creditWaitPs: Picoseconds;
-  };
-  readonly received: {
-    readonly delivered: PacketTotals;
-    /** Packets with a wrong CRC, which are dropped. */
-    readonly corrupted: PacketTotals;
-    readonly overruns: number;
-    /** Packets of lane 15 that found its buffer full. */
-    readonly managementDrops: number;
-  };
-}
-
-interface PacketTotals {
-  readonly packetTotal: number;
-  /** LRH to VCRC. */
-  readonly byteTotal: number;
-}
-
-/** Totals of one port's link, in the units of performance management. They only grow. */
-export interface LinkTotals {
-  readonly transmitPackets: number;
-  readonly receivePackets: number;
-  /** Four bytes each, from the LRH to the ICRC. */
-  readonly transmitDwords: number;
-  readonly receiveDwords: number;
-  readonly receiveErrors: number;
-  readonly transmitDiscards: number;
-  readonly managementDrops: number;
-  /** Cycles of the HCA for which packets waited for credits. */
-  readonly transmitWaitTicks: number;
-  /** Number of times that the link went down while the port was open. */
-  readonly linkDowned: number;
 }
 
 /** Destination of a port's events. */
@@ -208,23 +171,15 @@ export class HcaPort implements PortAddress {
     return this.state === PortState.ACTIVE;
   }
 
-  /** Totals for the performance agent; IBA 16.1.3.5 defines each counter. */
+  /** Totals for the performance agent. */
   get linkTotals(): LinkTotals {
     const { traffic, domain } = this.setup;
-    const { transmitted, received } = traffic ?? silentLink;
-    const { delivered, corrupted, overruns, managementDrops } = received;
-    const receivePackets = delivered.packetTotal + corrupted.packetTotal;
-    return {
-      transmitPackets: transmitted.packetCount,
-      receivePackets,
-      transmitDwords: dwordsOf(transmitted.packetBytes, transmitted.packetCount),
-      receiveDwords: dwordsOf(delivered.byteTotal + corrupted.byteTotal, receivePackets),
-      receiveErrors: corrupted.packetTotal + overruns,
-      transmitDiscards: transmitted.discardedCount,
-      managementDrops,
-      transmitWaitTicks: Math.floor((transmitted.creditWaitPs * domain.clock.frequencyMHz) / 1e6),
+    return linkTotalsOf(traffic, {
+      tickMHz: domain.clock.frequencyMHz,
       linkDowned: this.#linkDownedCount,
-    };
+      relayErrors: 0,
+      otherDiscards: 0,
+    });
   }
 
   /** PortInfo or the GUID table changed: LID, LMC and the GIDs follow. */
@@ -499,21 +454,6 @@ function setDefaultArbitration(table: Uint8Array, vlCount: number): void {
 }
 
 const evenWeight = 64;
-
-/** A port without a cable. */
-const silentLink: Omit<LinkTraffic, 'config'> = {
-  transmitted: { packetCount: 0, packetBytes: 0, discardedCount: 0, creditWaitPs: 0 },
-  received: {
-    delivered: { packetTotal: 0, byteTotal: 0 },
-    corrupted: { packetTotal: 0, byteTotal: 0 },
-    overruns: 0,
-    managementDrops: 0,
-  },
-};
-
-const vcrcBytes = 2;
-/** A packet without its VCRC is a multiple of four bytes: IBA 7.7.5, PktLen. */
-const dwordsOf = (packetBytes: number, packets: number): number => (packetBytes - packets * vcrcBytes) / 4;
 
 /** PortInfo's code for a number of data VLs: 1, 2, 4, 8 and 15 are 1 to 5. */
 export function vlCapOf(vlCount: number): number {

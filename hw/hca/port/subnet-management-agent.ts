@@ -1,6 +1,6 @@
 /**
  * The HCA's own management agents, reached by MAD_IFC: subnet management here (get and set of the port's attributes), and
- * performance management in performance-agent.ts.
+ * performance management in hw/management.
  *
  * Promises: a request that cannot be carried out changes nothing and is answered with the MAD status that the architecture
  * names; a request that is no MAD at all is refused as a command. Directed routes end here with hop count 0: the kernel
@@ -15,6 +15,7 @@ import {
   MadStatus,
   mad,
   madBytes,
+  NodeType,
   nodeInfo,
   PortInfoChange,
   PortManagementChange,
@@ -24,11 +25,11 @@ import {
   portInfo,
   SmpAttribute,
   smp,
+  smpDataBytes,
   smpDataOffset,
 } from '../../../abi/index.ts';
 import { type Cycles, viewOf } from '../../../base/index.ts';
-import { vendorSpeedOf } from './link-speed.ts';
-import { PerformanceAgent } from './performance-agent.ts';
+import { PerformanceAgent, vendorSpeedOf } from '../../management/index.ts';
 import type { HcaPort } from './port.ts';
 
 const DESCRIPTION_BYTES = 64;
@@ -65,8 +66,6 @@ export const MALFORMED = 'malformed';
 /** The request wants no answer. */
 export const SILENT = 'silent';
 
-const attributeBytes = 64;
-const channelAdapter = 1;
 const fields = portInfo.fields;
 const guidsPerBlock = 8;
 const pkeysPerBlock = 32;
@@ -208,7 +207,7 @@ export const nodeInfoOf = (
   nodeInfo.encode({
     baseVersion: 1,
     classVersion: 1,
-    nodeType: channelAdapter,
+    nodeType: NodeType.CHANNEL_ADAPTER,
     ports,
     systemImageGuid: nodeGuid,
     nodeGuid,
@@ -221,7 +220,7 @@ export const nodeInfoOf = (
   });
 
 const dataOf = (response: DataView): Uint8Array =>
-  new Uint8Array(response.buffer, response.byteOffset + smpDataOffset, attributeBytes);
+  new Uint8Array(response.buffer, response.byteOffset + smpDataOffset, smpDataBytes);
 
 /** Executes Set(PortInfo): addresses, limits and the state that a subnet manager requests. IBA 14.2.5.6. */
 function setPortInfo(port: HcaPort, wanted: DataView, cycle: Cycles): number {
@@ -339,7 +338,7 @@ function vlArbitrationBlock(port: HcaPort, modifier: number): Uint8Array | undef
   const block = (modifier >>> 16) - 1;
   if (block < 0 || block > 3) return undefined;
   const table = block < 2 ? port.vlArbitrationLow : port.vlArbitrationHigh;
-  return table.subarray((block % 2) * attributeBytes, ((block % 2) + 1) * attributeBytes);
+  return table.subarray((block % 2) * smpDataBytes, ((block % 2) + 1) * smpDataBytes);
 }
 
 function getVlArbitration(port: HcaPort, modifier: number, data: Uint8Array): number {

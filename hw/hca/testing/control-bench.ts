@@ -12,6 +12,7 @@ import { joinWords, viewOf } from '../../../base/index.ts';
 import { defaultsOf } from '../../../base/parameter.ts';
 import type { Cycles } from '../../../base/units.ts';
 import { LogicalProcess } from '../../../sim/logical-process.ts';
+import type { LinkTraffic } from '../../management/index.ts';
 import { type CapabilityConfig, capabilityParameters } from '../capabilities.ts';
 import { type ControlConfig, controlParameters } from '../commands/command-parameters.ts';
 import { ConnectX3CommandSet } from '../connectx3/connect-x3-command-set.ts';
@@ -27,7 +28,7 @@ import { type KeyEntry, type KeySteps, type KeyStores, releaseRegion } from '../
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { ContextTable } from '../objects/context-table.ts';
 import { noPauses } from '../port/frame-statistics.ts';
-import type { HcaPort, LinkStateSource, LinkTraffic } from '../port/port.ts';
+import type { HcaPort, LinkStateSource } from '../port/port.ts';
 import { DiagnosticCounters } from '../statistics/diagnostic-counters.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 

@@ -24,9 +24,10 @@ import {
   tcpContext,
 } from '../../../../abi/index.ts';
 import { ConfigurationError } from '../../../../base/index.ts';
+import { type LinkSetting, queryPortOfLink } from '../../../management/index.ts';
 import type { CapabilityConfig, capabilityParameters } from '../../capabilities.ts';
 import { RESERVED_LKEY } from '../../memory/index.ts';
-import { type EthernetSide, type LinkSetting, queryPortOfLink } from '../../port/index.ts';
+import type { EthernetSide } from '../../port/index.ts';
 
 /** BAR2 holds the UAR area, and as much for BlueFlame. */
 export const hasRoomForBlueFlame = (

@@ -6,14 +6,8 @@
  * in the former. FDR10 is QDR in both, and told apart by the vendor's attribute. Sources: InfiniBand Architecture
  * volume 1, 14.2.5.6 (PortInfo) and 15.2.5.16 (rates of paths); interface sheet 3.13, 7.6.
  */
-import {
-  LinkSpeed,
-  LinkSpeedExtended,
-  LinkWidth,
-  PortCapability,
-  PortCapability2,
-} from '../../../abi/index.ts';
-import type { WireConfig } from '../../../wire/index.ts';
+import { LinkSpeed, LinkSpeedExtended, LinkWidth, PortCapability, PortCapability2 } from '../../abi/index.ts';
+import type { WireConfig } from '../../wire/index.ts';
 
 type Speed = WireConfig['speed'];
 type Lanes = WireConfig['lanes'];

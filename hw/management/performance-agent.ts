@@ -1,9 +1,9 @@
 /**
- * The performance management agent of the HCA: counters of each port's traffic, which software reads and sets. It
- * answers ClassPortInfo, PortCounters and PortCountersExtended, by MAD_IFC.
+ * The performance management agent of an HCA or a switch: counters of each port's traffic, which software reads and sets. It
+ * answers ClassPortInfo, PortCounters and PortCountersExtended.
  *
  * Promises: the two sets of counters are separate, as the architecture demands: a Set of one does not change the other.
- * A counter of PortCounters stops at its largest value until it is set. A reset of the device sets all to zero. Nothing
+ * A counter of PortCounters stops at its largest value until it is set. A reset of an HCA sets all to zero. Nothing
  * is counted for this agent: its values are the link's own totals minus their values at the last Set.
  *
  * Packets to the port's own LID do not cross the wire and are not counted. Source: InfiniBand Architecture volume 1,
@@ -20,8 +20,8 @@ import {
   performanceDataOffset,
   portCounters,
   portCountersExtended,
-} from '../../../abi/index.ts';
-import type { LinkTotals } from './port.ts';
+} from '../../abi/index.ts';
+import type { LinkTotals } from './link-totals.ts';
 
 /** A port whose link is counted. */
 export interface CountedPort {
@@ -48,7 +48,7 @@ const counters = {
   linkDownedCounter: { select: 1 << 2, bits: 8, total: 'linkDowned' },
   portRcvErrors: { select: 1 << 3, bits: 16, total: 'receiveErrors' },
   portRcvRemotePhysicalErrors: { select: 1 << 4, bits: 16, total: undefined },
-  portRcvSwitchRelayErrors: { select: 1 << 5, bits: 16, total: undefined },
+  portRcvSwitchRelayErrors: { select: 1 << 5, bits: 16, total: 'relayErrors' },
   portXmitDiscards: { select: 1 << 6, bits: 16, total: 'transmitDiscards' },
   portXmitConstraintErrors: { select: 1 << 7, bits: 8, total: undefined },
   portRcvConstraintErrors: { select: 1 << 8, bits: 8, total: undefined },
@@ -74,7 +74,7 @@ const extendedCounters = {
 type ExtendedName = keyof typeof extendedCounters;
 const extendedNames = Object.keys(extendedCounters) as ExtendedName[];
 
-/** Capabilities that perfquery shows for a ConnectX-3: extended counters without IETF's, and PortXmitWait. */
+/** Capabilities that perfquery shows for a ConnectX-3, and so for its switch: extended counters without IETF's, and PortXmitWait. */
 const capabilityMask = PerformanceCapability.EXTENDED_WIDTH_NO_IETF | PerformanceCapability.XMIT_WAIT;
 /** 4.096 us times 2^16 is 0.27 s, as in PortInfo. */
 const responseTime = 16;

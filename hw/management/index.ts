@@ -1,0 +1,11 @@
+/** Interface of this room: see README.md. */
+export {
+  capabilitiesOfLink,
+  type LinkSetting,
+  pathRateOf,
+  portInfoOfLink,
+  queryPortOfLink,
+  vendorSpeedOf,
+} from './link-speed.ts';
+export { type LinkTotals, type LinkTraffic, linkTotalsOf } from './link-totals.ts';
+export { PerformanceAgent } from './performance-agent.ts';
