@@ -3,6 +3,7 @@ export { type CableFigures, infinibandFigures, iwarpFigures, roceFigures } from 
 export { isMarkedRoute, markCongestion, takesCongestionMark } from './congestion-mark.ts';
 export { crc32 } from './crc.ts';
 export { DamagePlace } from './damage.ts';
+export { type Datagram, receivedDatagram, sendDatagram } from './datagram.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 export {
   EthernetPort,

@@ -3,6 +3,7 @@ export { ethernetSwitchParameters } from './ethernet-parameters.ts';
 export { checkEthernetSwitch, EthernetSwitch, type EthernetSwitchCable } from './ethernet-switch.ts';
 export { NO_PORT } from './forwarding-tables.ts';
 export { type InfinibandPacket, InfinibandSwitch, type SwitchCable } from './infiniband-switch.ts';
+export type { SwitchManagement } from './management/index.ts';
 export { switchParameters } from './parameters.ts';
 export type { StoredFrame } from './stored-frames.ts';
 export {

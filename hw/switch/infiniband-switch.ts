@@ -13,6 +13,8 @@
  * - An input is read by one output at a time. Lane 15 has an input buffer of its own and goes first.
  * - A decision depends on earlier instants alone: the order of records within an instant has no effect.
  *
+ * Management packets to the switch itself, and directed routes through it, are port 0's: see management/.
+ *
  * Lanes: VL 0 and VL 15, as the ports have. Source: InfiniBand Architecture Specification, volume 1, chapters 7 and 18.
  */
 import { NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
@@ -30,6 +32,7 @@ import {
 } from '../../wire/index.ts';
 import { ForwardingTables, NO_PORT } from './forwarding-tables.ts';
 import { InputBuffer } from './input-buffer.ts';
+import { ManagementPort, type SwitchManagement } from './management/index.ts';
 import type { SwitchConfig } from './parameters.ts';
 import type { SwitchTap, SwitchWait } from './switch-tap.ts';
 
@@ -48,6 +51,7 @@ export interface InfinibandSwitchSetup {
   readonly config: SwitchConfig;
   /** The cables, by port from 1; undefined for a port without one. */
   readonly cables: readonly (SwitchCable | undefined)[];
+  readonly management: SwitchManagement;
 }
 
 /** Packets that a switch did not forward, by reason. */
@@ -59,6 +63,24 @@ export interface SwitchDrops {
   hoqLife: number;
 }
 
+/** Drops by the port to which performance management attributes them (IBTA volume 1, 16.1.3.5). */
+class CountedDrops {
+  headOfQueue = 0;
+  readonly #drops: Readonly<SwitchDrops>;
+
+  constructor(drops: Readonly<SwitchDrops>) {
+    this.#drops = drops;
+  }
+
+  get noRoute(): number {
+    return this.#drops.noRoute;
+  }
+
+  get ownPort(): number {
+    return this.#drops.ownPort;
+  }
+}
+
 /** One port, with the packets that came by it. */
 class SwitchPort {
   readonly port: WirePort;
@@ -67,6 +89,8 @@ class SwitchPort {
   /** Time from a packet's first byte to its last on this cable. */
   readonly tailDelayPs: (packetBytes: number) => Picoseconds;
   readonly drops: SwitchDrops = { noRoute: 0, ownPort: 0, hoqLife: 0 };
+  /** The same as management counts them: packets that were to leave by this port are of it. */
+  readonly counted = new CountedDrops(this.drops);
   /** Input and output are busy with a packet until then. */
   readUntilPs = 0;
   sendsUntilPs = 0;
@@ -88,6 +112,8 @@ class SwitchPort {
 
 export class InfinibandSwitch {
   readonly tables = new ForwardingTables();
+  /** Port 0. */
+  readonly management: ManagementPort;
   readonly #lp: LogicalProcess;
   readonly #latencyPs: Picoseconds;
   readonly #isStoring: boolean;
@@ -108,7 +134,7 @@ export class InfinibandSwitch {
   #laterDuePs = NEVER;
 
   /** Connects itself to `lp`. Its ports are enabled: links come up when their other ends are enabled, too. */
-  constructor({ lp, config, cables }: InfinibandSwitchSetup) {
+  constructor({ lp, config, cables, management }: InfinibandSwitchSetup) {
     this.#lp = lp;
     this.#latencyPs = nsToPs(config.latencyNs);
     this.#isStoring = config.forwarding === 'store-and-forward';
@@ -118,6 +144,12 @@ export class InfinibandSwitch {
     this.#moveEvent = lp.queue.addHandler(() => this.#moveDue());
     this.#headEvent = lp.queue.addHandler(() => this.#headDue());
     lp.addTimeKeeper(this);
+    this.management = new ManagementPort({
+      management,
+      tables: this.tables,
+      links: this.ports,
+      drops: this.#ports.map((port) => port?.counted),
+    });
     for (const index of this.#used) this.#connect(index);
   }
 
@@ -131,9 +163,14 @@ export class InfinibandSwitch {
     port.connect({
       receiver: { packetArrived: (offset) => this.#packetArrived(index, offset) },
       sender: { spaceFreed: () => this.#moveBy(this.#lp.nowPs) },
-      link: { linkChanged: (_isUp, nowPs) => this.#moveBy(nowPs + 1) },
+      link: { linkChanged: (_isUp, nowPs) => this.#linkChanged(nowPs) },
     });
     port.setEnabled(true);
+  }
+
+  #linkChanged(nowPs: Picoseconds): void {
+    this.management.linkChanged(nowPs);
+    this.#moveBy(nowPs + 1);
   }
 
   /** The ports by number from 1; undefined for a port without a cable. */
@@ -155,6 +192,7 @@ export class InfinibandSwitch {
   inspect(): BlockState {
     return {
       tables: this.tables.inspect(),
+      management: this.management.inspect(),
       ports: this.#used.map((index) => {
         const { port, data, management } = this.#ports[index]!;
         return {
@@ -172,6 +210,7 @@ export class InfinibandSwitch {
     this.#moveDuePs -= ps;
     this.#laterDuePs -= ps;
     this.tables.rebase(ps);
+    this.management.rebase(ps);
     for (const index of this.#used) {
       const own = this.#ports[index]!;
       own.data.rebase(ps);
@@ -187,6 +226,15 @@ export class InfinibandSwitch {
   #packetArrived(index: number, offset: number): void {
     const own = this.#ports[index]!;
     const outputs = this.#outputsOf(index, offset);
+    if (outputs === 'management') {
+      this.management.arrived(
+        index + 1,
+        offset,
+        this.#lp.nowPs + own.tailDelayPs(receivedPacketBytes(own.port, offset)),
+      );
+      this.#moveBy(this.management.duePs);
+      return;
+    }
     if (typeof outputs === 'string') {
       this.tap?.dropped({ input: index + 1, offset }, outputs);
       own.drops[outputs]++;
@@ -203,16 +251,18 @@ export class InfinibandSwitch {
     this.#moveBy(readyPs);
   }
 
-  /** Ports by which a packet leaves, all with a cable, and never the one by which it came; or why it leaves by none. */
-  #outputsOf(index: number, offset: number): readonly number[] | 'noRoute' | 'ownPort' {
-    const lid = destinationLidOf(this.#ports[index]!.port, offset);
+  /** Ports by which a packet leaves, all with a cable, and never the one by which it came; `management` if it ends here; or why it leaves by none. */
+  #outputsOf(index: number, offset: number): readonly number[] | 'management' | 'noRoute' | 'ownPort' {
+    const { port } = this.#ports[index]!;
+    const lid = destinationLidOf(port, offset);
     const input = index + 1;
     if (this.tables.isGroup(lid)) {
-      const { groupPorts } = this.tables;
-      const outputs = groupPorts.filter((port) => port !== input && this.#ports[port - 1] !== undefined);
+      const groupPorts = this.tables.portsOf(lid, this.#lp.nowPs);
+      const outputs = groupPorts.filter((each) => each !== input && this.#ports[each - 1] !== undefined);
       return outputs.length === 0 ? 'noRoute' : outputs;
     }
     const output = this.tables.portOf(lid, this.#lp.nowPs);
+    if (this.management.takes(lid, receivedVirtualLane(port, offset), output)) return 'management';
     if (output === input) return 'ownPort';
     return output === NO_PORT || this.#ports[output - 1] === undefined ? 'noRoute' : [output];
   }
@@ -250,13 +300,16 @@ export class InfinibandSwitch {
     this.#moveDuePs = NEVER;
     const laterPs = this.#laterDuePs;
     this.#laterDuePs = NEVER;
+    this.management.run(nowPs);
     for (const index of this.#used) this.#release(index, nowPs);
     for (const index of this.#used) this.#dropOld(index, nowPs);
     for (const index of this.#used)
-      if (this.#ports[index]!.wantedBy === 0) this.#ports[index]!.port.stopWaiting();
+      if (this.#ports[index]!.wantedBy === 0 && !this.management.hasWaiting(index + 1))
+        this.#ports[index]!.port.stopWaiting();
     // A packet that leaves makes the next of its input the first, which may want an output that was asked before.
     while (this.#used.some((index) => this.#serve(index, nowPs)));
     for (const index of this.#used) this.#scheduleNext(index, nowPs);
+    if (this.management.duePs < NEVER) this.#moveBy(this.management.duePs);
     if (this.tap !== undefined) this.#noteWaits(this.tap, nowPs);
     if (laterPs < NEVER) this.#moveBy(Math.max(laterPs, nowPs + 1));
     this.#watchHeads(nowPs);
@@ -303,7 +356,11 @@ export class InfinibandSwitch {
       this.tap?.dropped({ input: index + 1, offset: buffer.offset }, 'hoqLife', buffer.remaining[0]);
       this.tap?.released({ input: index + 1, offset: buffer.offset });
       input.port.consume(buffer.offset);
-      for (const port of buffer.remaining) this.#ports[port - 1]!.wantedBy--;
+      for (const port of buffer.remaining) {
+        const output = this.#ports[port - 1]!;
+        output.wantedBy--;
+        output.counted.headOfQueue++;
+      }
       this.copyCount -= buffer.remaining.length - 1;
       buffer.dropFirst(nowPs);
       this.#countWanted(buffer.remaining);
@@ -313,7 +370,9 @@ export class InfinibandSwitch {
   /** Gives an output its next packet. Returns true if one leaves. */
   #serve(index: number, nowPs: Picoseconds): boolean {
     const output = this.#ports[index]!;
-    if (output.wantedBy === 0 || output.sendsFrom >= 0) return false;
+    if (output.sendsFrom >= 0) return false;
+    if (this.management.sendBy(index + 1, nowPs)) return true;
+    if (output.wantedBy === 0) return false;
     return this.#serveFrom('management', index, nowPs) || this.#serveFrom('data', index, nowPs);
   }
 

@@ -1,11 +1,11 @@
 /**
  * The logical process of one InfiniBand switch: the device of hw/switch at its ends of the cables, with the forwarding tables that the
- * subnet manager of the plan has written before power-on.
+ * subnet manager of the plan has written before power-on; without one (`hca.control.embeddedSubnetManager`) it begins unconfigured.
  *
  * It is built from the plan alone, so that the same code builds a switch in any thread.
  */
-import { lidOf } from '../../hw/hca/index.ts';
-import { InfinibandSwitch, NO_PORT, type SwitchCable } from '../../hw/switch/index.ts';
+import { lidOf, portGuidOf } from '../../hw/hca/index.ts';
+import { InfinibandSwitch, NO_PORT, type SwitchCable, type SwitchManagement } from '../../hw/switch/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { FaultLog, type ForwardingEntries, injectSwitchFaults } from '../faults/index.ts';
 import { cableKey, type MachinePlan, switchName, wireAt } from '../plan.ts';
@@ -13,10 +13,12 @@ import { type Stream, switchStream } from '../timeline/index.ts';
 import {
   type FabricRoutes,
   farEndOf,
+  hostPortMax,
   hostsOf,
   isSwitch,
   type NodePort,
   portsOf,
+  switchesOf,
   type Topology,
 } from '../topology/index.ts';
 import { attachWireLogs, type WireLog } from './wire-log.ts';
@@ -47,8 +49,9 @@ export class SwitchNode implements ForwardingEntries {
       lp: this.lp,
       config: config.switch,
       cables,
+      management: managementOf(plan, node),
     });
-    this.#writeTables(plan, routes);
+    if (config.hca.control.embeddedSubnetManager) this.#writeTables(plan, routes);
     this.stream = switchStream(plan.analysis?.timeline, this.lp, this.device, cables);
     this.wireLogs = attachWireLogs(plan.analysis?.capture, node, this.lp, this.device.ports);
     this.faultLog = new FaultLog(faults);
@@ -67,15 +70,33 @@ export class SwitchNode implements ForwardingEntries {
     return this.#routes.portTowards(this.node, { node: host, port: hostPort });
   }
 
-  /** The embedded subnet manager's part: routes to every port of a host, and one tree for all groups. */
+  /** The embedded subnet manager's part: routes to every port of a host and to the switches, and one tree for all groups. */
   #writeTables({ config, topology }: MachinePlan, routes: FabricRoutes): void {
     const { tables } = this.device;
     for (const port of hostPortsOf(topology)) {
       const output = routes.portTowards(this.node, port);
       if (output !== undefined) tables.setPort(lidOf(config.hca.control, port), output);
     }
+    for (const other of switchesOf(topology)) {
+      const output = other === this.node ? 0 : routes.portToSwitch(this.node, other);
+      if (output !== undefined) tables.setPort(switchLidOf(config, other), output);
+    }
     tables.groupPorts = routes.groupPorts(this.node);
   }
+}
+
+/** LIDs of switches follow those of the ports of hosts. */
+const switchLidOf = ({ hca }: MachinePlan['config'], node: number): number =>
+  lidOf(hca.control, { node, port: hostPortMax + 1 });
+
+/** Management of a switch: its GUID is that of its node, which has no ports of an adapter. */
+function managementOf({ config }: MachinePlan, node: number): SwitchManagement {
+  const { embeddedSubnetManager, subnetManagerLid } = config.hca.control;
+  return {
+    guid: portGuidOf(node, 0),
+    description: `hca-emulator switch ${node}`,
+    embedded: embeddedSubnetManager ? { lid: switchLidOf(config, node), subnetManagerLid } : undefined,
+  };
 }
 
 const hostPortsOf = (topology: Topology): NodePort[] =>

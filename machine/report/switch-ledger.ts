@@ -51,6 +51,8 @@ export interface SwitchLedger {
   readonly ports: readonly SwitchPortLedger[];
   /** Copies made for groups: packets that left in addition to the ones that came. */
   readonly copies: number;
+  /** Management packets that ended at port 0, and those that it sent; left out without any. */
+  readonly management?: { readonly taken: number; readonly sent: number };
   /** Shared buffer; left out for InfiniBand. */
   readonly buffer?: SwitchBufferLedger;
   /** Occurrences of each fault of the plan in this switch. */
@@ -69,7 +71,7 @@ function infinibandLedgerOf({ node, lp, device, faultLog }: SwitchNode): SwitchL
     return [
       {
         port,
-        wire: wireLedgerOf(wire, lp.isDrained && packets === 0),
+        wire: wireLedgerOf(wire, lp.isDrained && packets === 0 && device.management.isIdle),
         notForwarded: { ...device.dropsOf(port) },
         waitingPackets: packets,
         waitingPacketsMax: highWater,
@@ -77,7 +79,15 @@ function infinibandLedgerOf({ node, lp, device, faultLog }: SwitchNode): SwitchL
       },
     ];
   });
-  return { node, nowPs: lp.instantPs, ports, copies: device.copyCount, faultsFired: faultLog.counts() };
+  const { taken, sent } = device.management.counts;
+  return {
+    node,
+    nowPs: lp.instantPs,
+    ports,
+    copies: device.copyCount,
+    ...(taken + sent === 0 ? {} : { management: { taken, sent } }),
+    faultsFired: faultLog.counts(),
+  };
 }
 
 /** Whether a switch has forwarded everything that was sent to it, undamaged. */
@@ -108,18 +118,24 @@ export function cableEndsOf(
 }
 
 /**
- * Every packet that has come by any port of a switch has left it, is dropped for a named reason, or waits; copies for groups are added.
+ * Every packet that has come by any port of a switch has left it, ended at its port 0, is dropped for a named reason, or waits; copies
+ * for groups and packets of port 0 are added.
  * Nothing may leave that has not come.
  */
 export function switchFailures(ledger: SwitchLedger): string[] {
   if (ledger.buffer !== undefined) return ethernetSwitchFailures(ledger);
-  const { node, ports, copies } = ledger;
+  const { node, ports, copies, management = { taken: 0, sent: 0 } } = ledger;
   const came = sumOf(ports.map(({ wire }) => packetsIn(wire.received)));
   const left = sumOf(ports.map(({ wire }) => wire.transmittedPackets + wire.discardedPackets));
   const kept = sumOf(
     ports.map(({ notForwarded, waitingPackets }) => sumOf(Object.values(notForwarded)) + waitingPackets),
   );
-  return behind(`switch ${node}, packets that left, wait or were dropped`, left + kept, came + copies, true);
+  return behind(
+    `switch ${node}, packets that left, wait or were dropped`,
+    left + kept + management.taken,
+    came + copies + management.sent,
+    true,
+  );
 }
 
 const packetsIn = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>

@@ -34,6 +34,8 @@ type Choices = readonly number[];
 export interface FabricRoutes {
   /** The port towards a port of a host; undefined if no path leads there. */
   portTowards(switchNode: number, destination: NodePort): number | undefined;
+  /** The port towards another switch, by which management packets reach it; undefined if no path leads there. */
+  portToSwitch(switchNode: number, destination: number): number | undefined;
   /** All ports on shortest paths to it, ascending. */
   portsTowards(switchNode: number, destination: NodePort): readonly number[];
   /** Ports of a tree that reaches every host of the subnet once: packets of a group leave by these, except the one they came by. */
@@ -48,8 +50,10 @@ export function fabricRoutesOf(topology: Topology, routing: Routing): FabricRout
   const graph = new SwitchGraph(topology);
   const tables = new Map<number, Map<string, Choices>>(graph.switches.map((node) => [node, new Map()]));
   const load = new Map<string, number>();
+  const distancesTo = (node: number): Distances =>
+    routing === 'up-down' ? graph.legalDistancesTo(node) : graph.distancesTo(node);
   for (const [index, { host, at }] of graph.attachments.entries()) {
-    const distances = routing === 'up-down' ? graph.legalDistancesTo(at.node) : graph.distancesTo(at.node);
+    const distances = distancesTo(at.node);
     for (const node of graph.switches) {
       const ports = node === at.node ? [at.port] : nearest(graph.hopsOf(node), node, distances);
       if (ports.length === 0) continue;
@@ -65,6 +69,7 @@ export function fabricRoutesOf(topology: Topology, routing: Routing): FabricRout
     tableOf(tables, node).get(keyOf(destination)) ?? [];
   return {
     portTowards: (node, destination) => choicesAt(node, destination)[0],
+    portToSwitch: (node, destination) => nearest(graph.hopsOf(node), node, distancesTo(destination))[0],
     portsTowards: (node, destination) => choicesAt(node, destination).toSorted((left, right) => left - right),
     groupPorts: (node) => tree.get(node) ?? [],
   };

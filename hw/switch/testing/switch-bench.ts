@@ -2,8 +2,12 @@
 import { defaultsOf, type Picoseconds } from '../../../base/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../../../sim/index.ts';
 import {
+  type Datagram,
+  MANAGEMENT_LANE,
   Opcode,
   PACKET_PAYLOAD_OFFSET,
+  receivedDatagram,
+  sendDatagram,
   type WireConfig,
   WirePort,
   WORD_LIDS,
@@ -13,7 +17,11 @@ import {
   wireParameters,
 } from '../../../wire/index.ts';
 import { InfinibandSwitch } from '../infiniband-switch.ts';
+import type { SwitchManagement } from '../management/index.ts';
 import { type SwitchConfig, switchParameters } from '../parameters.ts';
+
+export const benchSwitchGuid = 0x0002_c903_0000_0080n;
+export const benchSwitchLid = 0x201;
 
 /** A packet as an end received it. */
 export interface SwitchArrival {
@@ -21,6 +29,8 @@ export interface SwitchArrival {
   readonly timePs: Picoseconds;
   readonly psn: number;
   readonly payload: readonly number[];
+  /** Undefined for another opcode than UD SEND only. */
+  readonly datagram: Datagram | undefined;
 }
 
 /** One end: sends packets as soon as its port takes them, in order, and consumes packets that arrive unless told otherwise. */
@@ -73,6 +83,16 @@ export class BenchEnd {
     });
   }
 
+  /** Sends a datagram of 256 bytes at an instant, unless the port is busy. */
+  sendDatagramAt(timePs: Picoseconds, datagram: Partial<Datagram> & Pick<Datagram, 'payload'>): void {
+    const whole = {
+      ...{ virtualLane: MANAGEMENT_LANE, serviceLevel: 0, partitionKey: 0xffff, queueKey: 0, psn: 0 },
+      ...{ sourceQpn: 0, destinationQpn: 0, sourceLid: 0xffff, destinationLid: 0xffff },
+      ...datagram,
+    };
+    this.at(timePs, () => void sendDatagram(this.port, whole, this.lp.nowPs));
+  }
+
   consumeAll(): void {
     for (const offset of this.held.splice(0)) this.port.consume(offset);
   }
@@ -97,7 +117,8 @@ export class BenchEnd {
     const word = offset >> 2;
     const start = offset + PACKET_PAYLOAD_OFFSET;
     const payload = [...rxBytes.subarray(start, start + rxWords[word + WORD_PAYLOAD_BYTES]!)];
-    this.arrivals.push({ timePs: this.lp.nowPs, psn: rxWords[word + WORD_PSN]!, payload });
+    const datagram = receivedDatagram(this.port, offset);
+    this.arrivals.push({ timePs: this.lp.nowPs, psn: rxWords[word + WORD_PSN]!, payload, datagram });
     this.held.push(offset);
     if (this.consumesAtOnce) this.consumeAll();
   }
@@ -122,6 +143,8 @@ export class SwitchBench {
       /** Cables of single ends, by their index. */
       readonly wireOfEnd?: Readonly<Record<number, Partial<WireConfig>>>;
       readonly switch?: Partial<SwitchConfig>;
+      /** Left out: the embedded subnet manager's, with LID 0x201. */
+      readonly management?: Partial<SwitchManagement>;
     } = {},
     shuffle?: () => number,
   ) {
@@ -144,6 +167,12 @@ export class SwitchBench {
         wire: wireOf(index),
         sentArrival: 'tail',
       })),
+      management: {
+        guid: benchSwitchGuid,
+        description: 'bench switch',
+        embedded: { lid: benchSwitchLid, subnetManagerLid: 1 },
+        ...changes.management,
+      },
     });
     this.ends = channels.map(
       ({ out, back }, index) => new BenchEnd(`end${index}`, wireOf(index), out, back, shuffle),
@@ -157,8 +186,12 @@ export class SwitchBench {
     return this.lp.queue.firedCount;
   }
 
+  /** Limit of the last run. */
+  nowPs = 0;
+
   /** Runs everything due before `limitPs`. */
   async runTo(limitPs: Picoseconds): Promise<void> {
+    this.nowPs = limitPs;
     await this.#runner.runTo(limitPs);
   }
 }
