@@ -17,6 +17,7 @@ import { ethernetPortOf } from './ethernet-port.ts';
 import { HealthTimer, type Patient } from './health-timer.ts';
 import { KernelError } from './kernel-error.ts';
 import type { KernelContext, KernelDevice, ResourceCounts } from './kernel-verbs.ts';
+import { NodeAgents } from './management/index.ts';
 import type { NetworkCounts } from './network/index.ts';
 import type { OnDemandStatistics } from './on-demand/index.ts';
 import { type DriverConfig, driverParameters } from './parameters.ts';
@@ -125,6 +126,9 @@ export class Driver implements KernelDevice, Patient {
     for (const page of this.staleUars) device.numbers.uars.take(page);
     this.health.start();
     await this.connections.deviceAdded(cpu, device, this.teardown);
+    if (this.platform.answersManagement !== true) return;
+    const agents = await NodeAgents.open(cpu, device);
+    this.teardown.push('QP0 and QP1', (thread) => agents.close(thread));
   }
 
   /** Closes every open context and releases everything. Rejects with the first step that failed. */

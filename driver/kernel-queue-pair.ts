@@ -1,6 +1,6 @@
 /**
  * A queue pair of the kernel's own: queues and buffers in memory of the kernel, one CQ for both directions, every receive
- * posted. The owner defines WQEs and buffers: MADs (cm/gsi-queue-pair.ts), frames (network/frame-queue-pair.ts).
+ * posted. The owner defines WQEs and buffers: MADs (cm/management-queue-pair.ts), frames (network/frame-queue-pair.ts).
  *
  *     post ─► lock ─ WQE ─ doorbell ─► device        interrupt ─► owner: take ─► sent, failed, or a receive, to be read and posted again
  *

@@ -202,6 +202,8 @@ export interface Neighbour {
 
 /** The machine under the driver. */
 export interface DriverPlatform {
+  /** Whether the node's management agents answer others on the fabric (management/); left out: no. */
+  readonly answersManagement?: boolean;
   readonly pci: PciFunction;
   readonly memory: KernelMemory;
   readonly interrupts: InterruptLines;

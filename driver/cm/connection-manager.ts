@@ -23,7 +23,7 @@ import {
 import type { CommunicationIds } from './communication-ids.ts';
 import { type CmCore, Connection } from './connection.ts';
 import type { CmDrop, CmListener } from './connector.ts';
-import type { MadAddress, ReceivedMad } from './gsi-queue-pair.ts';
+import type { MadAddress, ReceivedMad } from './management-queue-pair.ts';
 import type { Path } from './path.ts';
 import { incomingRequestOf } from './request-addresses.ts';
 

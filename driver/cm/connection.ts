@@ -34,8 +34,8 @@ import type {
   IdConnection,
   Side,
 } from './connector.ts';
-import type { MadAddress } from './gsi-queue-pair.ts';
 import { initAttributes, rtrAttributes, rtsAttributes } from './ibta-qp-attributes.ts';
+import type { MadAddress } from './management-queue-pair.ts';
 import { madAddressOf, type Path, permissiveLid } from './path.ts';
 import { privateDataWith } from './request-addresses.ts';
 

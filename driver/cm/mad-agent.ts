@@ -1,5 +1,5 @@
 /**
- * The kernel's agent for general services, as ib_mad: sends MADs on QP1, and hands each that arrives to its consumer on a
+ * The kernel's agent for general services or subnet management, as ib_mad: sends MADs on QP1 or QP0, and hands each that arrives to its consumer on a
  * kernel thread. A MAD that finds the send queue full waits here, in order; it is dropped if too many wait already. MADs may be
  * lost; the consumer repeats them.
  *
@@ -11,7 +11,8 @@ import { mad } from '../../abi/index.ts';
 import { viewOf } from '../../base/index.ts';
 import type { Device } from '../device.ts';
 import type { Cpu } from '../platform.ts';
-import { GsiQueuePair, type MadAddress, type ReceivedMad } from './gsi-queue-pair.ts';
+import type { ManagementService } from './management-headers.ts';
+import { type MadAddress, ManagementQueuePair, type ReceivedMad } from './management-queue-pair.ts';
 
 /** Receives a MAD of its class. It must not wait. */
 type MadReceiver = (cpu: Cpu, mad: ReceivedMad) => void;
@@ -27,7 +28,7 @@ export class MadAgent {
   readonly counts = { sent: 0, received: 0, unclaimed: 0, failed: 0, overflowed: 0 };
   readonly #device: Device;
   readonly #consumers: MadConsumers;
-  #pair!: GsiQueuePair;
+  #pair!: ManagementQueuePair;
   readonly #waiting: { readonly bytes: Uint8Array; readonly to: MadAddress }[] = [];
   #isScheduled = false;
   #isClosed = false;
@@ -38,9 +39,14 @@ export class MadAgent {
   }
 
   /** @throws KernelError ENOMEM */
-  static async open(cpu: Cpu, device: Device, consumers: MadConsumers): Promise<MadAgent> {
+  static async open(
+    cpu: Cpu,
+    device: Device,
+    consumers: MadConsumers,
+    service: ManagementService = 'general',
+  ): Promise<MadAgent> {
     const agent = new MadAgent(device, consumers);
-    agent.#pair = await GsiQueuePair.open(cpu, device, () => agent.#schedule());
+    agent.#pair = await ManagementQueuePair.open(cpu, device, () => agent.#schedule(), service);
     return agent;
   }
 
@@ -50,7 +56,7 @@ export class MadAgent {
     await this.#pair.close(cpu);
   }
 
-  /** Sends 256 bytes to QP1 of a port. */
+  /** Sends 256 bytes to the same QP of a port. */
   send(cpu: Cpu, bytes: Uint8Array, to: MadAddress): void {
     if (this.#isClosed || this.#device.lifecycle.isDead) return;
     if (this.#waiting.length === waitingMax) {

@@ -22,7 +22,7 @@ import { msToPs, viewOf } from '../../base/index.ts';
 import type { Cpu } from '../platform.ts';
 import type { ProtocolTimer, ProtocolTimers } from '../protocol-timers.ts';
 import { errnoNumbers } from '../uapi.ts';
-import type { MadAddress, ReceivedMad } from './gsi-queue-pair.ts';
+import type { MadAddress, ReceivedMad } from './management-queue-pair.ts';
 import type { Path } from './path.ts';
 
 /** Receives the path, or an errno. It must not wait. */

@@ -1,6 +1,6 @@
 /** Destination of a connection: the path between two ports, as a PathRecord has it (IBTA vol 1, 15.2.5.16). */
 
-import type { MadAddress } from './gsi-queue-pair.ts';
+import type { MadAddress } from './management-queue-pair.ts';
 
 interface PortAddress {
   readonly lid: number;

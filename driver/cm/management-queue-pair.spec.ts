@@ -6,8 +6,8 @@ import { fromHex, toHex } from '../../base/bytes.ts';
 import type { Cpu } from '../platform.ts';
 import { inputOf } from '../testing-answers.ts';
 import { captured, TestContext } from '../testing-context.ts';
-import { GsiQueuePair } from './gsi-queue-pair.ts';
 import { MadAgent } from './mad-agent.ts';
+import { ManagementQueuePair } from './management-queue-pair.ts';
 
 /** Without the numbers and positions that belong to one run. */
 function comparable(bytes: Uint8Array): unknown {
@@ -21,7 +21,7 @@ it.each(['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const)(
   'sheet 3.17: %s of QP1 equals Linux’s',
   async (name) => {
     const { machine, driver } = await TestContext.open();
-    await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
+    await ManagementQueuePair.open(machine.cpu, driver.device, () => undefined);
     const command = machine.last(name);
     expect(command.inputModifier).toBe(514);
     expect(comparable(command.input)).toEqual(comparable(inputOf(captured('a-probe', name, '0x202'))));
@@ -30,7 +30,7 @@ it.each(['RST2INIT_QP', 'INIT2RTR_QP', 'RTR2RTS_QP'] as const)(
 
 it('sheet 6.3: the WQE of a MAD to LID 2 equals Linux’s, except for the addresses of its data', async () => {
   const { machine, driver } = await TestContext.open();
-  const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
+  const pair = await ManagementQueuePair.open(machine.cpu, driver.device, () => undefined);
   const line = linesOf(readGolden(), 'wqe').find(({ file, qpn }) => file === 'x-kernel-mads' && qpn === 514)!;
   const golden = fromHex(line.bytes);
   // It was the 23rd MAD that QP1 sent, so its PSN is 22.
@@ -51,7 +51,7 @@ it('sheet 6.3: the WQE of a MAD to LID 2 equals Linux’s, except for the addres
 
 it('waits until the time at which another core, whose code ran before, has posted', async () => {
   const { machine, driver } = await TestContext.open();
-  const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
+  const pair = await ManagementQueuePair.open(machine.cpu, driver.device, () => undefined);
   /** Another core, at its own time; a cycle takes 400 ps. */
   const coreAt = (startPs: number) => {
     let ownPs = startPs;
@@ -81,7 +81,7 @@ it('an agent with a full queue keeps 2,048 MADs waiting, and counts dropped ones
 it('accepts no more sends than it has room for, and releases everything', async () => {
   const { machine, driver } = await TestContext.open();
   const before = machine.framesTaken;
-  const pair = await GsiQueuePair.open(machine.cpu, driver.device, () => undefined);
+  const pair = await ManagementQueuePair.open(machine.cpu, driver.device, () => undefined);
   const posted = Array.from({ length: 129 }, () =>
     pair.post(machine.cpu, new Uint8Array(256), { lid: 1, serviceLevel: 0 }),
   );

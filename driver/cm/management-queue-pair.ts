@@ -1,5 +1,5 @@
 /**
- * QP1 of port 1, as ib_mad opens it: the queue pair of general services, with queues in kernel memory. A MAD that is sent
+ * QP1 or QP0 of port 1, as ib_mad opens them: the queue pairs of general services and of subnet management, with queues in kernel memory. A MAD that is sent
  * carries its packet's headers, written here, and its data by two pointers; a received MAD follows 40 bytes for a GRH.
  *
  *     send WQE:  MLX control | inline 28: LRH BTH DETH | pointer 24: MAD header | pointer 232: data | inline 4: ICRC
@@ -38,7 +38,12 @@ import {
   type KernelReceive,
 } from '../kernel-queue-pair.ts';
 import type { Cpu } from '../platform.ts';
-import { managementHeaders, managementHeadersBytes } from './management-headers.ts';
+import {
+  type ManagementService,
+  managementHeaders,
+  managementHeadersBytes,
+  permissiveLid,
+} from './management-headers.ts';
 import { isRoutableHeader, roceManagementHeaders, sourceGidOf } from './roce-headers.ts';
 
 /** Destination of a MAD. */
@@ -80,7 +85,8 @@ const receiveBytes = grhBytes + madBytes;
 const receiveStrideBytes = 320;
 const madHeaderBytes = 24;
 const icrcBytes = 4;
-const qp1OfPort1 = 2;
+/** Distance of the port 1's QP from the first special one. */
+const qpnOf: Readonly<Record<ManagementService, number>> = { subnet: 0, general: 2 };
 
 /** Offset of the headers in a send WQE. */
 const headersAt = mlxControlSegment.sizeBytes;
@@ -95,8 +101,9 @@ const bit = (parameter: OptionalParameter): number => 2 ** parameter;
 
 type Piece = 'sent' | 'received';
 
-export class GsiQueuePair {
+export class ManagementQueuePair {
   readonly #device: Device;
+  readonly #service: ManagementService;
   readonly #wqe = new Uint8Array(2 ** logSendStride);
   /** The port, if it is Ethernet. */
   readonly #ethernet: EthernetPort | undefined;
@@ -104,20 +111,26 @@ export class GsiQueuePair {
   /** PSN of the next MAD: software counts them (Linux 6.1, mlx4_ib qp.c build_mlx_header). */
   #psn = 0;
 
-  private constructor(device: Device) {
+  private constructor(device: Device, service: ManagementService) {
     this.#device = device;
+    this.#service = service;
     this.#ethernet = ethernetPortOf(device.ports[0]);
   }
 
   /**
-   * Brings QP1 up with all its receives posted and its CQ armed.
+   * Brings the QP up with all its receives posted and its CQ armed.
    * @param completed called in interrupt context when completions are present
    * @throws KernelError ENOMEM if no frames are left
    */
-  static async open(cpu: Cpu, device: Device, completed: () => void): Promise<GsiQueuePair> {
-    const gsi = new GsiQueuePair(device);
-    gsi.#pair = await KernelQueuePair.open(cpu, device, gsi.#setup(), completed);
-    return gsi;
+  static async open(
+    cpu: Cpu,
+    device: Device,
+    completed: () => void,
+    service: ManagementService = 'general',
+  ): Promise<ManagementQueuePair> {
+    const opened = new ManagementQueuePair(device, service);
+    opened.#pair = await KernelQueuePair.open(cpu, device, opened.#setup(), completed);
+    return opened;
   }
 
   /** Releases everything. */
@@ -154,7 +167,15 @@ export class GsiQueuePair {
       completion: completionRequested,
     };
     if (roce === undefined)
-      mlxControlSegment.encodeInto({ ...control, serviceLevel, remoteLid: lid }, wqe, 0);
+      mlxControlSegment.encodeInto(
+        {
+          ...control,
+          ...{ serviceLevel, remoteLid: lid },
+          ...{ vl15: this.#service === 'subnet' ? 1 : 0, slr: lid === permissiveLid ? 1 : 0 },
+        },
+        wqe,
+        0,
+      );
     else {
       const isOwn = this.#ownMac.every((byte, at) => byte === roce.mac[at]);
       mlxControlSegment.encodeInto({ ...control, forceLoopback: isOwn ? 1 : 0 }, wqe, 0);
@@ -171,7 +192,7 @@ export class GsiQueuePair {
   #headersTo({ lid, serviceLevel, roce }: MadAddress): Uint8Array {
     if (roce === undefined || this.#ethernet === undefined) {
       const bytes = new Uint8Array(managementHeadersBytes);
-      managementHeaders(bytes, 0, { lid, serviceLevel, psn: this.#psn });
+      managementHeaders(bytes, 0, { lid, serviceLevel, psn: this.#psn }, this.#service);
       return bytes;
     }
     return roceManagementHeaders({
@@ -232,8 +253,8 @@ export class GsiQueuePair {
   #setup(): KernelQueuePairSetup<Piece> {
     const lkey = this.#device.limits.reservedLkey;
     return {
-      name: 'QP1',
-      qpn: specialQpBaseOf(this.#device.limits) + qp1OfPort1,
+      name: this.#service === 'subnet' ? 'QP0' : 'QP1',
+      qpn: specialQpBaseOf(this.#device.limits) + qpnOf[this.#service],
       logSendSlots,
       logSendStride,
       logReceiveSlots,
@@ -256,7 +277,11 @@ export class GsiQueuePair {
     if (state === QpState.INIT)
       return {
         optionalParameterMask: bit(OptionalParameter.PKEY_INDEX) + bit(OptionalParameter.QKEY),
-        context: { ...context, ...placement, qkey: generalServicesQkey },
+        context: {
+          ...context,
+          ...placement,
+          qkey: this.#service === 'subnet' ? 0 : generalServicesQkey,
+        },
       };
     if (state === QpState.RTS) return { context };
     const primaryPath = { counterIndex: sinkCounter, scheduleQueue: scheduleQueueOf(1, 0) };
