@@ -34,7 +34,7 @@ export { ReflectedCrc } from './reflected-crc.ts';
 export { type PlacedBank, RegisterFile, type RegisterHooks } from './register-file.ts';
 export * from './registers.ts';
 export * from './ring-index.ts';
-export { type RuntimeThread, runtime, type TextSink, useRuntime } from './runtime.ts';
+export { outsideOfMicrotasks, type RuntimeThread, runtime, type TextSink, useRuntime } from './runtime.ts';
 export { sha256Hex } from './sha256.ts';
 export { textOfThrown } from './thrown.ts';
 export * from './units.ts';

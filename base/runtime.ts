@@ -94,3 +94,15 @@ export function useRuntime(runtime: Runtime): void {
 
 /** The runtime of this thread. */
 export const runtime = (): Runtime => current;
+
+/** Acts in a callback of the event loop instead of one of a promise: callbacks of promises can then run within the call. */
+export const outsideOfMicrotasks = <Result>(act: () => Result): Promise<Result> =>
+  new Promise((resolve, reject) => {
+    runtime().defer(() => {
+      try {
+        resolve(act());
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });

@@ -4,7 +4,8 @@ export { Machine, type MachineOptions, type RunLimits } from './machine.ts';
 export { configuredOf, effectiveOf, machineHashOf } from './machine-hash.ts';
 export type { UnownedAccess } from './node/access-watch.ts';
 export { checkValue, ExchangeEnd, type ValueTaken } from './node/exchange.ts';
-export { HcaNode } from './node/hca-node.ts';
+export { type FabricSwitch, fabricSwitchOf } from './node/fabric-switch.ts';
+export { HcaNode, hcaNeighboursOf } from './node/hca-node.ts';
 export type { Held } from './node/held.ts';
 export { HostNode } from './node/host-node.ts';
 export type { MemoryTraffic } from './node/memory-traffic.ts';
@@ -59,6 +60,7 @@ export {
   linkOf,
   nodeReportOf,
   operationsOf,
+  switchReportOf,
   wireOf,
 } from './report/build-report.ts';
 export {
@@ -94,7 +96,14 @@ export type {
   NodeReport,
   OperationReport,
   Report,
+  SwitchReport,
   WireReport,
 } from './report/schema.ts';
+export {
+  cableEndsOf,
+  type SwitchLedger,
+  switchFailures,
+  switchLedgerOf,
+} from './report/switch-ledger.ts';
 export type { RunFacts } from './run-facts.ts';
 export type { RunSignal } from './run-signal.ts';

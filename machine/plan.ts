@@ -67,6 +67,11 @@ export interface MachinePlan {
    * MAC ARP requests from its software. If left out: the NIC of the node's peer, whose MAC is configuration.
    */
   readonly nicFarEnd?: string | undefined;
+  /**
+   * Number of hosts, the first ones, that are guests outside of this machine: nothing is exchanged with them, and the management agents
+   * of the other hosts answer on the fabric. If left out: none.
+   */
+  readonly guestHosts?: number | undefined;
   /** Progress of the programs of each node: done and total, in units of their own. One thread writes it, any may read it. */
   readonly progress: SharedArrayBuffer;
 }

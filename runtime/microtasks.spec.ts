@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { outsideOfMicrotasks, runMicrotasks } from './microtasks.ts';
+import { outsideOfMicrotasks } from '../base/index.ts';
+import { runMicrotasks } from './microtasks.ts';
 
 it('runs a whole chain of async functions within a call, and reports it', async () => {
   const steps: string[] = [];

@@ -26,16 +26,3 @@ export function runMicrotasks(): boolean {
   tick.call(process);
   return hasRun;
 }
-
-/** Makes the event loop call `act`, where {@link runMicrotasks} works. */
-export function outsideOfMicrotasks<T>(act: () => T): Promise<T> {
-  return new Promise((resolve, reject) => {
-    setImmediate(() => {
-      try {
-        resolve(act());
-      } catch (error) {
-        reject(error);
-      }
-    });
-  });
-}

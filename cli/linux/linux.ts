@@ -27,6 +27,7 @@ import {
   startInside,
   terminalProgress,
 } from '../../guests/linux/index.ts';
+import { parsedTopology, type Topology } from '../../machine/topology/index.ts';
 import { addAnalysisOptions, analysisOptionsOf, analysisText, hasErrors } from '../analysis-options.ts';
 import {
   addGuestCacheOptions,
@@ -44,7 +45,7 @@ import {
 } from '../guest/common-options.ts';
 import { headOf, writePage } from '../html-output.ts';
 import type { ScenarioOutput } from '../json-outputs.ts';
-import { addFaultOptions, addMachineOptions, integer, refuseTopologyOption } from '../options.ts';
+import { addFaultOptions, addMachineOptions, integer } from '../options.ts';
 import { exitFailed, Screen, writeJson } from '../output.ts';
 import {
   addTimelineOptions,
@@ -57,6 +58,7 @@ import { linuxPage } from './linux-page.ts';
 import { type OrderedRun, orderedRuns, RunsOfHosts } from './runs-of-hosts.ts';
 
 interface LinuxCommandOptions extends CommonGuestChoice {
+  readonly topology?: Topology;
   readonly hosts: 1 | 2;
   readonly script?: string;
   readonly scenario?: string;
@@ -112,7 +114,11 @@ export function addLinuxCommand(program: Command): void {
   addGuestFileOptions(command, insideKernelNames, 'each host');
   addGuestOutputOptions(addGuestCacheOptions(command, "the hosts'"));
   addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(command))));
-  refuseTopologyOption(command, 'left out: --hosts says what the cable leads to');
+  command.option(
+    '--topology <file|links|name>',
+    'hosts, switches and cables of InfiniBand, as of hca fabric: the first hosts are the PCs, the others are simulated',
+    parsedTopology,
+  );
 }
 
 async function linux(options: LinuxCommandOptions, command: Command): Promise<void> {
@@ -142,7 +148,14 @@ const cacheOf = ({ cache: folder, mirror }: LinuxCommandOptions) => ({
 
 /** Options that only a session of commands obeys. */
 const ofSession = {
-  ...{ run: '--run', script: '--script', hosts: '--hosts', load: '--no-load', timeout: '--timeout' },
+  ...{
+    run: '--run',
+    script: '--script',
+    hosts: '--hosts',
+    topology: '--topology',
+    load: '--no-load',
+    timeout: '--timeout',
+  },
   ...{ budget: '--budget', writeBudget: '--write-budget', why: '--why', cpuProfile: '--cpu-profile' },
   ...{ html: '--html', timeline: '--timeline', vcd: '--vcd' },
 } as const;
@@ -195,7 +208,11 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
   const runs = runsOf(options);
   const budget =
     options.budget === undefined ? undefined : readBudget(options.budget, options.run, options.hosts);
-  const machine = await LinuxMachine.start({ ...hostOptionsOf(options), hosts: options.hosts });
+  const machine = await LinuxMachine.start({
+    ...hostOptionsOf(options),
+    hosts: options.hosts,
+    topology: options.topology,
+  });
   const ran = new RunsOfHosts(machine, options.timeout, screen);
   const isWhole = await untilEnded(machine, async () => {
     if (options.load) await machine.load();

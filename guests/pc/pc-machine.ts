@@ -4,10 +4,11 @@
  *     the PC of the earliest instant runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
  *     all halted: time passes to the next timer of a PC, or to what a device has due
  */
-import { ConfigurationError, defaultsOf, psPerUs } from '../../base/index.ts';
+import { ConfigurationError, defaultsOf, outsideOfMicrotasks, psPerUs } from '../../base/index.ts';
 import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
+import type { Topology } from '../../machine/topology/index.ts';
 import { type Cabling, Emulation, servingParameters } from '../serve/index.ts';
 import type { BootFiles } from './boot.ts';
 import { chanceOf, noChance } from './jitter.ts';
@@ -26,6 +27,8 @@ export interface PcMachineOptions {
   /** PCs, each with an HCA. */
   readonly pcCount: 1 | 2;
   readonly cabling: Cabling;
+  /** The fabric whose first hosts the PCs are; left out: none. */
+  readonly fabric?: Topology | undefined;
   readonly faults: readonly Fault[];
   readonly shortcuts?: boolean;
   readonly analysis: AnalysisOptions | undefined;
@@ -65,21 +68,25 @@ export class PcMachine {
     checkProfile(options.profile);
     const pcs: Pc[] = [];
     let time: LockstepTime | undefined;
-    const emulation = new Emulation({
-      config: options.config,
-      hcaCount: options.pcCount,
-      cabling: options.cabling,
-      faults: options.faults,
-      shortcuts: options.shortcuts ?? true,
-      serving: { ...defaultsOf(servingParameters), combineHoldUs },
-      makeTime: (runner) => {
-        time = new LockstepTime(runner);
-        return time;
-      },
-      wall: () => time!.nowMs,
-      raise: (descriptor) => pcs[Math.floor(descriptor / descriptorsOfPc)]!.raise(descriptor),
-      analysis: options.analysis,
-    });
+    // Devices power on, and software of simulated hosts with them.
+    const powerOn = (): Emulation =>
+      new Emulation({
+        config: options.config,
+        hcaCount: options.pcCount,
+        cabling: options.cabling,
+        fabric: options.fabric,
+        faults: options.faults,
+        shortcuts: options.shortcuts ?? true,
+        serving: { ...defaultsOf(servingParameters), combineHoldUs },
+        makeTime: (runner) => {
+          time = new LockstepTime(runner);
+          return time;
+        },
+        wall: () => time!.nowMs,
+        raise: (descriptor) => pcs[Math.floor(descriptor / descriptorsOfPc)]!.raise(descriptor),
+        analysis: options.analysis,
+      });
+    const emulation = await outsideOfMicrotasks(powerOn);
     for (const [node, slot] of emulation.slots.entries())
       pcs.push(
         await Pc.make({

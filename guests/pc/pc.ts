@@ -5,7 +5,7 @@
  *
  * Interrupts are raised only between two quanta: v86 would take one within an instruction of compiled code.
  */
-import { ConfigurationError } from '../../base/index.ts';
+import { ConfigurationError, outsideOfMicrotasks } from '../../base/index.ts';
 import type { FunctionConfig } from '../../hw/pcie/index.ts';
 import type { Slot } from '../serve/index.ts';
 import { type BootFiles, loadForBoot } from './boot.ts';
@@ -131,9 +131,12 @@ export class Pc implements CoreHost {
     const pc = new Pc(options);
     pc.#core = await makeCore(options.coreCode, options.config.memoryMib * MIB, pc);
     const { cpu } = pc.#core;
-    new PciHost(cpu, [pc.function]).placeBars();
     if (options.profile !== undefined) pc.#makeProfile(options.profile);
-    options.slot.clientConnected(new CoreMemory(cpu));
+    // Time passes meanwhile, for software of simulated hosts, too.
+    await outsideOfMicrotasks(() => {
+      new PciHost(cpu, [pc.function]).placeBars();
+      options.slot.clientConnected(new CoreMemory(cpu));
+    });
     return pc;
   }
 
@@ -253,14 +256,16 @@ export class Pc implements CoreHost {
     random,
     configWrites,
   }: PcSnapshot): Promise<void> {
-    for (const [offset, value, lengthBytes] of configWrites)
-      this.function.configWrite(offset, value, lengthBytes);
+    await outsideOfMicrotasks(() => {
+      for (const [offset, value, lengthBytes] of configWrites)
+        this.function.configWrite(offset, value, lengthBytes);
+    });
     this.clock.continueFrom(instructionCount, account, this.#core.cpu.instruction_counter[0]!);
     this.wakesAtPs = wakesAtPs;
     this.#numbers.state = random;
     // v86 sets its timestamp counter by the clock, which must have the snapshot's instant by then.
     await this.#core.restoreState(state.buffer);
-    this.#time.follow(this.clock.nowPs);
+    await outsideOfMicrotasks(() => this.#time.follow(this.clock.nowPs));
     this.#accessesPs = this.clock.accessesPs;
     this.beginProfile();
   }

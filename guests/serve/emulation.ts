@@ -33,6 +33,7 @@ import type { DroppedRecords } from '../../machine/timeline/index.ts';
 import { type ProcessObservations, SteppedRunner } from '../../sim/index.ts';
 import { type Defect, defectOf } from './defect.ts';
 import type { EmulationTime } from './emulation-time.ts';
+import { FabricPart } from './fabric-part.ts';
 import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
 import { makeOpenEnd } from './open-end.ts';
@@ -82,6 +83,8 @@ export class Emulation {
   plan!: ServedPlan;
   guests: readonly GuestNode[] = [];
   hcas: readonly HcaNode[] = [];
+  /** The simulated hosts and switches of a fabric, if there is one. */
+  fabric: FabricPart | undefined;
   /** The simulated host, if there is one. */
   peer: PeerHost | undefined;
   /** The far end of a cable to a third-party endpoint, if there is one. */
@@ -293,7 +296,7 @@ export class Emulation {
   }
 
   #observationsNow(): ProcessObservations[] {
-    const hosts = this.peer === undefined ? [] : [this.peer.host];
+    const hosts = [...(this.peer === undefined ? [] : [this.peer.host]), ...(this.fabric?.hosts ?? [])];
     return [...this.guests, ...hosts, ...this.#allAdapters].flatMap(({ stream }) => {
       if (stream === undefined) return [];
       const collected = stream.collect();
@@ -303,7 +306,8 @@ export class Emulation {
 
   /** HCAs that are served, and the simulated host's. */
   get #allAdapters(): (HcaNode | NicNode)[] {
-    return [...this.hcas, ...(this.peer === undefined ? [] : [this.peer.adapter])];
+    const peers = this.peer === undefined ? [] : [this.peer.adapter];
+    return [...this.hcas, ...peers, ...(this.fabric?.hcas ?? [])];
   }
 
   /** Suffix of process names: records of the first build must not be mixed with those of another. */
@@ -359,11 +363,16 @@ export class Emulation {
     this.wireEnd?.setPlugged(this.#isPlugged);
     if (plan.peer !== undefined && options.peer !== undefined)
       this.peer = new PeerHost({ ...plan.peer, channels: plan.channels, analysis: watched }, options.peer);
+    this.fabric =
+      plan.fabric === undefined ? undefined : new FabricPart({ ...plan.fabric, analysis: watched });
     const own = [...this.guests, ...this.hcas].map(({ lp }) => lp);
     const runner =
-      this.peer === undefined
+      this.peer === undefined && this.fabric === undefined
         ? new SteppedRunner([...own, ...open])
-        : new SteppedRunner([...own, ...this.peer.processes], stepPrograms);
+        : new SteppedRunner(
+            [...own, ...(this.peer?.processes ?? []), ...(this.fabric?.processes ?? [])],
+            stepPrograms,
+          );
     this.time = options.makeTime(runner);
     this.#generation++;
     this.#analysers = this.guests.map((guest) =>

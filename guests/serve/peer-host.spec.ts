@@ -1,10 +1,10 @@
 /** A guest's slot at one end of the cable, a simulated host with a program at the other; our own driver represents the guest's. */
 import { describe, expect, it, vi } from 'vitest';
+import { outsideOfMicrotasks } from '../../base/index.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
 import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { ProgramFunction } from '../../machine/index.ts';
-import { outsideOfMicrotasks } from '../../runtime/microtasks.ts';
 import {
   allocPd,
   getDeviceList,

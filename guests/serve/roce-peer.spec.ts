@@ -1,12 +1,12 @@
 /** A guest's slot at one end of an Ethernet cable, a simulated host with an HCA at the other; our own driver represents the guest's. */
 import { describe, expect, it, vi } from 'vitest';
 import { toHex } from '../../base/bytes.ts';
+import { outsideOfMicrotasks } from '../../base/index.ts';
 import { defaultsOf } from '../../base/parameter.ts';
 import { ethernetPortOf } from '../../driver/ethernet-port.ts';
 import { gidOfIpv4, gidOfMac } from '../../driver/gid.ts';
 import { Driver, driverParameters } from '../../driver/index.ts';
 import type { ProgramFunction } from '../../machine/index.ts';
-import { outsideOfMicrotasks } from '../../runtime/microtasks.ts';
 import { getDeviceList, IBV_PORT_ACTIVE, openDevice, queryGidTable, queryPort } from '../../userlib/index.ts';
 import { buildServeReport } from './serve-report.ts';
 import { DrivenSlot } from './testing/driven-slot.ts';

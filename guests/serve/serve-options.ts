@@ -8,9 +8,16 @@ import {
   type FaultPlan,
   type HcaRoce,
 } from '../../machine/faults/index.ts';
-import type { JsonValue, ProgramModule } from '../../machine/index.ts';
+import { configuredOf, type JsonValue, type ProgramModule } from '../../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../../machine/profile/index.ts';
-import { hostsWith, linkBetween, type Topology } from '../../machine/topology/index.ts';
+import {
+  checkedTopology,
+  hostsOf,
+  hostsWith,
+  linkBetween,
+  type Topology,
+  type TopologyEntry,
+} from '../../machine/topology/index.ts';
 import { type Cabling, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
 
 /** A simulated host at the other end of the cable, and its program. */
@@ -36,6 +43,10 @@ export interface ServeOptions {
    * connects the network card of another guest there. Left out: no such socket.
    */
   readonly wire?: string;
+  /**
+   * Hosts and switches of InfiniBand: the HCAs are in its first hosts, the others are simulated. Left out: none. For `hca linux` alone.
+   */
+  readonly topology?: TopologyEntry;
   /** Whether a port without a cable has a loopback plug (default); otherwise its link stays down. */
   readonly loopbackPlug?: boolean;
   /** {@link servedProfile} if left out. */
@@ -74,6 +85,8 @@ export interface DevicesOrder {
   readonly wire: string | undefined;
   readonly faults: readonly Fault[];
   readonly shortcuts: boolean;
+  /** The fabric, if there is one. */
+  readonly fabric: Topology | undefined;
   readonly peer: PeerOrder | undefined;
   readonly analysis: AnalysisOptions | undefined;
 }
@@ -124,20 +137,31 @@ export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
   if (cable && hcas !== 2 && peer === undefined)
     throw new ConfigurationError('cable', `with ${hcas} HCA`, 'an option for two HCAs');
   checkCrossing(options.analysis, 'a served device');
-  const nodeCount = peer === undefined ? hcas : 2;
-  checkCapture(options.analysis, withPlugs(nodeCount));
+  const fabric = fabricOf(options);
+  const nodeCount = fabric === undefined ? (peer === undefined ? hcas : 2) : hostsOf(fabric).length;
+  checkCapture(options.analysis, fabric ?? withPlugs(nodeCount));
   const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
   const set = { ...options.set, ...seed };
-  const config = configurationOf({ profile: options.profile ?? servedProfile, set });
+  const profile = options.profile ?? servedProfile;
+  const config =
+    fabric === undefined
+      ? configurationOf({ profile, set })
+      : configuredOf({ profile, set, topology: fabric }).config;
   const { linkLayer, roce, transport } = config.hca.capability;
   const faultedCount = wire === undefined ? nodeCount : strangerNode + 1;
-  const faults = checkedFaults(options.faults ?? [], faultedCount, undefined, transport);
+  const faults = checkedFaults(options.faults ?? [], faultedCount, fabric, transport);
   const cabling = cablingOf(options);
   if (transport === 'iwarp' && peer === undefined)
     throw new ConfigurationError(
       'hca.capability.transport',
       transport,
       'ibta for guests without a peer: their drivers of this card know no iWARP, a simulated host at the other end does',
+    );
+  if (fabric !== undefined && linkLayer !== 'infiniband')
+    throw new ConfigurationError(
+      'hca.capability.linkLayer',
+      linkLayer,
+      'infiniband on a fabric of guests: switches of Ethernet have no management that guests could use',
     );
   if (linkLayer === 'ethernet') checkEthernet(faults, roce);
   else if (roce !== 'none')
@@ -154,9 +178,21 @@ export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
     wire,
     faults,
     shortcuts: options.shortcuts ?? true,
+    fabric,
     peer,
     analysis: options.analysis,
   };
+}
+
+/** The fabric's hosts and switches. @throws ConfigurationError for one with too few hosts, and for other cables beside it */
+function fabricOf({ topology, hcas = 1, cable, wire, peer }: DevicesOptions): Topology | undefined {
+  if (topology === undefined) return undefined;
+  const fabric = checkedTopology(topology);
+  const hostCount = hostsOf(fabric).length;
+  if (hostCount < hcas) throw new ConfigurationError('topology', `${hostCount} hosts`, `at least ${hcas}`);
+  for (const [name, value] of Object.entries({ cable: cable === true ? true : undefined, wire, peer }))
+    if (value !== undefined) throw new ConfigurationError(name, value, 'left out with a topology');
+  return fabric;
 }
 
 /** @throws ConfigurationError for a NIC without a simulated host, and for ports to one that the guest reaches by its own network */
@@ -176,7 +212,8 @@ function checkAdapter({ peer }: DevicesOptions, { machine: { adapter } }: Machin
     );
 }
 
-function cablingOf({ cable = false, peer, wire, loopbackPlug = true }: DevicesOptions): Cabling {
+function cablingOf({ cable = false, peer, wire, topology, loopbackPlug = true }: DevicesOptions): Cabling {
+  if (topology !== undefined) return 'fabric';
   if (wire !== undefined) return 'socket';
   if (cable || peer !== undefined) return 'cable';
   return loopbackPlug ? 'loopback' : 'open';

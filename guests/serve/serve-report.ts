@@ -11,6 +11,7 @@ import {
   behind,
   blockFailures,
   type CheckReport,
+  cableEndsOf,
   checkOf,
   type DeviceInterruptRow,
   deviceInterruptsOf,
@@ -39,7 +40,10 @@ import {
   type OperationReport,
   operationFailures,
   operationsOf,
+  type SwitchReport,
   sumOf,
+  switchFailures,
+  switchReportOf,
   unequal,
   vectorFailures,
   type WireReport,
@@ -47,10 +51,16 @@ import {
   wireOf,
 } from '../../machine/index.ts';
 import { configHashOf, type MachineConfig } from '../../machine/profile/index.ts';
-import { directionsOf, type LinkDirectionEnds, type Topology } from '../../machine/topology/index.ts';
+import {
+  declaredOf,
+  directionsOf,
+  type LinkDirectionEnds,
+  type Topology,
+} from '../../machine/topology/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 import type { FrameSocketCounters } from '../slot/index.ts';
 import type { Defect } from './defect.ts';
+import type { FabricLedgers } from './fabric-part.ts';
 import type { PeerState } from './peer-host.ts';
 import { type Cabling, servedTopology, strangerNode } from './served-plan.ts';
 import type { NotModelled, SlotAccesses, SlotLedger } from './slot-ledger.ts';
@@ -141,8 +151,12 @@ export interface DevicesReport {
   readonly faults?: readonly FaultReport[];
   readonly hcas: number;
   readonly cabling: Cabling;
+  /** Hosts, switches and cables of a fabric; left out if none exists. */
+  readonly topology?: Topology;
   readonly elapsedPs: number;
   readonly nodes: readonly ServedNodeReport[];
+  /** The switches of a fabric; left out if none exist. */
+  readonly switches?: readonly SwitchReport[];
   /** The simulated host at the other end of the cable; left out if none exists. */
   readonly peer?: PeerReport;
   /** Frames through the socket at the other end of the cable; left out if none exists. Under `wire` that end is number 1. */
@@ -227,6 +241,8 @@ export interface DevicesReportParts {
   readonly peer?: PeerParts | undefined;
   /** The socket at the other end of the cable, if any. */
   readonly stranger?: StrangerParts | undefined;
+  /** The simulated part of a fabric, if any, and the fabric. */
+  readonly fabric?: FabricParts | undefined;
   readonly defects: readonly Defect[];
   readonly analyses: readonly Analysis[];
 }
@@ -255,6 +271,10 @@ export interface PeerLedgers {
   readonly nic: NicLedger | undefined;
 }
 
+interface FabricParts extends FabricLedgers {
+  readonly topology: Topology;
+}
+
 interface PeerParts extends PeerLedgers {
   readonly state: PeerState;
   readonly log: readonly LogLine[];
@@ -281,29 +301,33 @@ export function buildDevicesReport(parts: DevicesReportParts): DevicesReport {
 }
 
 function devicesOf(parts: DevicesReportParts, exact: ExactFigures): DevicesReport {
-  const { config, faults, cabling, elapsedPs, slots, peer, stranger, defects, analyses } = parts;
+  const { config, faults, cabling, elapsedPs, slots, peer, stranger, fabric, defects, analyses } = parts;
   const peers = peer === undefined ? [] : [peer];
-  const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
-  const topology = servedTopology(cabling, slots.length);
+  const hcas = hcasOf(parts);
+  const topology = fabric?.topology ?? servedTopology(cabling, slots.length);
+  const endAt = cableEndsOf(hcas, fabric?.switches ?? []);
   // A cable that leads out of the machine has no second HCA for comparison.
   const links = peer?.nic === undefined ? directionsOf(topology) : [];
   const ends = endsOf(slots[0]!.hca, farEndOf(peer, stranger));
   return {
-    configHash: configHashOf(config, faults.map(faultText)),
+    configHash: configHashOf(config, faults.map(faultText), fabric && declaredOf(fabric.topology)),
     config,
     ...faultsOf(faults, [
       ...slots.flatMap((slot) => [slot, slot.hca]),
       ...peers.flatMap(({ host, hca, nic }) => [host, hca ?? nic!]),
+      ...(fabric === undefined ? [] : [...fabric.hosts, ...fabric.hcas, ...fabric.switches]),
       ...(stranger === undefined ? [] : [stranger]),
     ]),
     hcas: slots.length,
     cabling,
+    ...(fabric === undefined ? {} : { topology: fabric.topology }),
     elapsedPs: exact.numberOf('elapsedPs', elapsedPs),
     nodes: slots.map(nodeOf),
     ...(peer === undefined ? {} : { peer: peerOf(peer, exact) }),
     ...(stranger === undefined ? {} : { stranger: strangerOf(stranger) }),
+    ...(fabric === undefined ? {} : { switches: fabric.switches.map(switchReportOf) }),
     wire: [
-      ...links.map((link) => wireOf(hcas[link.from.node]!, hcas[link.to.node]!, link, config.ethernet)),
+      ...links.map((link) => wireOf(endAt(link.from), endAt(link.to), link, config.ethernet)),
       ...ends.map(([sender, receiver]) =>
         ethernetOf(
           { node: sender.node, ...sender.ethernet },
@@ -312,13 +336,9 @@ function devicesOf(parts: DevicesReportParts, exact: ExactFigures): DevicesRepor
         ),
       ),
     ],
-    operations: operationsOf(
-      peers.map(({ host }) => host),
-      hcas,
-      exact,
-    ),
+    operations: operationsOf([...peers.map(({ host }) => host), ...(fabric?.hosts ?? [])], hcas, exact),
     // After a defect the cable's end is a new one, not the one for which the socket has counted.
-    checks: checksOf(slots, peer, topology, links, ends, defects.length === 0 ? stranger : undefined),
+    checks: checksOf(parts, topology, links, ends, defects.length === 0 ? stranger : undefined),
     defects,
     analyses,
   };
@@ -420,15 +440,23 @@ function interruptsOf({ hca, vectors }: SlotLedger): ServedInterruptRow[] {
     });
 }
 
+/** All HCAs, by node. */
+const hcasOf = ({ slots, peer, fabric }: DevicesReportParts): HcaLedger[] => [
+  ...slots.map(({ hca }) => hca),
+  ...(peer?.hca === undefined ? [] : [peer.hca]),
+  ...(fabric?.hcas ?? []),
+];
+
 function checksOf(
-  slots: readonly SlotLedger[],
-  peer: PeerParts | undefined,
+  parts: DevicesReportParts,
   topology: Topology,
   links: readonly LinkDirectionEnds[],
   ends: readonly (readonly [sender: CableEnd, receiver: CableEnd])[],
   stranger: StrangerParts | undefined,
 ): ServeChecks {
-  const hcas = [...slots.map(({ hca }) => hca), ...(peer?.hca === undefined ? [] : [peer.hca])];
+  const { slots, peer, fabric } = parts;
+  const hcas = hcasOf(parts);
+  const endAt = cableEndsOf(hcas, fabric?.switches ?? []);
   const host =
     peer &&
     peerFailures(
@@ -444,8 +472,9 @@ function checksOf(
     ]),
     interrupts: checkOf([...slots.flatMap(interruptFailures), ...(host?.interrupts ?? [])]),
     wire: checkOf([
-      ...links.flatMap((link) => wireFailures(hcas[link.from.node]!, hcas[link.to.node]!, link)),
-      ...(links.length === 0 ? [] : nakFailures(topology, hcas)),
+      ...links.flatMap((link) => wireFailures(endAt(link.from), endAt(link.to), link)),
+      ...(fabric?.switches ?? []).flatMap(switchFailures),
+      ...(links.length === 0 ? [] : nakFailures(topology, hcas, fabric?.switches)),
       ...ends.flatMap(([sender, receiver]) => frameCableFailures(sender, receiver)),
       ...(stranger === undefined ? [] : socketFailures(stranger)),
       ...(peer?.nic === undefined ? [] : macFailures(peer.nic)),

@@ -1,9 +1,8 @@
 /** The thread that serves: blocks on the guests' sockets, which the thread of an event loop must not. */
 import '../../runtime/node.ts';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { InvariantError } from '../../base/index.ts';
+import { InvariantError, outsideOfMicrotasks } from '../../base/index.ts';
 import { errorRecordOf, loadProgram } from '../../machine/index.ts';
-import { outsideOfMicrotasks } from '../../runtime/microtasks.ts';
 import type { PeerProgram } from './peer-host.ts';
 import { ServeLoop } from './serve-loop.ts';
 import type { ServeMessage, ServeRequest, ServeStart } from './serve-messages.ts';

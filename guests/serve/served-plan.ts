@@ -5,8 +5,11 @@
  *                        ╚═══╝ loopback plug  guest0 ══PCIe══ hca0 ══cable══ hca1 ══PCIe══ host1   (or nic1: `machine.adapter`)
  *
  * `guestN` is the logical process of a slot: a root complex that a real guest's accesses enter and whose memory is the guest's.
+ *     guest0 ══PCIe══ hca0 ══cable══ switch4 ══cable══ hca1 ══PCIe══ host1 …
+ *
  * An HCA without a cable to another has in its port a loopback plug, nothing, or a cable whose other end is a socket for
- * third-party endpoints. `host1` is a simulated host, planned as in a machine of simulated hosts.
+ * third-party endpoints. `host1` is a simulated host, planned as in a machine of simulated hosts; so are all hosts of a fabric but the
+ * first ones, and its switches.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
@@ -19,6 +22,7 @@ import {
   type HcaPlan,
   hcaCableBytes,
   hcaName,
+  hcaNeighboursOf,
   hostName,
   type MachinePlan,
   nicName,
@@ -36,7 +40,7 @@ import {
 import { peerNode } from './peer-host.ts';
 
 /** The plug in port 1 of each HCA. */
-const cablings = ['cable', 'loopback', 'open', 'socket'] as const;
+const cablings = ['cable', 'loopback', 'open', 'socket', 'fabric'] as const;
 export type Cabling = (typeof cablings)[number];
 
 const hcaCountMax = 2;
@@ -50,6 +54,8 @@ export interface ServedChoice {
   readonly shortcuts?: boolean;
   /** Whether the other end of the cable is a simulated host's; left out: false. */
   readonly hasPeer?: boolean;
+  /** Hosts and switches that the served HCAs are cabled to, as its first hosts; left out: none. */
+  readonly fabric?: Topology | undefined;
 }
 
 /** The node number for faults of a third-party endpoint's frames. */
@@ -61,6 +67,8 @@ export interface ServedPlan extends HcaPlan {
   readonly cabling: Cabling;
   /** Inputs of the simulated host, if present. */
   readonly peer: MachinePlan | undefined;
+  /** Inputs of the other hosts of a fabric and of its switches, if present. */
+  readonly fabric: MachinePlan | undefined;
 }
 
 export const guestName = (node: number): string => `guest${node}`;
@@ -72,6 +80,7 @@ export function planServed(choice: ServedChoice): ServedPlan {
   const { config, hcaCount, cabling, faults, shortcuts = true, hasPeer = false } = choice;
   if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > hcaCountMax)
     throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${hcaCountMax}`);
+  if (choice.fabric !== undefined) return planFabric(choice, choice.fabric);
   if (hasPeer) checkPeer(choice);
   else if (cabling === 'cable' && hcaCount !== 2)
     throw new ConfigurationError('hcas', hcaCount, '2 for a cable between them');
@@ -80,7 +89,17 @@ export function planServed(choice: ServedChoice): ServedPlan {
   const peer = hasPeer ? planPeer({ config, faults, ...how }) : undefined;
   const channels: Record<string, SharedArrayBuffer> = { ...peer?.channels };
   const topology = servedTopology(cabling, hcaCount);
-  const plan: ServedPlan = { config, topology, hcaCount, cabling, faults, channels, peer, ...how };
+  const plan: ServedPlan = {
+    config,
+    topology,
+    hcaCount,
+    cabling,
+    faults,
+    channels,
+    peer,
+    fabric: undefined,
+    ...how,
+  };
   const add = (from: string, to: string, bytes: number): void => {
     channels[channelKey(from, to)] ??= new SharedArrayBuffer(bytes);
   };
@@ -93,6 +112,28 @@ export function planServed(choice: ServedChoice): ServedPlan {
         channels[key] ??= new SharedArrayBuffer(hcaCableBytes(config));
   }
   return plan;
+}
+
+/** A machine of simulated hosts and switches, whose first hosts are guests. */
+function planFabric(
+  { config, hcaCount, faults, shortcuts = true }: ServedChoice,
+  topology: Topology,
+): ServedPlan {
+  const how = { config, topology, faults, shuffleSeed: undefined, shortcuts };
+  const fabric = planMachine({ ...how, partition: 'single', analysis: undefined });
+  const isGuests = (name: string): boolean =>
+    Array.from({ length: hcaCount }, (_, node) => hostName(node)).includes(name);
+  const kept = Object.entries(fabric.channels).filter(([key]) => !key.split('>').some(isGuests));
+  const channels: Record<string, SharedArrayBuffer> = Object.fromEntries(kept);
+  for (let node = 0; node < hcaCount; node++) {
+    const [guest, hca] = [guestName(node), hcaName(node)];
+    channels[channelKey(guest, hca)] = new SharedArrayBuffer(bytesToDevice(config));
+    channels[channelKey(hca, guest)] = new SharedArrayBuffer(bytesToHost(config));
+  }
+  return {
+    ...{ ...how, hcaCount, cabling: 'fabric', channels, peer: undefined },
+    fabric: { ...fabric, channels, guestHosts: hcaCount },
+  };
 }
 
 /** @throws ConfigurationError for options that leave the simulated host no place */
@@ -163,10 +204,9 @@ export function servedTopology(cabling: Cabling, hcaCount: number): Topology {
 }
 
 /** The peers at the other ends of an HCA's links. */
-export function servedNeighboursOf(
-  { topology, peer }: Pick<ServedPlan, 'topology' | 'peer'>,
-  node: number,
-): HcaNeighbours {
+export function servedNeighboursOf(plan: ServedPlan, node: number): HcaNeighbours {
+  const { topology, peer, fabric } = plan;
+  if (fabric !== undefined) return { ...hcaNeighboursOf(fabric, node), host: guestName(node) };
   const far = peerOf(topology, node);
   const adapterOf = (other: number): string =>
     peer?.nicFarEnd !== undefined && other === peerNode ? nicName(other) : hcaName(other);

@@ -45,7 +45,7 @@ export class HcaNode {
   constructor(
     plan: HcaPlan,
     node: number,
-    neighbours: HcaNeighbours = neighboursOf(plan, node),
+    neighbours: HcaNeighbours = hcaNeighboursOf(plan, node),
     shared?: HcaSetup['shared'],
   ) {
     const { config, shuffleSeed, channels } = plan;
@@ -129,7 +129,7 @@ function hostAddressesOf({ config, topology }: Pick<HcaPlan, 'config' | 'topolog
 }
 
 /** Returns the neighbours in a machine of simulated hosts. */
-function neighboursOf(
+export function hcaNeighboursOf(
   { config, topology }: Pick<HcaPlan, 'config' | 'topology'>,
   node: number,
 ): HcaNeighbours {

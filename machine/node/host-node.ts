@@ -120,6 +120,7 @@ export class HostNode implements BusMap {
   readonly #booted: Signal;
   /** ARP finds the peer at the other end of a NIC's cable. */
   readonly #resolvesNeighbours: boolean;
+  readonly #answersManagement: boolean;
   // Fields, because an image of the machine contains what fields refer to.
   readonly #shuffle: Random | undefined;
   readonly #framePlaces: Random;
@@ -205,6 +206,7 @@ export class HostNode implements BusMap {
     this.lp.addTimeKeeper(this.operations);
     this.#booted = this.host.newSignal();
     this.#resolvesNeighbours = plan.nicFarEnd !== undefined;
+    this.#answersManagement = plan.guestHosts !== undefined;
     this.faultLog = new FaultLog(plan.faults);
     this.interruptGate.inject(faultsOf(plan.faults, node, 'interrupt'), this.faultLog);
     injectRootComplexFaults(plan.faults, node, this.rootComplex, this.faultLog);
@@ -297,9 +299,9 @@ export class HostNode implements BusMap {
     });
   }
 
-  #makeExchange({ channels, config, topology }: MachinePlan): ExchangePort {
+  #makeExchange({ channels, config, topology, guestHosts = 0 }: MachinePlan): ExchangePort {
     const own = this.lp.name;
-    const others = hostsOf(topology).filter((node) => node !== this.node);
+    const others = hostsOf(topology).filter((node) => node !== this.node && node >= guestHosts);
     const inbound = others.map((other) => channels[channelKey(hostName(other), own)]!);
     const outbound = others.map((other) => [other, channels[channelKey(own, hostName(other))]!] as const);
     return new ExchangePort(this.lp, this.host, config, this.peers, inbound, new Map(outbound));
@@ -346,7 +348,13 @@ export class HostNode implements BusMap {
     const functionId = this.config.pcie.rootComplex.deviceBus << 8;
     const platform = driverPlatformOf(this.host, functionId, found.bars, Math.max(0, found.interruptPin - 1));
     this.driver = new Driver(
-      { ...platform, ...this.#kernel, neighbours: neighboursOf(this.config), operations: this.operations },
+      {
+        ...platform,
+        ...this.#kernel,
+        neighbours: neighboursOf(this.config),
+        operations: this.operations,
+        answersManagement: this.#answersManagement,
+      },
       { ...defaultsOf(driverParameters), ...this.config.driver },
     );
     await this.driver.probe(cpu);

@@ -282,7 +282,7 @@ const portNumbersOf = (from: NodePort, to: NodePort): Pick<WireReport, 'fromPort
 });
 
 /** A switch: for each port with a cable the packets that were kept back, and the buffer that was needed. */
-function switchReportOf({ node, ports, copies, buffer }: SwitchLedger): SwitchReport {
+export function switchReportOf({ node, ports, copies, buffer }: SwitchLedger): SwitchReport {
   return {
     node,
     ports: ports.map((own) => ({

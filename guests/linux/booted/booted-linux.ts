@@ -5,7 +5,7 @@
  *
  *     snapshot of a booted Linux ─► each PC ─► load(): drivers ─► start, run … ─► devices()
  */
-import { ConfigurationError, runtime } from '../../../base/index.ts';
+import { ConfigurationError, outsideOfMicrotasks } from '../../../base/index.ts';
 import type { Evidence } from '../../../machine/evidence/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
 import { type DroppedRecords, mergedTimeline, type Timeline } from '../../../machine/timeline/index.ts';
@@ -83,11 +83,24 @@ export class BootedLinux {
 
   /** PCs without software. @throws ConfigurationError */
   protected static pcsOf(order: BootedOrder): Promise<PcMachine> {
-    const { config, cabling, faults, shortcuts, analysis } = order.devices;
+    const { config, cabling, fabric, faults, shortcuts, analysis } = order.devices;
     const { coreCode, pc, hosts: pcCount, jitter, profile } = order;
     const { seed } = config.machine;
     return PcMachine.make({
-      ...{ coreCode, config, pc, pcCount, cabling, faults, shortcuts, analysis, seed, jitter, profile },
+      ...{
+        coreCode,
+        config,
+        pc,
+        pcCount,
+        cabling,
+        fabric,
+        faults,
+        shortcuts,
+        analysis,
+        seed,
+        jitter,
+        profile,
+      },
     });
   }
 
@@ -117,12 +130,16 @@ export class BootedLinux {
 
   /** Loads the adapter's drivers, their interfaces for user space and the user's modules; waits for the ports. @throws GuestError */
   async load(): Promise<void> {
-    const { linkLayer, roce } = this.config.hca.capability;
+    const { capability, control } = this.config.hca;
+    const { linkLayer, roce } = capability;
+    const portState = control.embeddedSubnetManager ? 'ACTIVE' : 'INIT';
     const nodes = [...this.hosts.keys()];
     await this.joinHosts();
     // At once, because the ports at both ends of a cable come up together.
     await this.#checkAll('loading the drivers', (node) =>
-      linkLayer === 'ethernet' ? ethernetLoadCommand(node, roce !== 'none', adapterNetwork) : loadCommand,
+      linkLayer === 'ethernet'
+        ? ethernetLoadCommand(node, roce !== 'none', adapterNetwork)
+        : loadCommand(portState),
     );
     for (const node of nodes)
       for (const name of this.#order.modules)
@@ -183,9 +200,13 @@ export class BootedLinux {
   /** The statistics of the devices, up to now. */
   devices(): DevicesReport {
     const { emulation } = this.machine;
-    const { config, cabling, faults } = this.#order.devices;
+    const { config, cabling, faults, fabric: topology } = this.#order.devices;
+    const { fabric } = emulation;
     return buildDevicesReport({
       ...{ config, faults, cabling },
+      ...(fabric === undefined || topology === undefined
+        ? {}
+        : { fabric: { ...fabric.ledgers(), topology } }),
       elapsedPs: emulation.time.runner.instantPs,
       slots: emulation.ledgers(),
       defects: emulation.defects,
@@ -243,11 +264,28 @@ export class BootedLinux {
    * @throws GuestError for a defect of the model, if all guests are off, if nothing progresses, or after {@link stop}
    */
   async until(isDone: () => boolean, durationPs = Number.POSITIVE_INFINITY): Promise<void> {
-    const { machine } = this;
     const limitPs = this.nowPs + durationPs;
     let seenPs = -1;
     let seenMs = performance.now();
-    for (let steps = 1; !isDone() && this.nowPs < limitPs; steps++) {
+    while (!isDone() && this.nowPs < limitPs) {
+      const { waits } = await outsideOfMicrotasks(() => this.#runSteps(isDone, limitPs));
+      if (waits !== undefined) await waits;
+      if (this.#stopReason !== undefined) this.#end(this.#stopReason);
+      this.#failEnded();
+      if (this.machine.isOver) this.#end(this.hosts.map((host) => `${host.name}: ${endOf(host)}`).join('; '));
+      if (this.nowPs > seenPs) {
+        seenPs = this.nowPs;
+        seenMs = performance.now();
+      } else if (performance.now() - seenMs > this.pcConfig.standstillSeconds * 1000) {
+        this.#end(`the guest stands still at ${seenPs} ps`);
+      }
+    }
+  }
+
+  /** Runs at most {@link stepsPerPoll} steps. @returns a promise to wait for before the next, if there is one */
+  #runSteps(isDone: () => boolean, limitPs: number): { readonly waits: Promise<void> | undefined } {
+    const { machine } = this;
+    for (let steps = 0; steps < stepsPerPoll && !isDone() && this.nowPs < limitPs; steps++) {
       machine.step();
       const [defect] = machine.emulation.defects;
       if (defect !== undefined)
@@ -255,19 +293,9 @@ export class BootedLinux {
           `a defect of the emulator at ${defect.atPs} ps, at this access: ${defect.access}: ${defect.message}`,
         );
       const waits = this.onStep?.();
-      if (waits !== undefined) await waits;
-      if (steps % stepsPerPoll !== 0) continue;
-      if (this.#stopReason !== undefined) this.#end(this.#stopReason);
-      this.#failEnded();
-      if (machine.isOver) this.#end(this.hosts.map((host) => `${host.name}: ${endOf(host)}`).join('; '));
-      if (this.nowPs > seenPs) {
-        seenPs = this.nowPs;
-        seenMs = performance.now();
-      } else if (performance.now() - seenMs > this.pcConfig.standstillSeconds * 1000) {
-        this.#end(`the guest stands still at ${seenPs} ps`);
-      }
-      await new Promise<void>((resolve) => runtime().defer(resolve));
+      if (waits !== undefined) return { waits };
     }
+    return { waits: undefined };
   }
 
   /** Commands of guests that have ended their PC fail. */
@@ -297,11 +325,11 @@ const adapterNetwork = '10.2.$adapter';
 /** Loads the modules of an adapter of InfiniBand, and all that user space uses. */
 export const driversLine = 'modprobe -a mlx4_core mlx4_ib mlx4_en ib_uverbs ib_umad rdma_ucm';
 
-/** Also waits for its ports, at the pace of simulated time. */
-const loadCommand = `${driversLine} || exit 1
+/** Also waits for its ports, at the pace of simulated time: until they are active, or linked where a subnet manager is yet to come. */
+const loadCommand = (state: 'ACTIVE' | 'INIT'): string => `${driversLine} || exit 1
 tries=0
 for port in /sys/class/infiniband/*/ports/*/state; do
-  until grep -q ACTIVE $port; do
+  until grep -q ${state} $port; do
     tries=$((tries + 1)); [ $tries = 300 ] && { echo "$port: $(cat $port)"; exit 1; }
     sleep 0.02
   done

@@ -2,8 +2,8 @@
 import { type Architecture, layoutOf } from '../packages/architecture.ts';
 
 /**
- * How much an initial file system holds: what tests of the adapter and of its networks need; or also the subnet manager, and
- * block devices and files over RDMA.
+ * How much an initial file system holds: what tests of the adapter and of its networks need; or also block devices and files over
+ * RDMA.
  */
 export type ImageExtent = 'adapter' | 'all';
 
@@ -45,12 +45,13 @@ const adapterPrograms = [
   ]),
   ...['bw', 'lat'].map((figure) => `usr/bin/raw_ethernet_${figure}`),
   ...['rping', 'ucmatose', 'udaddy'].map((test) => `usr/bin/${test}`),
-  ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'saquery', 'sminfo', 'ibportstate'].map(
-    (tool) => `usr/sbin/${tool}`,
-  ),
+  ...[
+    ...['ibstat', 'ibaddr', 'perfquery', 'smpquery', 'saquery', 'sminfo', 'ibportstate'],
+    ...['ibnetdiscover', 'iblinkinfo', 'ibtracert', 'ibqueryerrors', 'ibroute', 'opensm'],
+  ].map((tool) => `usr/sbin/${tool}`),
 ];
 
-const otherPrograms = ['usr/sbin/nvme', 'usr/sbin/opensm'];
+const otherPrograms = ['usr/sbin/nvme'];
 
 /** The adapter's drivers, their interfaces for user space and tests. */
 const adapterModules = [

@@ -11,6 +11,7 @@ import { ConfigurationError } from '../../../base/index.ts';
 import type { AnalysisOptions } from '../../../machine/analysis/index.ts';
 import type { FaultPlan } from '../../../machine/faults/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
+import type { TopologyEntry } from '../../../machine/topology/index.ts';
 import { replaceFile } from '../../../runtime/files.ts';
 import { type BootFiles, coreCode, coreVersion, type PcConfig, PcMachine } from '../../pc/index.ts';
 import { type DevicesOrder, devicesOrderOf } from '../../serve/index.ts';
@@ -47,6 +48,8 @@ export interface LinuxMachineOptions extends InsideChoice {
   readonly cache: CacheOptions;
   /** PCs, each with an HCA: 1 (default), whose port has a loopback plug; or 2 with a cable between their HCAs. */
   readonly hosts?: 1 | 2;
+  /** Hosts and switches of InfiniBand, the first hosts of which are the PCs; the others are simulated. Left out: as `hosts` says. */
+  readonly topology?: TopologyEntry | undefined;
   /** Default: `servedProfile`. */
   readonly profile?: string;
   readonly set?: ParameterValues;
@@ -232,10 +235,11 @@ export interface KeptLinux {
 
 /** @throws ConfigurationError naming the option */
 function checkedOrder(options: LinuxMachineOptions): DevicesOrder {
-  const { hosts = 1, profile, set, seed, faults, shortcuts, analysis } = options;
+  const { hosts = 1, topology, profile, set, seed, faults, shortcuts, analysis } = options;
   if (hosts !== 1 && hosts !== 2) throw new ConfigurationError('hosts', hosts, '1 or 2');
   return devicesOrderOf({
-    ...{ hcas: hosts, cable: hosts === 2 },
+    ...{ hcas: hosts, cable: hosts === 2 && topology === undefined },
+    ...(topology === undefined ? {} : { topology }),
     ...(profile === undefined ? {} : { profile }),
     ...(set === undefined ? {} : { set }),
     ...(seed === undefined ? {} : { seed }),

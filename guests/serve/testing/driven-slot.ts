@@ -5,9 +5,10 @@
  *     Driver ── DriverPlatform ──► regionRead, regionWrite, setInterrupt ──► Slot
  *            ◄── descriptor 1000 + vector ──────────────────────────────────┘
  */
+
+import { outsideOfMicrotasks } from '../../../base/index.ts';
 import { pageBytes, roundUp } from '../../../base/units.ts';
 import type { Cpu, DriverPlatform, Signal } from '../../../driver/index.ts';
-import { outsideOfMicrotasks } from '../../../runtime/microtasks.ts';
 import { INTERRUPT_MSIX } from '../../slot/device.ts';
 import { BAR0, BAR2, type BenchGuestMemory, CONFIG, type SlotBench } from './slot-bench.ts';
 

@@ -1,7 +1,7 @@
 /** Present inputs of the report of a served guest next to a simulated host. */
 
+import { outsideOfMicrotasks } from '../../../base/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
-import { outsideOfMicrotasks } from '../../../runtime/microtasks.ts';
 import type { ServeReportParts } from '../serve-report.ts';
 import { DrivenSlot } from './driven-slot.ts';
 import { SlotBench } from './slot-bench.ts';

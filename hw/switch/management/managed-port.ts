@@ -47,8 +47,8 @@ const { fields } = portInfo;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
 const pkeyCount = 32;
-/** Code of one data lane, VL 0. */
-const oneLane = 1;
+/** Code of eight data lanes, those of the adapters: other numbers at the ends of a link would make a subnet manager begin it again. */
+const eightLanes = 4;
 const arbitrationEntries = 64;
 const greatestLid = 0xbfff;
 /** Frequency of the ticks of PortXmitWait: an estimate. */
@@ -110,8 +110,8 @@ export class ManagedPort {
         linkDownDefault: PortPhysicalState.POLLING,
         neighborMtu: PortMtu.MTU_4096,
         mtuCap: PortMtu.MTU_4096,
-        vlCap: oneLane,
-        operationalVls: oneLane,
+        vlCap: eightLanes,
+        operationalVls: eightLanes,
         vlArbitrationHighCap: arbitrationEntries,
         vlArbitrationLowCap: arbitrationEntries,
         guidCap: number === 0 ? 1 : 0,
