@@ -50,6 +50,7 @@ const guests = [
   'test/guest/faults-silence.long.spec.ts',
   'test/page/lab.spec.ts',
   'test/guest/linux-inside.spec.ts',
+  'test/guest/fabric.spec.ts',
   'test/guest/linux-profile.spec.ts',
   'test/guest/roce.spec.ts',
   'test/guest/roce-v1.long.spec.ts',

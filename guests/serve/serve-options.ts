@@ -184,12 +184,10 @@ export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
   };
 }
 
-/** The fabric's hosts and switches. @throws ConfigurationError for one with too few hosts, and for other cables beside it */
-function fabricOf({ topology, hcas = 1, cable, wire, peer }: DevicesOptions): Topology | undefined {
+/** The fabric's hosts and switches. @throws ConfigurationError for other cables beside it */
+function fabricOf({ topology, cable, wire, peer }: DevicesOptions): Topology | undefined {
   if (topology === undefined) return undefined;
   const fabric = checkedTopology(topology);
-  const hostCount = hostsOf(fabric).length;
-  if (hostCount < hcas) throw new ConfigurationError('topology', `${hostCount} hosts`, `at least ${hcas}`);
   for (const [name, value] of Object.entries({ cable: cable === true ? true : undefined, wire, peer }))
     if (value !== undefined) throw new ConfigurationError(name, value, 'left out with a topology');
   return fabric;
