@@ -65,7 +65,9 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('a guest o
     });
 
     it('gets LIDs, routes and active ports from opensm', async () => {
-      await run('opensm -B; until grep -q "SUBNET UP" /var/log/opensm.log; do sleep 0.1; done');
+      // The state of the own port is set together with those of all others.
+      const state = '/sys/class/infiniband/mlx4_0/ports/1/state';
+      await run(`opensm -B; until grep -q ACTIVE ${state}; do sleep 0.1; done; sleep 0.5`);
       expect((await run('iblinkinfo')).match(/Active\/ {2}LinkUp/g)).toHaveLength(8);
       const lid = (
         await run("smpquery -D nodedesc 0,1 >/dev/null; smpquery -D portinfo 0,1 0 | sed -n 's/^Lid:\\.*//p'")
