@@ -144,7 +144,7 @@ export const switchInfo = layout('SwitchInfo', header, {
   defaultPort: u8(8),
   defaultMulticastPrimaryPort: u8(9),
   defaultMulticastNotPrimaryPort: u8(10),
-  lifeTimeValue: bits8(11, 7, 3),
+  lifetimeValue: bits8(11, 7, 3),
   portStateChange: bits8(11, 2, 2, 'a link came up or went down since a Set of 1 cleared it'),
   optimizedSlToVl: bits8(11, 1, 0),
   lidsPerPort: u16(12),

@@ -50,7 +50,7 @@ export interface LinkTotals {
   readonly linkDowned: number;
 }
 
-/** What the link itself does not count. */
+/** Counts that the link itself does not have. */
 interface OtherCounts {
   /** Frequency of the ticks of PortXmitWait. */
   readonly tickMHz: number;

@@ -51,58 +51,58 @@ function stepOf(given: Given) {
 }
 
 describe('an outbound directed-route SMP', () => {
-  it('C14-9 (1): begins here with pointer 0 after a part by LIDs', () => {
+  it('IBTA C14-9 (1): begins here with pointer 0 after a part by LIDs', () => {
     const { step, pointer } = stepOf({ pointer: 0, count: 2, initial: [0, 3, 4], sourceLid: 7 });
     expect([step, pointer]).toEqual([{ to: 'port', port: 3 }, 1]);
   });
 
-  it('C14-9 (1): is dropped with pointer 0 from a neighbour, which counts its own hop', () => {
+  it('IBTA C14-9 (1): is dropped with pointer 0 from a neighbour, which counts its own hop', () => {
     expect(stepOf({ pointer: 0, count: 2, initial: [0, 3, 4] }).step).toEqual({ to: 'nowhere' });
   });
 
-  it('C14-9 (2): notes its input and leaves by the next port of the initial path', () => {
+  it('IBTA C14-9 (2): notes its input and leaves by the next port of the initial path', () => {
     const { step, pointer, back } = stepOf({ pointer: 1, count: 2, initial: [0, 1, 4] });
     expect([step, pointer, back]).toEqual([{ to: 'port', port: 4 }, 2, [0, 5, 0]]);
   });
 
   it.each([0, portCount + 1, 255])(
-    'C14-9 (2): is dropped if that is port %i, which the switch does not have',
+    'IBTA C14-9 (2): is dropped if that is port %i, which the switch does not have',
     (port) => {
       expect(stepOf({ pointer: 1, count: 2, initial: [0, 1, port] }).step).toEqual({ to: 'nowhere' });
     },
   );
 
-  it('C14-9 (3): reaches the agent at the end of the path', () => {
+  it('IBTA C14-9 (3): reaches the agent at the end of the path', () => {
     const { step, pointer, back } = stepOf({ pointer: 2, count: 2, initial: [0, 1, 4], back: [0, 6] });
     expect([step, pointer, back]).toEqual([{ to: 'agent' }, 3, [0, 6, 5]]);
   });
 
-  it('C14-9 (3): goes on by LIDs if DrDLID is one', () => {
+  it('IBTA C14-9 (3): goes on by LIDs if DrDLID is one', () => {
     const { step, pointer } = stepOf({ pointer: 1, count: 1, initial: [0, 1], destinationLid: 9 });
     expect([step, pointer]).toEqual([{ to: 'lid', lid: 9 }, 2]);
   });
 
-  it('C14-9 (3): reaches the agent with no hops at all, and no return path is written', () => {
+  it('IBTA C14-9 (3): reaches the agent with no hops at all, and no return path is written', () => {
     const { step, pointer, back } = stepOf({ pointer: 0, count: 0 });
     expect([step, pointer, back]).toEqual([{ to: 'agent' }, 1, [0, 0, 0]]);
   });
 
-  it('C14-9 (4): reaches the agent after a part by LIDs at its end', () => {
+  it('IBTA C14-9 (4): reaches the agent after a part by LIDs at its end', () => {
     expect(stepOf({ pointer: 3, count: 2 }).step).toEqual({ to: 'agent' });
   });
 
-  it('C14-9 (5): is dropped with a pointer beyond that', () => {
+  it('IBTA C14-9 (5): is dropped with a pointer beyond that', () => {
     expect(stepOf({ pointer: 4, count: 2 }).step).toEqual({ to: 'nowhere' });
   });
 
-  it('14.2.2: is dropped with more than 63 hops', () => {
+  it('IBTA 14.2.2: is dropped with more than 63 hops', () => {
     expect(stepOf({ pointer: 64, count: 64 }).step).toEqual({ to: 'nowhere' });
     expect(stepOf({ pointer: 63, count: 63 }).step).toEqual({ to: 'agent' });
   });
 });
 
 describe('a returning directed-route SMP', () => {
-  it('C14-13 (1): begins at the responder by the last port of the return path', () => {
+  it('IBTA C14-13 (1): begins at the responder by the last port of the return path', () => {
     const view = smpOf({ pointer: 3, count: 2, isBack: true, back: [0, 6, 5] });
     expect([beginReturn(view, 5, portCount), view.getUint8(at.pointer)]).toEqual([
       { to: 'port', port: 5 },
@@ -110,7 +110,7 @@ describe('a returning directed-route SMP', () => {
     ]);
   });
 
-  it('C14-13 (1): is dropped there if the return path names no port', () => {
+  it('IBTA C14-13 (1): is dropped there if the return path names no port', () => {
     expect(beginReturn(smpOf({ pointer: 2, count: 1, isBack: true }), 5, portCount)).toEqual({
       to: 'nowhere',
     });
@@ -123,32 +123,32 @@ describe('a returning directed-route SMP', () => {
     expect(beginReturn(routed, 5, portCount)).toEqual({ to: 'lid', lid: 7 });
   });
 
-  it('C14-13 (1): begins its directed part here with pointer count + 1 after a part by LIDs', () => {
+  it('IBTA C14-13 (1): begins its directed part here with pointer count + 1 after a part by LIDs', () => {
     const { step, pointer } = stepOf({ pointer: 3, count: 2, isBack: true, back: [0, 6, 2] });
     expect([step, pointer]).toEqual([{ to: 'port', port: 2 }, 2]);
   });
 
-  it('C14-13 (2): leaves by the port before in the return path', () => {
+  it('IBTA C14-13 (2): leaves by the port before in the return path', () => {
     const { step, pointer } = stepOf({ pointer: 2, count: 2, isBack: true, back: [0, 6, 2] });
     expect([step, pointer]).toEqual([{ to: 'port', port: 6 }, 1]);
   });
 
-  it.each([0, portCount + 1])('C14-13 (2): is dropped if that is port %i', (port) => {
+  it.each([0, portCount + 1])('IBTA C14-13 (2): is dropped if that is port %i', (port) => {
     const given = { pointer: 2, count: 2, isBack: true, back: [0, port, 2] };
     expect(stepOf(given).step).toEqual({ to: 'nowhere' });
   });
 
-  it('C14-13 (3): goes on by LIDs if DrSLID is one', () => {
+  it('IBTA C14-13 (3): goes on by LIDs if DrSLID is one', () => {
     const { step, pointer } = stepOf({ pointer: 1, count: 2, isBack: true, sourceLid: 7 });
     expect([step, pointer]).toEqual([{ to: 'lid', lid: 7 }, 0]);
   });
 
-  it('C14-13 (3), (4): is dropped where it would reach a subnet manager, which a switch does not have', () => {
+  it('IBTA C14-13 (3), (4): is dropped where it would reach a subnet manager, which a switch does not have', () => {
     expect(stepOf({ pointer: 1, count: 2, isBack: true }).step).toEqual({ to: 'nowhere' });
     expect(stepOf({ pointer: 0, count: 2, isBack: true }).step).toEqual({ to: 'nowhere' });
   });
 
-  it('C14-13 (5): is dropped with a pointer beyond its count', () => {
+  it('IBTA C14-13 (5): is dropped with a pointer beyond its count', () => {
     expect(stepOf({ pointer: 4, count: 2, isBack: true }).step).toEqual({ to: 'nowhere' });
   });
 });

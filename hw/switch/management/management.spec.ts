@@ -50,7 +50,7 @@ function smp(given: Smp): Uint8Array {
   return bytes;
 }
 
-/** What came back for each request, sent 40 us apart by end 1 (port 2). */
+/** Answers to requests that end 1 (port 2) sends 40 us apart. */
 async function answers(bench: SwitchBench, requests: readonly Smp[]) {
   const [, end] = bench.ends;
   const before = end!.arrivals.length;
@@ -211,7 +211,7 @@ describe('a request that cannot be carried out', () => {
 });
 
 describe('Set of an attribute', () => {
-  it('fabric.md, steps 4 and 7: stores and returns the fields of a port, and 0 keeps what has no zero', async () => {
+  it('IBTA 14.2.5.6: stores and returns the fields of a port, and 0 keeps what has no zero', async () => {
     const data = portInfoWith({
       29: 255,
       33: 2,

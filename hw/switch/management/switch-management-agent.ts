@@ -3,8 +3,7 @@
  * and arbitration tables are kept for it.
  *
  * Promises: a request that cannot be carried out changes nothing and is answered with the status that the architecture names; one with
- * the wrong M_Key is dropped. Sources: IBTA volume 1, 13.4.7 (status), 14.2.4 (M_Key), 14.2.5 (attributes); the fields of SwitchInfo in
- * the order of opensm 3.3.23.
+ * the wrong M_Key is dropped. Source: IBTA volume 1, 13.4.7 (status), 14.2.4 (M_Key), 14.2.5 (attributes).
  */
 import {
   extendedPortInfo,
@@ -272,5 +271,5 @@ export class SwitchManagementAgent {
 
 const writtenSwitchFields = [
   ...(['defaultPort', 'defaultMulticastPrimaryPort', 'defaultMulticastNotPrimaryPort'] as const),
-  ...(['lifeTimeValue', 'multicastFdbTop'] as const),
+  ...(['lifetimeValue', 'multicastFdbTop'] as const),
 ] as const;
