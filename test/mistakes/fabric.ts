@@ -89,8 +89,8 @@ export const fabricMistakes: readonly Mistake[] = [
     what: 'A forwarding entry stays wrong when its fault has ended.',
     kind: 'lost event',
     file: 'machine/node/switch-node.ts',
-    find: "const port = output === 'planned' ? planned :",
-    replace: "const port = output === 'planned' ? NO_PORT :",
+    find: "output === 'planned' ? this.planned(host, hostPort) : output",
+    replace: "output === 'planned' ? undefined : output",
   }),
   ofFabric({
     name: 'looping-packet-goes-back',
