@@ -5,6 +5,7 @@
  * A packet is held before its record is filled in, so its words and bytes are copied from the ring later: at the next instant
  * at the latest, when all of them are present and cannot have been overwritten yet.
  */
+import { NEVER, type Picoseconds } from '../base/index.ts';
 import { RECORD_HEADER_BYTES } from '../sim/index.ts';
 import { type Held, HeldBack } from './held-back.ts';
 
@@ -31,6 +32,24 @@ export interface HeldPacket extends Held {
 }
 
 export class HeldPackets extends HeldBack<HeldPacket> {
+  /** The first due packet, in the order in which they became due, of other lanes than these, as bits. */
+  firstDueBut(lanes: number, nowPs: Picoseconds): HeldPacket | undefined {
+    if (lanes === 0) return this.firstDue(nowPs);
+    let first: HeldPacket | undefined;
+    for (const item of this.items)
+      if (isBut(lanes, item) && item.duePs <= nowPs && (first === undefined || item.duePs < first.duePs))
+        first = item;
+    return first;
+  }
+
+  /** When the first packet of other lanes than these is due; Infinity without any. */
+  duePsBut(lanes: number): Picoseconds {
+    return this.items.reduce(
+      (least, item) => (isBut(lanes, item) ? Math.min(least, item.duePs) : least),
+      NEVER,
+    );
+  }
+
   /** Copies a record that is only in the ring out of it. */
   capture(ring: Uint8Array): void {
     for (const packet of this.items) packet.content ??= contentIn(ring, packet);
@@ -41,6 +60,8 @@ export class HeldPackets extends HeldBack<HeldPacket> {
     ring.set(packet.content ?? contentIn(ring, packet), offset + OWN_WORDS_OFFSET);
   }
 }
+
+const isBut = (lanes: number, { virtualLane }: HeldPacket): boolean => (lanes & (1 << virtualLane)) === 0;
 
 const contentIn = (ring: Uint8Array, { offset, bodyBytes }: HeldPacket): Uint8Array =>
   ring.slice(offset + OWN_WORDS_OFFSET, offset + RECORD_HEADER_BYTES + bodyBytes);

@@ -17,6 +17,15 @@ export {
 export * from './ethernet-sizing.ts';
 export { frameProtocolIn, frameProtocols } from './frame-protocol.ts';
 export * from './headers.ts';
+export {
+  highWeightParameters,
+  type LanesConfig,
+  laneParameters,
+  lowWeightParameters,
+  slToVlParameters,
+} from './lane-parameters.ts';
+export { ARBITRATION_ENTRIES, type LaneTables, lanesDefaults, laneTablesOf } from './lane-tables.ts';
+export { blocksOf } from './link-credits.ts';
 export { byteTimeOf, type PacketArrival, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 export { ethernetPlug, loopbackPlug } from './loopback-plug.ts';
 export * from './opcodes.ts';
@@ -28,8 +37,11 @@ export { type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export { ICRC_WRONG, PACKET_RIGHT } from './record-bytes.ts';
 export {
+  canRelay,
   destinationLidOf,
+  type RecordPlace,
   receivedPacketBytes,
+  receivedServiceLevel,
   receivedVirtualLane,
   relayPacket,
 } from './relay.ts';
@@ -42,8 +54,16 @@ export {
   RoceBytes,
   takeRoute,
 } from './roce-bytes.ts';
+export { SlToVlTable } from './sl-to-vl-table.ts';
+export { NO_LANE, type PortArbitration, VlArbiter } from './vl-arbiter.ts';
+export { VlArbitrationTable } from './vl-arbitration-table.ts';
 export { FAULT_DELAY_PS_MAX, type PacketEffect } from './wire-faults.ts';
 export type { WireTap } from './wire-observer.ts';
 export { type PacketReceiver, WirePort, type WirePortPorts } from './wire-port.ts';
 export { ethernetPortWires, wirePortWires } from './wire-port-blocks.ts';
-export { checkConfig as checkWireConfig, receiveBufferBytesOf, wireChannelBytes } from './wire-sizing.ts';
+export {
+  checkConfig as checkWireConfig,
+  dataLanesOf,
+  receiveBufferBytesOf,
+  wireChannelBytes,
+} from './wire-sizing.ts';

@@ -50,7 +50,13 @@ export const wireParameters = {
     'bytes',
     [8448, 131_072],
     'estimate',
-    'Receive buffer of virtual lane 0 up to 4X QDR, promised as credits of 64 bytes; as much more as a link is faster.',
+    'Receive buffer of all data lanes up to 4X QDR, promised as credits of 64 bytes; as much more as a link is faster.',
+  ),
+  dataVls: choice(
+    '1',
+    ['1', '2', '4', '8'],
+    'IBTA vol 1, 7.6.2: VL 0, or 2, 4 or 8 data lanes; ConnectX-3 has 8',
+    'Data lanes (VLs) of InfiniBand ports. They share the receive buffer in equal parts, and each has credits of its own.',
   ),
   creditReturnBytes: number(
     2048,

@@ -454,7 +454,7 @@ export class RecordBytes {
 const padCountIn = (flags: number): number => (flags >> PAD_SHIFT) & 3;
 
 /** Word of P_Key and service level: a word that the packet's direction or service does not use (packet.ts). */
-function placeOfPkey(opcode: number): number {
+export function placeOfPkey(opcode: number): number {
   if ((opcode & SERVICE_MASK) === DATAGRAM_SERVICE) return WORD_DATAGRAM_PKEY;
   return isRequest(opcode) ? WORD_REQUEST_PKEY : WORD_RESPONSE_PKEY;
 }

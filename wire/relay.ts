@@ -13,6 +13,7 @@ import {
   FLAG_SOLICITED,
   PACKET_PAYLOAD_OFFSET,
   packetBytesIn,
+  SERVICE_LEVEL_SHIFT,
   virtualLaneOf,
   WORD_DESTINATION_QPN,
   WORD_LIDS,
@@ -21,6 +22,7 @@ import {
   WORD_PAYLOAD_BYTES,
   WORD_PSN,
 } from './packet.ts';
+import { placeOfPkey } from './record-bytes.ts';
 import { bodyBytesOf } from './wire-observer.ts';
 import type { WirePort } from './wire-port.ts';
 import { NOT_SENT } from './wire-sender.ts';
@@ -29,17 +31,33 @@ import { NOT_SENT } from './wire-sender.ts';
 const CARRIED_FLAGS =
   FLAG_ACK_REQUEST | FLAG_SOLICITED | FLAG_GRH | FLAG_RETRANSMISSION | FLAG_MIGRATED | FLAG_CONGESTION;
 
+/** Memory that has the record of a packet: that of the port by which it came, or of a queue. */
+export interface RecordPlace {
+  readonly rxBytes: Uint8Array;
+  readonly rxWords: Int32Array;
+}
+
+/** Whether `to` has credit in a lane for a packet of `from`, and is not busy; otherwise it calls its sender when it may be asked again. */
+export function canRelay(from: RecordPlace, offset: number, to: WirePort, virtualLane: number): boolean {
+  const word = offset >> 2;
+  const source = from.rxWords;
+  const flags = source[word + WORD_PACKET_FLAGS]! & CARRIED_FLAGS;
+  return to.canTransmit(source[word + WORD_OPCODE]!, source[word + WORD_PAYLOAD_BYTES]!, flags, virtualLane);
+}
+
 /**
  * Sends a packet that has arrived at `from` by `to`.
  * @param offset of its record at `from`, which is not consumed yet
+ * @param virtualLane in which it leaves
  * @param addedFlags FLAG_CONGESTION if the switch marks it
  * @returns false if `to` has no credit or is busy; it calls its sender when it may be asked again
  */
 export function relayPacket(
-  from: WirePort,
+  from: RecordPlace,
   offset: number,
   to: WirePort,
   atPs: Picoseconds,
+  virtualLane: number,
   addedFlags = 0,
 ): boolean {
   const word = offset >> 2;
@@ -50,7 +68,7 @@ export function relayPacket(
   const flags = (flagWord & CARRIED_FLAGS) | addedFlags;
   to.outboundHeaders.destinationQpn = source[word + WORD_DESTINATION_QPN]!;
   to.outboundHeaders.psn = source[word + WORD_PSN]!;
-  const sent = to.sendPacket(opcode, payloadBytes, flags, atPs, virtualLaneOf(flagWord));
+  const sent = to.sendPacket(opcode, payloadBytes, flags, atPs, virtualLane);
   if (sent === NOT_SENT) return false;
   copyFields(source, word, to.txWords, sent >> 2);
   const bodyBytes = bodyBytesOf(packetShapes[opcode]!, payloadBytes, flags);
@@ -72,6 +90,12 @@ export const receivedPacketBytes = (port: WirePort, offset: number): number =>
 
 export const receivedVirtualLane = (port: WirePort, offset: number): number =>
   virtualLaneOf(port.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!);
+
+/** Service level of a received packet's LRH. */
+export function receivedServiceLevel({ rxWords }: WirePort, offset: number): number {
+  const word = offset >> 2;
+  return (rxWords[word + placeOfPkey(rxWords[word + WORD_OPCODE]!)]! >> SERVICE_LEVEL_SHIFT) & 0xf;
+}
 
 /** Destination LID of a received packet's LRH. */
 export const destinationLidOf = (port: WirePort, offset: number): number =>

@@ -7,7 +7,7 @@
  * Promises:
  * - A packet's arrival is known as soon as it is sent: its last byte leaves when all bytes before it have, at the exact rate of
  *   the link, and arrives the channel's latency later. This costs no event.
- * - Nothing is sent on lane 0 without credit, so the receive buffer never overruns; the receiver checks that, too.
+ * - Nothing is sent on a data lane without its credit, so the receive buffer never overruns; the receiver checks that, too.
  * - With the link down packets are discarded and counted, as a real port does; the caller need not check.
  * - Calls made at one instant commute with records arriving at that instant: credits count from the next picosecond on, and a
  *   call's effects inside the port occur one picosecond later: with that instant, even if the port processes them later in the
@@ -25,6 +25,7 @@ import {
   type LogicalProcess,
 } from '../sim/index.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
+import { LaneRecords } from './lane-records.ts';
 import { type PacketArrival, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 import type { LinkTraining } from './link-training.ts';
 import {
@@ -35,6 +36,7 @@ import {
   packetBytesIn,
   WORD_FC_CREDIT_LIMIT,
   WORD_FC_TOTAL_BLOCKS_SENT,
+  WORD_FC_VIRTUAL_LANE,
   WORD_OPCODE,
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
@@ -49,7 +51,7 @@ import type { WireFaults } from './wire-faults.ts';
 import { PacketObserver, verdictOf, type WireTap } from './wire-observer.ts';
 import { makeWireBlocks, type WireBlocks, wirePortWires } from './wire-port-blocks.ts';
 import type { PacketHeaders, WireSender, WireSenderPorts } from './wire-sender.ts';
-import { checkConfig, takenBytesMax } from './wire-sizing.ts';
+import { checkConfig, dataLanesOf, takenBytesMax } from './wire-sizing.ts';
 
 export interface WirePortOptions {
   readonly lp: LogicalProcess;
@@ -71,6 +73,23 @@ export interface WirePortOptions {
 export interface PacketReceiver {
   /** A packet has arrived completely: its buffer must be released ({@link WirePort.consume}). */
   packetArrived(offset: number, payloadBytes: number): void;
+}
+
+/** Figures of one data lane. */
+export interface LaneFigures {
+  /** Packets put on the link, and packets that found room in the receive buffer. */
+  readonly sent: LaneTotals;
+  readonly received: LaneTotals;
+  /** Picoseconds for which its packets waited for credits. */
+  readonly creditWaitPs: number;
+  /** Most bytes held in the receive buffer at once; whole blocks. */
+  readonly bufferedBytesMax: number;
+}
+
+interface LaneTotals {
+  readonly packets: number;
+  /** LRH to VCRC. */
+  readonly bytes: number;
 }
 
 /** Neighbours of a port. */
@@ -112,6 +131,8 @@ export class WirePort implements LateSender {
   readonly #buffers: ReceiveBuffers;
   readonly #observer: PacketObserver;
   readonly #referenced: ReferencedRecords | undefined;
+  /** Memory of received packets, with several data lanes; otherwise they stay in the channel. */
+  readonly #records: LaneRecords | undefined;
   /** Whether packets of the data lanes may leave: the port is in the state Active. Otherwise they are discarded (IBTA vol 1, 7.2). */
   isOpen = true;
   readonly #isPlugged: boolean;
@@ -144,9 +165,11 @@ export class WirePort implements LateSender {
     this.txBytes = writer.bytes;
     this.txWords = writer.words;
     this.txFloats = writer.floats;
-    this.rxBytes = reader.bytes;
-    this.rxWords = reader.words;
-    this.rxFloats = reader.floats;
+    this.#records = dataLanesOf(config) === 1 ? undefined : new LaneRecords(config);
+    const received = this.#records ?? reader;
+    this.rxBytes = received.bytes;
+    this.rxWords = received.words;
+    this.rxFloats = received.floats;
     this.blocks = makeWireBlocks(lp, config, writer, options.sentArrival ?? 'tail');
     this.#sender = this.blocks.wireSender;
     this.#training = this.blocks.training;
@@ -221,7 +244,7 @@ export class WirePort implements LateSender {
   // ---- transmit ----
 
   /**
-   * Whether a packet can be sent now: the serializer has little reserved, and lane 0 has credit. After a refusal, the sender is
+   * Whether a packet can be sent now: the serializer has little reserved, and its lane has credit. After a refusal, the sender is
    * called when it may ask again.
    */
   canTransmit(opcode: number, payloadBytes: number, flags = 0, virtualLane = 0): boolean {
@@ -245,6 +268,13 @@ export class WirePort implements LateSender {
       : this.#sender.discard(opcode, payloadBytes, flags, virtualLane);
   }
 
+  /** Discards a packet that no lane carries, as if the link were down, and returns the offset of its record. */
+  discardPacket(opcode: number, payloadBytes: number, flags: number): number {
+    const { nowPs } = this.#lp;
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
+    return this.#sender.discardUnasked(opcode, payloadBytes, flags, 0);
+  }
+
   /** Instant by which all reservations have left. */
   get freePs(): Picoseconds {
     return this.#sender.serializer.freePs;
@@ -258,6 +288,11 @@ export class WirePort implements LateSender {
   /** The packet that was refused will not be sent: nothing waits any longer. */
   stopWaiting(): void {
     this.#sender.stopWaiting();
+  }
+
+  /** Of the packets that were refused, only those of these lanes, as bits, wait any longer. */
+  waitOnlyFor(lanes: number): void {
+    this.#sender.waitOnlyFor(lanes);
   }
 
   /**
@@ -308,11 +343,10 @@ export class WirePort implements LateSender {
   /** Releases a received packet's buffer. */
   consume(offset: number): void {
     const flags = this.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!;
-    if (this.#referenced === undefined) this.#reader.release(offset);
+    if (this.#records !== undefined) this.#records.release(offset);
+    else if (this.#referenced === undefined) this.#reader.release(offset);
     else this.#referenced.release(offset);
-    const nowPs = this.#lp.nowPs;
-    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
-    if (this.#buffers.free(flags)) this.#scheduleFlowControl(nowPs);
+    this.#free(flags);
   }
 
   /** Limit of received packets that were not consumed yet. */
@@ -322,7 +356,19 @@ export class WirePort implements LateSender {
 
   // ---- reports ----
 
-  /** Bytes of lane 0 held in the receive buffer now, and the maximum so far; whole blocks. */
+  /** Figures of each data lane, if there are several; otherwise empty. */
+  get laneFigures(): readonly LaneFigures[] {
+    const { lanes } = this.#sender;
+    const { taken, laneHighWaterBytes } = this.#buffers;
+    return (lanes?.sent ?? []).map(({ packets, bytes }, lane) => ({
+      sent: { packets, bytes },
+      received: { packets: taken[lane]!.packets, bytes: taken[lane]!.bytes },
+      creditWaitPs: lanes!.waitedPs[lane]!,
+      bufferedBytesMax: laneHighWaterBytes[lane]!,
+    }));
+  }
+
+  /** Bytes of data lanes held in the receive buffer now, and the maximum so far; whole blocks. */
   get receiveBufferedBytes(): number {
     return this.#buffers.bufferedBytes;
   }
@@ -378,13 +424,13 @@ export class WirePort implements LateSender {
       return;
     }
     if (kind === FLOW_CONTROL) this.#receiveFlowControl(offset >> 2);
-    const step = this.rxWords[(offset >> 2) + WORD_TRAINING_STEP]!;
+    const step = this.#reader.words[(offset >> 2) + WORD_TRAINING_STEP]!;
     this.#reader.release(offset);
     if (kind === LINK_TRAINING) this.#training.stepReceived(step);
   }
 
   #receivePacket(offset: number): void {
-    const words = this.rxWords;
+    const { words } = this.#reader;
     const word = offset >> 2;
     const flags = words[word + WORD_PACKET_FLAGS]!;
     const opcode = words[word + WORD_OPCODE]!;
@@ -404,13 +450,31 @@ export class WirePort implements LateSender {
       // If the cable carries bytes, they alone determine the packet.
       const arrivedBytes = words[word + WORD_PAYLOAD_BYTES]!;
       counters.delivered.count(words[word + WORD_OPCODE]!, packetBytesIn(flags), arrivedBytes);
-      this.#receiver.packetArrived(offset, arrivedBytes);
+      this.#receiver.packetArrived(this.#records === undefined ? offset : this.#keep(offset), arrivedBytes);
       return;
     }
     if (verdict === ICRC_WRONG) counters.invariantCrcErrors++;
     else if (verdict === PACKET_MALFORMED) counters.malformedPackets++;
     counters.corrupted.count(opcode, packetBytesIn(flags), payloadBytes);
-    this.consume(offset);
+    if (this.#records === undefined) this.consume(offset);
+    else {
+      this.#reader.release(offset);
+      this.#free(flags);
+    }
+  }
+
+  /** Copies a received packet out of the channel. @returns the offset of its record */
+  #keep(offset: number): number {
+    const place = this.#records!.keep(this.#reader, offset);
+    this.#reader.release(offset);
+    return place;
+  }
+
+  /** The room of a packet in its lane's buffer is free. */
+  #free(flags: number): void {
+    const nowPs = this.#lp.nowPs;
+    if (this.#insideDuePs <= nowPs) this.#catchUp(nowPs);
+    if (this.#buffers.free(flags)) this.#scheduleFlowControl(nowPs);
   }
 
   #scheduleFlowControl(nowPs: Picoseconds): void {
@@ -438,13 +502,21 @@ export class WirePort implements LateSender {
     const atPs = this.#flowControlDuePs;
     if (atPs <= nowPs) {
       this.#flowControlDuePs = NEVER;
-      if (this.#isLinkUp) this.#sender.sendFlowControl(atPs, this.#buffers.credits.takeCreditLimit());
+      this.#sendFlowControl(atPs);
     }
     if (this.#heldDuePs <= nowPs) {
       this.#heldDuePs = NEVER;
       this.#sender.sendHeld(this.#isOnWire);
     }
     this.#insideDuePs = Math.min(this.#changeDuePs, this.#flowControlDuePs, this.#heldDuePs);
+  }
+
+  /** Sends a flow control packet of each data lane that has one due. */
+  #sendFlowControl(atPs: Picoseconds): void {
+    const buffers = this.#buffers;
+    for (let lane = 0, due = buffers.takeDueLanes(); due !== 0; lane++, due >>= 1)
+      if ((due & 1) !== 0 && this.#isLinkUp)
+        this.#sender.sendFlowControl(atPs, lane, buffers.lanes[lane]!.takeCreditLimit());
   }
 
   /** {@link WireSender.sendHeld} must be called at this instant. */
@@ -456,7 +528,8 @@ export class WirePort implements LateSender {
   }
 
   /** The other end, which has not seen all sent records, must be notified by then. */
-  packetLost(atPs: Picoseconds): void {
+  packetLost(atPs: Picoseconds, virtualLane: number): void {
+    this.#buffers.flowControlDue(virtualLane);
     if (this.#flowControlDuePs <= atPs) return;
     this.#flowControlDuePs = atPs;
     this.#insideDuePs = Math.min(this.#insideDuePs, atPs);
@@ -466,11 +539,14 @@ export class WirePort implements LateSender {
   #receiveFlowControl(word: number): void {
     if (!this.#isOnWire) return;
     this.received.flowControlCount++;
-    if (!this.#buffers.credits.synchronize(this.rxWords[word + WORD_FC_TOTAL_BLOCKS_SENT]!)) {
+    const { words } = this.#reader;
+    const lane = words[word + WORD_FC_VIRTUAL_LANE]!;
+    if (!this.#buffers.lanes[lane]!.synchronize(words[word + WORD_FC_TOTAL_BLOCKS_SENT]!)) {
       this.received.creditResynchronizations++;
+      this.#buffers.flowControlDue(lane);
       this.#scheduleFlowControl(this.#lp.nowPs);
     }
-    this.#sender.limitReceived(this.rxWords[word + WORD_FC_CREDIT_LIMIT]!);
+    this.#sender.limitReceived(lane, words[word + WORD_FC_CREDIT_LIMIT]!);
   }
 
   /** The training has brought the link up, or down. */
@@ -484,7 +560,7 @@ export class WirePort implements LateSender {
     this.#insideDuePs = Math.min(this.#insideDuePs, nowPs + 1);
     if (isUp) {
       this.#sender.linkUp();
-      this.#buffers.credits.reset();
+      this.#buffers.linkUp();
       this.#scheduleFlowControl(nowPs);
     } else {
       this.#sender.linkDown();

@@ -2,7 +2,7 @@
  * The sending half of a wire port: puts packets, flow control and training on the link, in the order of the calls, each as a
  * record that arrives when its last byte has left and crossed the cable; towards a switch, a packet when its first byte has.
  *
- *     canSend, send ──▶ credits of lane 0 ──▶ serializer ──▶ record in the channel
+ *     canSend, send ──▶ credits of its lane ──▶ serializer ──▶ record in the channel
  *          ▲ spaceFreed
  *
  * Its port reports the link's state to it, and calls it only while packets are put on the wire.
@@ -12,6 +12,7 @@ import type { BlockState, ChannelWriter, LogicalProcess } from '../sim/index.ts'
 import { joinedNotes, lateNote, MARKED_NOTE, overtakenNote } from './fault-notes.ts';
 import { FLOW_CONTROL_PACKET_BYTES } from './headers.ts';
 import { type HeldPacket, HeldPackets } from './held-packets.ts';
+import { LaneTraffic } from './lane-traffic.ts';
 import { blocksOf, CreditSender } from './link-credits.ts';
 import { byteTimeOf, type PacketArrival, Serializer, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 import { Opcode, type PacketShape, packetBytesOf, packetShapes, padBytes } from './opcodes.ts';
@@ -49,6 +50,7 @@ import {
 } from './send-wait.ts';
 import { type ConcernedRules, WireFaults } from './wire-faults.ts';
 import { bodyBytesOf, type Fate, PacketObserver, type WireTap } from './wire-observer.ts';
+import { dataLanesOf } from './wire-sizing.ts';
 
 const NO_PLUG = -1;
 /** Longest interval between two flow control packets of a lane, in symbol times of a lane (7.9.4). */
@@ -64,8 +66,8 @@ export interface WireSenderPorts {
   readonly port: {
     /** {@link WireSender.sendHeld} must be called at this instant. */
     heldDue(atPs: Picoseconds): void;
-    /** The other end must learn by this instant of the credits used by a lost packet. */
-    packetLost(atPs: Picoseconds): void;
+    /** The other end must learn by this instant of the credits of a lane used by a lost packet. */
+    packetLost(atPs: Picoseconds, virtualLane: number): void;
   };
 }
 
@@ -109,14 +111,17 @@ export class WireSender {
   readonly #arrival: PacketArrival;
   readonly #framingBytes: number;
   readonly #aheadPs: Picoseconds;
-  readonly #credits = new CreditSender();
+  /** Credits of each data lane. */
+  readonly #credits: readonly CreditSender[];
+  /** Traffic and waits of single lanes; undefined with one data lane, whose figures are those of the port. */
+  readonly #lanes: LaneTraffic | undefined;
   readonly #wait = new SendWait(this.counters);
   readonly #spaceEvent: number;
   readonly #held = new HeldPackets();
   /** The packet being processed. */
   readonly #packet = new OutboundPacket();
-  /** A held-back packet is due and waits for credits: no other packet may use them. */
-  #isStarved = false;
+  /** Lanes, as bits, of which a held-back packet is due and waits for credits: no other packet may use them. */
+  #starvedLanes = 0;
   readonly #flowControlPs: Picoseconds;
   /** Event queued for the arrival of each record in a loopback plug. */
   #plugEvent = NO_PLUG;
@@ -133,6 +138,9 @@ export class WireSender {
     this.#lp = lp;
     this.#writer = writer;
     this.#arrival = arrival;
+    const lanes = dataLanesOf(config);
+    this.#credits = Array.from({ length: lanes }, () => new CreditSender());
+    this.#lanes = lanes === 1 ? undefined : new LaneTraffic(lanes);
     this.#latencyPs = wireLatencyPs(config);
     this.#framingBytes = config.framingBytes;
     this.serializer = new Serializer(byteTimeOf(config));
@@ -165,11 +173,13 @@ export class WireSender {
 
   /** Its state, without the serializer's reservations: flow control is put there in the port's turns. */
   inspect(): BlockState {
+    const [first, ...others] = this.#credits.map((credits) => credits.inspect());
     return {
-      credits: this.#credits.inspect(),
+      credits: first!,
+      ...(others.length === 0 ? {} : { creditsOfLanes: others }),
       waitsFor: waitNames[this.#wait.reason]!,
       heldPackets: this.#held.count,
-      isStarved: this.#isStarved,
+      isStarved: this.#starvedLanes !== 0,
     };
   }
 
@@ -180,7 +190,7 @@ export class WireSender {
 
   // ---- packets ----
 
-  /** Whether the serializer has little reserved, and lane 0 has credit, for a formed packet. A refusal begins a wait. */
+  /** Whether the serializer has little reserved, and the packet's lane has credit, for a formed packet. A refusal begins a wait. */
   canSend(opcode: number, payloadBytes: number, flags: number, virtualLane: number): boolean {
     return this.#isFree(packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0), virtualLane, 0);
   }
@@ -210,6 +220,17 @@ export class WireSender {
   /** The packet that was refused will not be sent. */
   stopWaiting(): void {
     if (this.#wait.reason !== NOT_WAITING) this.#wait.end(this.#lp.nowPs);
+    this.#lanes?.endBut(0, this.#lp.nowPs);
+  }
+
+  /** Packets of other lanes than these, as bits, will not be sent. */
+  waitOnlyFor(lanes: number): void {
+    this.#lanes?.endBut(lanes, this.#lp.nowPs);
+  }
+
+  /** Traffic and waits of single data lanes; undefined with one. */
+  get lanes(): LaneTraffic | undefined {
+    return this.#lanes;
   }
 
   /** Sends a packet at `atPs` or when the link is free; returns its record with opcode, flags and lengths set. */
@@ -222,6 +243,13 @@ export class WireSender {
   discard(opcode: number, payloadBytes: number, flags: number, virtualLane: number): number {
     const { nowPs } = this.#lp;
     if (this.#wait.reason !== NOT_WAITING) this.#wait.end(nowPs);
+    this.#lanes?.end(virtualLane, nowPs);
+    return this.discardUnasked(opcode, payloadBytes, flags, virtualLane);
+  }
+
+  /** As {@link discard}, of a packet that has not waited: those that wait go on waiting. */
+  discardUnasked(opcode: number, payloadBytes: number, flags: number, virtualLane: number): number {
+    const { nowPs } = this.#lp;
     this.counters.discardedCount++;
     const arrivalPs = Math.max(this.serializer.freePs, nowPs) + this.#latencyPs;
     const { packetBytes } = this.#packet.fill(opcode, payloadBytes, flags, virtualLane);
@@ -232,14 +260,14 @@ export class WireSender {
 
   // ---- packets of the port itself ----
 
-  /** A flow control packet of lane 0. */
-  sendFlowControl(atPs: Picoseconds, creditLimit: number): void {
+  /** A flow control packet of a data lane. */
+  sendFlowControl(atPs: Picoseconds, virtualLane: number, creditLimit: number): void {
     this.counters.flowControlCount++;
     const endPs = this.serializer.occupy(atPs, FLOW_CONTROL_PACKET_BYTES + this.#framingBytes);
     const word = this.#append(endPs + this.#latencyPs, FLOW_CONTROL, 0) >> 2;
     const { words } = this.#writer;
-    words[word + WORD_FC_VIRTUAL_LANE] = 0;
-    words[word + WORD_FC_TOTAL_BLOCKS_SENT] = this.#credits.totalBlocksSent;
+    words[word + WORD_FC_VIRTUAL_LANE] = virtualLane;
+    words[word + WORD_FC_TOTAL_BLOCKS_SENT] = this.#credits[virtualLane]!.totalBlocksSent;
     words[word + WORD_FC_CREDIT_LIMIT] = creditLimit;
   }
 
@@ -252,22 +280,24 @@ export class WireSender {
 
   // ---- notifications of the port ----
 
-  /** A flow control packet has brought a new limit. */
-  limitReceived(creditLimit: number): void {
-    this.#credits.limitReceived(creditLimit, this.#lp.nowPs);
-    if (this.#isStarved) this.#ports.port.heldDue(this.#lp.nowPs + 1);
-    if (this.#wait.reason === WAITING_FOR_CREDITS) this.#ports.sender.spaceFreed();
+  /** A flow control packet has brought a new limit of a data lane. */
+  limitReceived(virtualLane: number, creditLimit: number): void {
+    const { nowPs } = this.#lp;
+    this.#credits[virtualLane]!.limitReceived(creditLimit, nowPs);
+    if ((this.#starvedLanes & (1 << virtualLane)) !== 0) this.#ports.port.heldDue(nowPs + 1);
+    const isWaiting = this.#lanes?.isWaiting(virtualLane) === true;
+    if (this.#wait.reason === WAITING_FOR_CREDITS || isWaiting) this.#ports.sender.spaceFreed();
   }
 
   /** Handles a link that came up: nothing sent, nothing promised. */
   linkUp(): void {
-    this.#credits.reset();
+    for (const credits of this.#credits) credits.reset();
   }
 
   /** The link has gone down: discards the packet of a waiting sender. */
   linkDown(): void {
     this.#dropHeld();
-    if (this.#wait.reason !== NOT_WAITING) this.#wakeAt(this.#lp.nowPs + 1);
+    if (this.#isWaiting) this.#wakeAt(this.#lp.nowPs + 1);
   }
 
   /** Puts due held-back packets on the link, before anything else of this instant. */
@@ -276,16 +306,21 @@ export class WireSender {
     const { nowPs } = this.#lp;
     const held = this.#held;
     held.capture(this.#writer.bytes);
-    for (let packet = held.firstDue(nowPs); packet !== undefined; packet = held.firstDue(nowPs))
-      if (!this.#letGo(packet, nowPs)) return;
-    const { duePs } = held;
+    this.#starvedLanes = 0;
+    for (;;) {
+      const packet = held.firstDueBut(this.#starvedLanes, nowPs);
+      if (packet === undefined) break;
+      this.#letGo(packet, nowPs);
+    }
+    const duePs = held.duePsBut(this.#starvedLanes);
     if (duePs < NEVER) this.#ports.port.heldDue(duePs);
   }
 
   /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     this.serializer.rebase(ps);
-    this.#credits.rebase(ps);
+    for (const credits of this.#credits) credits.rebase(ps);
+    this.#lanes?.rebase(ps);
     this.#wait.rebase(ps);
     this.#spaceDuePs -= ps;
     this.#held.rebase(ps);
@@ -301,9 +336,12 @@ export class WireSender {
       return false;
     }
     if (virtualLane === MANAGEMENT_LANE) return true;
-    if (!this.#isStarved && this.#credits.canSend(blocksOf(packetBytes), nowPs)) return true;
+    const credits = this.#credits[virtualLane]!;
+    const isStarved = (this.#starvedLanes & (1 << virtualLane)) !== 0;
+    if (!isStarved && credits.canSend(blocksOf(packetBytes), nowPs)) return true;
     this.#wait.begin(WAITING_FOR_CREDITS, nowPs);
-    if (this.#credits.newLimitPs === nowPs) this.#wakeAt(nowPs + 1);
+    this.#lanes?.begin(virtualLane, nowPs);
+    if (credits.newLimitPs === nowPs) this.#wakeAt(nowPs + 1);
     return false;
   }
 
@@ -311,13 +349,14 @@ export class WireSender {
   #put(atPs: Picoseconds): number {
     const { opcode, payloadBytes, flags, packetBytes, virtualLane } = this.#packet;
     if (this.#wait.reason !== NOT_WAITING) this.#wait.end(this.#lp.nowPs);
+    if (this.#lanes !== undefined) this.#lanes.end(virtualLane, this.#lp.nowPs);
     const { counters } = this;
     counters.packetCount++;
     counters.packetBytes += packetBytes;
     const statistics = (flags & FLAG_RETRANSMISSION) === 0 ? counters.first : counters.retransmitted;
     statistics.count(opcode, packetBytes, payloadBytes);
     if (counters.packetCount >= this.faults.nextPacket) return this.#putWithFaults(atPs);
-    if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
+    if (virtualLane !== MANAGEMENT_LANE) this.#useCredits(virtualLane, packetBytes);
     this.#fate = 'sent';
     return this.#open(this.#reserve(packetBytes, atPs), PACKET);
   }
@@ -364,7 +403,8 @@ export class WireSender {
     } else if (damageFlags !== 0) counters.corruptedCount++;
     if (isLost) {
       counters.lost.count(opcode, packetBytes, payloadBytes);
-      if (virtualLane !== MANAGEMENT_LANE) this.#ports.port.packetLost(nowPs + this.#flowControlPs);
+      if (virtualLane !== MANAGEMENT_LANE)
+        this.#ports.port.packetLost(nowPs + this.#flowControlPs, virtualLane);
     }
     if (copy !== undefined) {
       const duePs = atPs + copy.effect.delayPs;
@@ -380,8 +420,14 @@ export class WireSender {
 
   /** Reserves credits and the link for a packet. @returns its arrival */
   #occupy(packetBytes: number, atPs: Picoseconds, virtualLane: number): number {
-    if (virtualLane !== MANAGEMENT_LANE) this.#credits.sent(blocksOf(packetBytes));
+    if (virtualLane !== MANAGEMENT_LANE) this.#useCredits(virtualLane, packetBytes);
     return this.#reserve(packetBytes, atPs);
+  }
+
+  /** A packet of a data lane is put on the link. */
+  #useCredits(virtualLane: number, packetBytes: number): void {
+    this.#credits[virtualLane]!.sent(blocksOf(packetBytes));
+    if (this.#lanes !== undefined) this.#lanes.sent[virtualLane]!.count(packetBytes);
   }
 
   /** Reserves the link for a packet. @returns the instant of its record */
@@ -418,16 +464,21 @@ export class WireSender {
     this.#ports.port.heldDue(this.#lp.nowPs + 1);
   }
 
-  /** Puts a held-back packet on the link. Returns false if it waits for credits, before all others. */
-  #letGo(packet: HeldPacket, atPs: Picoseconds): boolean {
+  /** Puts a held-back packet on the link; or it waits for credits, before all others of its lane. */
+  #letGo(packet: HeldPacket, atPs: Picoseconds): void {
     const { opcode, payloadBytes, flags, packetBytes, virtualLane, isCopy } = packet;
     const { counters, faults } = this;
     const isManagement = virtualLane === MANAGEMENT_LANE;
-    this.#isStarved = !isManagement && !this.#credits.canSend(blocksOf(packetBytes), this.#lp.nowPs);
-    if (this.#isStarved) {
-      packet.duePs = Math.min(packet.duePs, this.#lp.nowPs);
-      if (this.#credits.newLimitPs === this.#lp.nowPs) this.#ports.port.heldDue(this.#lp.nowPs + 1);
-      return false;
+    const { nowPs } = this.#lp;
+    if (!isManagement) {
+      const credits = this.#credits[virtualLane]!;
+      if (!credits.canSend(blocksOf(packetBytes), nowPs)) {
+        this.#starvedLanes |= 1 << virtualLane;
+        packet.duePs = Math.min(packet.duePs, nowPs);
+        if (credits.newLimitPs === nowPs) this.#ports.port.heldDue(nowPs + 1);
+        return;
+      }
+      this.#starvedLanes &= ~(1 << virtualLane);
     }
     const arrivalPs = this.#occupy(packetBytes, atPs, virtualLane);
     (isCopy ? counters.copied : counters.letGo).count(opcode, packetBytes, payloadBytes);
@@ -448,12 +499,11 @@ export class WireSender {
       this.#observer.filled(offset, isCopy ? 'copied' : 'sent', joinedNotes(passedBy, packet.remark));
     }
     if (!isCopy) faults.isEachConcerned = false;
-    return true;
   }
 
   #dropHeld(): void {
     this.#held.clear();
-    this.#isStarved = false;
+    this.#starvedLanes = 0;
     this.faults.isEachConcerned = false;
   }
 
@@ -474,6 +524,11 @@ export class WireSender {
     return this.#writer.append(timePs, kind, payloadBytes);
   }
 
+  /** Whether a refused packet, of any lane, waits. */
+  get #isWaiting(): boolean {
+    return this.#wait.reason !== NOT_WAITING || this.#lanes?.isAnyWaiting === true;
+  }
+
   #wakeAt(atPs: Picoseconds): void {
     if (this.#spaceDuePs <= atPs) return;
     this.#spaceDuePs = atPs;
@@ -483,7 +538,7 @@ export class WireSender {
   #spaceDue(): void {
     if (this.#lp.nowPs < this.#spaceDuePs) return;
     this.#spaceDuePs = NEVER;
-    if (this.#wait.reason !== NOT_WAITING) this.#ports.sender.spaceFreed();
+    if (this.#isWaiting) this.#ports.sender.spaceFreed();
   }
 }
 

@@ -27,7 +27,7 @@ const PACKET_BYTES_MAX = 4096 + 128;
 const REFERENCED_BYTES = 65_536;
 
 /**
- * Bytes of lane 0's receive buffer: the configured size up to 4X QDR, scaled up for a faster link. A round trip of credits
+ * Bytes of the data lanes' receive buffer: the configured size up to 4X QDR, scaled up for a faster link. A round trip of credits
  * takes equally long on each, but more packets pass meanwhile: four of 4096 bytes at FDR, where three fit.
  */
 export function receiveBufferBytesOf(config: WireConfig): number {
@@ -35,6 +35,13 @@ export function receiveBufferBytesOf(config: WireConfig): number {
   const scaledBytes = Math.floor((config.receiveBufferBytes * QDR_BYTE_PS * denominator) / numeratorPs);
   return Math.min(Math.max(config.receiveBufferBytes, scaledBytes), BUFFER_BYTES_MAX);
 }
+
+/** Data lanes of a port. */
+export const dataLanesOf = ({ dataVls }: WireConfig): number => Number(dataVls);
+
+/** Blocks of each data lane's part of the receive buffer. */
+export const laneBlocksOf = (config: WireConfig): number =>
+  Math.floor(blocksOf(receiveBufferBytesOf(config)) / dataLanesOf(config));
 
 /** Bytes of a channel between two ports of this configuration: everything the credits and the flight time allow. */
 export function wireChannelBytes(config: WireConfig): number {
@@ -50,7 +57,7 @@ export function takenBytesMax(config: WireConfig, capacityBytes: number): number
 }
 
 /**
- * Room for everything in flight: twice, for a lagging reader and for the padding at the ring's end. Packets of lane 0 may be
+ * Room for everything in flight: twice, for a lagging reader and for the padding at the ring's end. Packets of data lanes may be
  * reserved for the time of forming one, which depends on the sender: at most as many as the credits allow, followed by at most
  * as many flow control packets as have credits to return. All other records fit into the time ahead and the flight time.
  */
@@ -58,15 +65,20 @@ function flyingBytes(config: WireConfig): number {
   const { numeratorPs, denominator } = byteTimeOf(config);
   const flightBytes = config.transmitAheadBytes + (wireLatencyPs(config) * denominator) / numeratorPs;
   const creditedBlocks = blocksOf(receiveBufferBytesOf(config));
-  const returns = Math.ceil(creditedBlocks / blocksOf(config.creditReturnBytes));
+  const returns = Math.ceil(creditedBlocks / blocksOf(config.creditReturnBytes)) + dataLanesOf(config) - 1;
   const records = Math.ceil(flightBytes / FLOW_CONTROL_PACKET_BYTES) + creditedBlocks + returns;
   return 2 * records * bytesPerBlock(config) + 16_384;
 }
 
 /** @throws ConfigurationError for credits that could starve the longest packet */
 export function checkConfig(config: WireConfig): void {
-  const blocks = blocksOf(receiveBufferBytesOf(config));
-  const returnBlocksMax = blocks - blocksOf(PACKET_BYTES_MAX);
+  const returnBlocksMax = laneBlocksOf(config) - blocksOf(PACKET_BYTES_MAX);
+  if (returnBlocksMax < 1)
+    throw new ConfigurationError(
+      'wire.dataVls',
+      dataLanesOf(config),
+      `fewer, or receive buffers of at least ${dataLanesOf(config) * (blocksOf(PACKET_BYTES_MAX) + 1) * CREDIT_BLOCK_BYTES} bytes (wire.receiveBufferBytes, switch.inputBufferBytes): each data lane must hold its longest packet`,
+    );
   if (blocksOf(config.creditReturnBytes) > returnBlocksMax) {
     throw new ConfigurationError(
       'wire.creditReturnBytes',

@@ -65,6 +65,8 @@ interface FabricOptions
   readonly window?: number;
   readonly qps?: number;
   readonly hosts?: number;
+  readonly sl?: number;
+  readonly victimSl?: number;
   readonly explain?: ExplainedSend;
   readonly json?: string;
   readonly partition: Partition;
@@ -94,6 +96,8 @@ export function addFabricCommand(program: Command): void {
     .addOption(fieldOption('window', undefined, ` (default: ${fabricDefaults.window})`))
     .addOption(fieldOption('qps'))
     .addOption(fieldOption('hosts'))
+    .addOption(fieldOption('sl'))
+    .addOption(fieldOption('victimSl'))
     .option(
       '--explain <host.n>',
       'instead of figures: message n of those that a host posts, step by step over cables and switches, as in 2.10',
@@ -115,20 +119,21 @@ function parsedSend(text: string): ExplainedSend {
 
 /** A number of the workload as an option. */
 function fieldOption(
-  name: 'size' | 'messages' | 'window' | 'qps' | 'hosts',
+  name: 'size' | 'messages' | 'window' | 'qps' | 'hosts' | 'sl' | 'victimSl',
   value?: number,
   note = '',
 ): Option {
   const { unit, min, max, meaning } = fabricFields[name];
-  const option = new Option(`--${name} <${unit}>`, `${meaning}${note}`).argParser(integer(min, max));
+  const word = name === 'victimSl' ? 'victim-sl' : name;
+  const option = new Option(`--${word} <${unit}>`, `${meaning}${note}`).argParser(integer(min, max));
   return value === undefined ? option : option.default(value);
 }
 
 async function fabric(pattern: FabricPattern, options: FabricOptions, command: Command): Promise<void> {
   const machine = machineOf(options);
   const { topology } = configuredOf(machine);
-  const { size, messages, window, qps, verb, algorithm, hosts } = options;
-  const given = Object.entries({ size, messages, window, qps, verb, algorithm, hosts });
+  const { size, messages, window, qps, verb, algorithm, hosts, sl, victimSl } = options;
+  const given = Object.entries({ size, messages, window, qps, verb, algorithm, hosts, sl, victimSl });
   const workload = Object.fromEntries([
     ['test', pattern],
     ...given.filter(([, value]) => value !== undefined),

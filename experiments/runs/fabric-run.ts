@@ -98,7 +98,9 @@ export default async function runFabric({
   args,
   timeline,
 }: FabricOrder): Promise<FabricRow> {
-  checkJoined(configuredOf(options).topology, flowsOf(args));
+  const { config, topology } = configuredOf(options);
+  checkLevels(args, config.hca.capability.linkLayer);
+  checkJoined(topology, flowsOf(args));
   await using machine = await Machine.create({
     ...options,
     ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
@@ -201,6 +203,13 @@ function reductionOf({ sizeBytes, messages }: FabricArgs, sides: readonly Reduct
     spanPs: Math.max(...sides.map(({ startPs, times: own }) => own.at(-1)![1] - startPs)),
     isEqual: sides.every(({ isRight }) => isRight),
   };
+}
+
+/** @throws ConfigurationError for service levels where there are none */
+function checkLevels({ serviceLevel, victimLevel }: FabricArgs, linkLayer: string): void {
+  for (const [name, level] of Object.entries({ sl: serviceLevel, victimSl: victimLevel }))
+    if (level !== undefined && linkLayer === 'ethernet')
+      throw new ConfigurationError(name, level, 'left out where ports are of Ethernet: they have priorities');
 }
 
 /** @throws ConfigurationError for a flow between hosts whose first ports neither a cable nor switches join */

@@ -46,6 +46,20 @@ export const fabricFields = {
     choices: allReduceAlgorithms,
     meaning: 'of an all-reduce (default ring)',
   },
+  sl: {
+    kind: 'integer',
+    unit: 'n',
+    min: 0,
+    max: 15,
+    meaning: 'service level of the flows on InfiniBand (default 0)',
+  },
+  victimSl: {
+    kind: 'integer',
+    unit: 'n',
+    min: 0,
+    max: 15,
+    meaning: "service level of victim's flow to the host with no other sender (default: as the others)",
+  },
   hosts: {
     kind: 'integer',
     unit: 'n',
@@ -105,7 +119,8 @@ export function fabricText(workload: FabricWorkload): string {
  * @throws ConfigurationError for more hosts than the topology has, and for fields that the pattern has not
  */
 export function fabricArgsOf(workload: FabricWorkload, fabricHosts: number): FabricArgs {
-  const { test: pattern, size, messages, window, qps, verb, algorithm, hosts = fabricHosts } = workload;
+  const { test: pattern, size, messages, window, qps, verb, algorithm, sl, victimSl } = workload;
+  const { hosts = fabricHosts } = workload;
   if (hosts > fabricHosts)
     throw new ConfigurationError('hosts', hosts, `at most those of the topology, ${fabricHosts}`);
   checkFields(workload);
@@ -118,15 +133,19 @@ export function fabricArgsOf(workload: FabricWorkload, fabricHosts: number): Fab
     window: window ?? fabricDefaults.window,
     ...(qps === undefined ? {} : { qpCount: qps }),
     ...(pattern === 'all-reduce' ? { algorithm: algorithm ?? 'ring' } : {}),
+    ...(sl === undefined ? {} : { serviceLevel: sl }),
+    ...(victimSl === undefined ? {} : { victimLevel: victimSl }),
   };
 }
 
-function checkFields({ test, algorithm, window, qps, verb, size = 4 }: FabricWorkload): void {
+function checkFields({ test, algorithm, window, qps, verb, sl, victimSl, size = 4 }: FabricWorkload): void {
+  if (victimSl !== undefined && test !== 'victim')
+    throw new ConfigurationError('victimSl', victimSl, `left out for ${test}`);
   if (test !== 'all-reduce') {
     if (algorithm !== undefined) throw new ConfigurationError('algorithm', algorithm, `left out for ${test}`);
     return;
   }
-  for (const [name, value] of Object.entries({ window, qps, verb }))
+  for (const [name, value] of Object.entries({ window, qps, verb, sl }))
     if (value !== undefined)
       throw new ConfigurationError(name, value, 'left out for an all-reduce, which sends messages in steps');
   if (size % 4 !== 0)

@@ -17,6 +17,8 @@ import { collectivePeers } from '../../userlib/messaging/index.ts';
 export interface Flow {
   readonly from: number;
   readonly to: number;
+  /** Service level of its packets on InfiniBand, both ways; left out: 0. */
+  readonly serviceLevel?: number;
 }
 
 export const fabricPatterns = [
@@ -50,6 +52,9 @@ export interface FabricArgs {
   readonly algorithm?: AllReduceAlgorithm;
   /** Flows instead of those of the pattern, at most one from each host to each other. */
   readonly flows?: readonly Flow[];
+  /** Service level of all flows; of `victim`, of the last one alone. Left out: 0. */
+  readonly serviceLevel?: number;
+  readonly victimLevel?: number;
   /** Traffic class of the packets; left out: 0, without a GRH on InfiniBand. */
   readonly trafficClass?: number;
 }
@@ -93,13 +98,23 @@ export interface ReductionSide {
  * The flows, in order: those given, or those of the pattern.
  * @throws ConfigurationError for too few hosts
  */
-export function flowsOf({
+export function flowsOf(
+  args: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm' | 'flows' | 'serviceLevel' | 'victimLevel'>,
+): readonly Flow[] {
+  if (args.flows !== undefined) return args.flows;
+  const { serviceLevel, victimLevel = serviceLevel } = args;
+  const flows = patternFlows(args);
+  return flows.map((flow, index) => {
+    const level = args.pattern === 'victim' && index === flows.length - 1 ? victimLevel : serviceLevel;
+    return level === undefined ? flow : { ...flow, serviceLevel: level };
+  });
+}
+
+function patternFlows({
   pattern,
   hostCount,
   algorithm = 'ring',
-  flows,
-}: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm' | 'flows'>): readonly Flow[] {
-  if (flows !== undefined) return flows;
+}: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm'>): readonly Flow[] {
   const least = pattern === 'victim' ? 4 : 2;
   if (hostCount < least) throw new ConfigurationError(`hosts of ${pattern}`, hostCount, `at least ${least}`);
   const hosts = Array.from({ length: hostCount }, (_, host) => host);

@@ -86,9 +86,11 @@ async function connectFlow(
   if (flow.from === program.node) program.memory.write(buffer.address, contentOf(flow, sizeBytes));
   const cap = { maxSendWr: window, maxRecvWr: 1 };
   const qps = await createRcQps(endpoint, qpCount, { send: cq, receive: cq }, cap);
-  const pair = endpointTo(endpoint, far);
-  const own: RemoteBuffer = { address: buffer.address, rkey: buffer.region.rkey };
-  const { note } = await connectRc<RemoteBuffer>(pair, qps, `fabric.${flow.from}.${flow.to}`, { ...own });
+  const { serviceLevel } = flow;
+  const own = serviceLevel === undefined ? endpoint.own : { ...endpoint.own, serviceLevel };
+  const pair = endpointTo({ ...endpoint, own }, far);
+  const place: RemoteBuffer = { address: buffer.address, rkey: buffer.region.rkey };
+  const { note } = await connectRc<RemoteBuffer>(pair, qps, `fabric.${flow.from}.${flow.to}`, { ...place });
   const completesEarly = verb === 'write' && endpoint.context.device.transportType === IBV_TRANSPORT_IWARP;
   return { flow, buffer, qps, remote: note, completesEarly };
 }

@@ -33,6 +33,8 @@ export interface RouteChoice {
   readonly gidIndex?: number;
   /** Traffic class of the GRH or IP header; on InfiniBand it implies a GRH. */
   readonly trafficClass?: number;
+  /** Service level on InfiniBand; left out: 0. */
+  readonly serviceLevel?: number;
 }
 
 /** The address of a peer, with the corresponding values of the own port. */
@@ -40,6 +42,7 @@ export interface PeerAddress extends PortAddress {
   /** Index of the own GID in the port's table; left out if packets carry no GRH. */
   readonly sgidIndex?: number;
   readonly trafficClass?: number;
+  readonly serviceLevel?: number;
 }
 
 /** Programs use the first. */
@@ -53,11 +56,12 @@ const hopLimit = 64;
 export async function ownAddressOf(
   context: IbvContext,
   { lid, linkLayer }: Pick<PortAttr, 'lid' | 'linkLayer'>,
-  { gidIndex, trafficClass }: RouteChoice = {},
+  { gidIndex, trafficClass, serviceLevel }: RouteChoice = {},
 ): Promise<PeerAddress> {
   if (context.device.transportType === IBV_TRANSPORT_IWARP) return { lid };
   const isEthernet = linkLayer === IBV_LINK_LAYER_ETHERNET;
-  if (!isEthernet && gidIndex === undefined && trafficClass === undefined) return { lid };
+  const level = serviceLevel === undefined ? {} : { serviceLevel };
+  if (!isEthernet && gidIndex === undefined && trafficClass === undefined) return { lid, ...level };
   const entries = await queryGidTable(context, portNum);
   const route = trafficClass === undefined ? {} : { trafficClass };
   // First the GIDs of the link-local address, then those of the IPv4 address; of each the newer version last.
@@ -67,7 +71,7 @@ export async function ownAddressOf(
     throw new ConfigurationError('gidIndex', gidIndex, `0 to ${entries.length - 1}`);
   if (entry === undefined || (isEthernet && entry.gidType === IBV_GID_TYPE_IB))
     throw new InvariantError('GIDs of the port', entries.length, 'at least 1');
-  return { lid, gid: [...entry.gid], sgidIndex: entry.gidIndex, ...route };
+  return { lid, gid: [...entry.gid], sgidIndex: entry.gidIndex, ...route, ...level };
 }
 
 /** The parts of an own address that peers receive. */
@@ -76,20 +80,21 @@ export const announcedOf = ({ lid, gid }: PeerAddress): PortAddress =>
 
 /** A peer as reached from the port with this address. */
 export const peerFrom = (
-  { sgidIndex, trafficClass }: PeerAddress,
+  { sgidIndex, trafficClass, serviceLevel }: PeerAddress,
   { lid, gid, sinPort }: PortAddress,
 ): PeerAddress => {
   if (sinPort !== undefined) return { lid, sinPort };
-  if (gid === undefined || sgidIndex === undefined) return { lid };
-  return { lid, gid, sgidIndex, ...(trafficClass === undefined ? {} : { trafficClass }) };
+  const level = serviceLevel === undefined ? {} : { serviceLevel };
+  if (gid === undefined || sgidIndex === undefined) return { lid, ...level };
+  return { lid, gid, sgidIndex, ...(trafficClass === undefined ? {} : { trafficClass }), ...level };
 };
 
 /** The path to a peer. */
-export function pathTo({ lid, gid, sgidIndex, trafficClass = 0 }: PeerAddress): AhAttr {
+export function pathTo({ lid, gid, sgidIndex, trafficClass = 0, serviceLevel: sl = 0 }: PeerAddress): AhAttr {
   if (gid === undefined || sgidIndex === undefined)
-    return { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 0, portNum };
+    return { dlid: lid, sl, srcPathBits: 0, isGlobal: 0, portNum };
   const grh = { dgid: Uint8Array.from(gid), flowLabel: 0, sgidIndex, hopLimit, trafficClass };
-  return { dlid: lid, sl: 0, srcPathBits: 0, isGlobal: 1, grh, portNum };
+  return { dlid: lid, sl, srcPathBits: 0, isGlobal: 1, grh, portNum };
 }
 
 /** Number of attempts of {@link reaching}: more than the answers that a few faults drop in succession. */

@@ -542,6 +542,7 @@ const dropWords: Readonly<Record<SwitchDrop, string>> = {
   ownPort: 'its route leads back to the port by which it came',
   hoqLife: 'it was the first of its input for longer than HOQLife',
   linkLocal: 'its address is not forwarded',
+  noLane: 'its service level has no lane there',
   noRoom: 'the shared buffer has no room',
   queueFull: 'its queue has reached alpha × free',
   pauseWatchdog: 'a pause did not end',

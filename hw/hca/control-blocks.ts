@@ -34,6 +34,7 @@ import {
   ManagementAgents,
   NodeIdentity,
   type PauseControl,
+  type PortLanes,
   SubnetAdministration,
   type SubnetMember,
 } from './port/index.ts';
@@ -67,6 +68,8 @@ export interface ControlSideSetup {
   readonly links: readonly ((LinkStateSource & LinkTraffic) | undefined)[];
   /** The cables of Ethernet ports. */
   readonly ethernet?: EthernetCable | undefined;
+  /** Data lanes of the ports; left out: one. */
+  readonly lanes?: PortLanes | undefined;
   readonly config: ControlConfig;
   readonly capabilities: CapabilityConfig;
   /** Number of this node, from 0: its GUIDs and LID derive from it. */
@@ -144,7 +147,7 @@ export function controlWires(b: ControlBlocks & Surroundings): Wires<ControlBloc
 }
 
 function makePorts(setup: ControlSideSetup): HcaPorts {
-  const { config, capabilities, domain, nodeIndex, links, ethernet } = setup;
+  const { config, capabilities, domain, nodeIndex, links, ethernet, lanes } = setup;
   const ports = Array.from(
     { length: capabilities.portCount },
     (_, index) =>
@@ -154,6 +157,7 @@ function makePorts(setup: ControlSideSetup): HcaPorts {
         logGids: capabilities.logGids,
         logPkeys: capabilities.logPkeys,
         maxVls: capabilities.maxVls,
+        lanes,
         linkInitialiseCycles: config.linkInitialiseCycles,
         subnetManagerCycles: config.subnetManagerCycles,
         hasEmbeddedSubnetManager: config.embeddedSubnetManager,

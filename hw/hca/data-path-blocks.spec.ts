@@ -49,6 +49,7 @@ describe('the wires of the data path', () => {
     const called = new Set(wires.map(({ to }) => to.split('.')[0]!));
     expect(Object.keys(dataPath.blocks).filter((name) => !called.has(name))).toEqual([
       'loopback',
+      'laneGate',
       'roceLink',
       'translator',
       'qpcCache',

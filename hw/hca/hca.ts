@@ -17,15 +17,21 @@ import {
   type Wires,
 } from '../../sim/index.ts';
 import {
+  dataLanesOf,
   type EthernetConfig,
   EthernetPort,
   type EthernetPortOptions,
   ethernetFrameBytesMax,
   ethernetParameters,
   ethernetPlug,
+  type LanesConfig,
+  lanesDefaults,
   loopbackPlug,
   type PacketArrival,
   type PacketReceiver,
+  type PortArbitration,
+  SlToVlTable,
+  VlArbitrationTable,
   type WireConfig,
   WirePort,
   type WirePortPorts,
@@ -58,6 +64,7 @@ import { type Carried, type DataPathTables, makeTables, packetSlotBytes } from '
 import type { Personality } from './host-interface/index.ts';
 import type { CongestionConfig } from './ibta/congestion/index.ts';
 import { type IbtaBlocks, type IbtaParts, ibtaTransport, packetNumberMask } from './ibta/index.ts';
+import { LaneEgress, type LanePort } from './ibta/packets/index.ts';
 import type { Receiver } from './ibta/receiver/index.ts';
 import { type IwarpConfig, iwarpParameters } from './iwarp/iwarp-parameters.ts';
 import { type IwarpParts, iwarpTransport, type RdmaBlocks } from './iwarp/iwarp-transport.ts';
@@ -94,6 +101,8 @@ export interface HcaSetup extends SlotSetup {
   readonly control: ControlConfig;
   readonly capabilities: CapabilityConfig;
   readonly wire: WireConfig;
+  /** Tables that the embedded subnet manager writes for several data lanes (`wire.dataVls`); left out: the defaults. */
+  readonly lanes?: LanesConfig | undefined;
   /** Configuration of the cable if ports are of Ethernet (`capabilities.linkLayer`); defaults if omitted. */
   readonly ethernet?: EthernetConfig | undefined;
   /** Configuration of the card's TCP if connections are of iWARP (`capabilities.transport`); defaults if omitted. */
@@ -206,6 +215,8 @@ export class Hca implements BarTarget {
   /** Blocks of {@link hcaWires}. */
   readonly parts: HcaParts;
   /** Port 1, which has at least a plug, and others with a cable. */
+  /** Queues in front of the ports, if these have several data lanes. */
+  readonly #egresses: readonly LaneEgress[];
   readonly #cabledPorts: readonly (WirePort | undefined)[];
   #accesses: AccessObserver | undefined;
   #barBytes: Uint8Array | undefined;
@@ -228,7 +239,10 @@ export class Hca implements BarTarget {
     const ends = (isEthernet ? undefined : cable) ?? loopbackPlug(wire);
     const ethernet = setup.ethernet ?? defaultsOf(ethernetParameters);
     const frameBytesMax = isEthernet ? ethernetFrameBytesMax(withTag(ethernet)) : undefined;
-    const references = setup.shared?.zeroCopy === true ? new PayloadReferences(ends.reader.bytes) : undefined;
+    const laneCount = isEthernet ? 1 : dataLanesOf(wire);
+    // Packets of several lanes are copied out of the channel: nothing there can be referenced.
+    const isReferenced = setup.shared?.zeroCopy === true && laneCount === 1;
+    const references = isReferenced ? new PayloadReferences(ends.reader.bytes) : undefined;
     const personality = connectX3Of(capabilities);
     const contextFormats = personality.makeContextFormats({
       frameBytesMax: frameBytesMax ?? 0,
@@ -275,6 +289,7 @@ export class Hca implements BarTarget {
       sram,
       tables,
       links: this.#cabledPorts,
+      lanes: laneCount === 1 ? undefined : { count: laneCount, config: setup.lanes ?? lanesDefaults() },
       ethernet: ethernetPort && {
         link: linkOf(ethernetPort),
         errors: ethernetPort,
@@ -296,6 +311,9 @@ export class Hca implements BarTarget {
     this.eqcCache = makeContextCache(parts, 'eqc', eqs, eqcCacheEntries, eqcCacheWays);
     const addresses = this.control.ports;
     const { blocks, management } = this.control;
+    const lanePorts =
+      laneCount === 1 ? [] : this.wirePorts.map((port, index) => lanePortOf(setup, port, addresses[index]!));
+    this.#egresses = lanePorts.map(({ egress }) => egress);
     const site = {
       lp,
       domain,
@@ -318,7 +336,8 @@ export class Hca implements BarTarget {
       new DataPath({
         ...site,
         transport: ibtaTransport({
-          ports: this.wirePorts,
+          ports: lanePorts.length === 0 ? this.wirePorts : this.#egresses,
+          lanePorts,
           addresses,
           specialQps: blocks.commandSet,
           managers: management.managers,
@@ -356,8 +375,8 @@ export class Hca implements BarTarget {
   #connect(further: readonly WirePort[]): void {
     const { control, dataPath, ibta, iwarp, ethernetPort } = this;
     const receiver = ibta?.blocks.receiver;
-    const sender = dataPath.roles.outbound;
-    const packetEnds = { receiver: receiver ?? noReceiver, sender };
+    const senderAt = (index: number) => this.#egresses[index] ?? dataPath.roles.outbound;
+    const packetEnds = { receiver: receiver ?? noReceiver, sender: senderAt(0) };
     connectBlocks(
       this.parts,
       hcaWires({ ...this.parts, dataPath, packetEnds, tcp: iwarp?.blocks, hca: this }),
@@ -365,7 +384,7 @@ export class Hca implements BarTarget {
     for (const [index, port] of further.entries())
       port.connect({
         receiver: receiver === undefined ? noReceiver : new PortIntake(receiver, index + 1),
-        sender,
+        sender: senderAt(index + 1),
         link: control.ports[index + 1]!,
       });
     if (ethernetPort !== undefined)
@@ -477,6 +496,21 @@ const furtherPortsOf = ({ lp, wire, cables, capabilities }: HcaSetup): WirePort[
     { length: capabilities.portCount - 1 },
     (_, index) => new WirePort({ lp, config: wire, ...(cables[index + 1] ?? loopbackPlug(wire)) }),
   );
+
+/** A port with several data lanes. */
+const lanePortOf = ({ lp, config }: HcaSetup, wire: WirePort, port: HcaPort): LanePort => ({
+  egress: new LaneEgress({ lp, config, wire, arbitration: arbitrationOf(port) }),
+  slToVl: new SlToVlTable(port.slToVl),
+});
+
+/** Arbitration tables of a port, as its subnet manager writes them. */
+const arbitrationOf = (port: HcaPort): PortArbitration => ({
+  high: new VlArbitrationTable(port.vlArbitrationHigh),
+  low: new VlArbitrationTable(port.vlArbitrationLow),
+  get highLimit() {
+    return port.highLimit;
+  },
+});
 
 /** The receiver, as a port after port 1 calls it. */
 class PortIntake implements PacketReceiver {

@@ -161,6 +161,13 @@ export const hcaParameters = {
     'estimate',
     'Request packets being gathered or waiting for the wire.',
   ),
+  lanePackets: number(
+    8,
+    'packets',
+    [1, 256],
+    'estimate',
+    'Packets that wait in front of a port in each data lane before no more of that lane are begun; only with several (wire.dataVls).',
+  ),
   responseBufferPackets: number(
     32,
     'packets',

@@ -1,32 +1,45 @@
 /**
- * An InfiniBand switch: packets wait at the port by which they came, and a crossbar moves the first of each input to its output.
+ * An InfiniBand switch: packets wait at the port by which they came, and a crossbar moves the first of each input and lane to its output.
  *
  *     ═▶ port ─▶ LRH: tables ─▶ input buffer ──┐
  *     ═▶ port ─▶ LRH: tables ─▶ input buffer ──┼─ crossbar ─▶ credits, serializer of the output ═▶
- *     ═▶ port ─▶ LRH: tables ─▶ input buffer ──┘     each output takes its inputs in turn
+ *     ═▶ port ─▶ LRH: tables ─▶ input buffer ──┘     each output arbitrates its lanes, and in a lane takes its inputs in turn
  *
  * Promises:
  * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own credits return when its
- *   last byte has left. Every drop has a named reason: no route, a route back, HOQLife, or an output whose link is down.
+ *   last byte has left. Every drop has a named reason: no route, a route back, a service level
+ *   without a lane, HOQLife, or an output whose link is down.
  * - A packet's first byte leaves `latencyNs` after its first byte has come, if the output is free. A packet that would leave faster than it
  *   comes waits until its last byte cannot be late.
- * - An input is read by one output at a time. Lane 15 has an input buffer of its own and goes first.
+ * - Each lane of an input has a buffer and credits of its own, which one output at a time reads: a packet without credits blocks only
+ *   packets of its lane. Lane 15 goes first, and is read with lane 0.
  * - A decision depends on earlier instants alone: the order of records within an instant has no effect.
  *
  * Management packets to the switch itself, and directed routes through it, are port 0's: see management/.
  *
- * Lanes: VL 0 and VL 15, as the ports have. Source: InfiniBand Architecture Specification, volume 1, chapters 7 and 18.
+ * Data lanes are those of the ports (`wire.dataVls`). With one, all packets use it, whatever the SL-to-VL tables have. Source: InfiniBand
+ * Architecture Specification, volume 1, chapters 7 and 18.
  */
 import { NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
 import type { BlockState, ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import {
+  blocksOf,
+  canRelay,
+  dataLanesOf,
   destinationLidOf,
+  type LanesConfig,
+  type LaneTables,
+  lanesDefaults,
+  laneTablesOf,
   MANAGEMENT_LANE,
+  NO_LANE,
   type PacketArrival,
   receivedPacketBytes,
+  receivedServiceLevel,
   receivedVirtualLane,
   relayPacket,
   tailDelayOf,
+  VlArbiter,
   type WireConfig,
   WirePort,
 } from '../../wire/index.ts';
@@ -34,6 +47,7 @@ import { ForwardingTables, NO_PORT } from './forwarding-tables.ts';
 import { InputBuffer } from './input-buffer.ts';
 import { ManagementPort, type SwitchManagement } from './management/index.ts';
 import type { SwitchConfig } from './parameters.ts';
+import { SlToVlTables } from './sl-to-vl-tables.ts';
 import type { SwitchTap, SwitchWait } from './switch-tap.ts';
 
 /** The cable in a port of a switch. */
@@ -49,6 +63,8 @@ export interface SwitchCable {
 export interface InfinibandSwitchSetup {
   readonly lp: LogicalProcess;
   readonly config: SwitchConfig;
+  /** Initial tables of virtual lanes; left out: the defaults. */
+  readonly lanes?: LanesConfig | undefined;
   /** The cables, by port from 1; undefined for a port without one. */
   readonly cables: readonly (SwitchCable | undefined)[];
   readonly management: SwitchManagement;
@@ -59,6 +75,8 @@ export interface SwitchDrops {
   noRoute: number;
   /** Its entry leads back to where it came from (PortRcvSwitchRelayErrors: looping). */
   ownPort: number;
+  /** Its service level has no data lane at its output (7.6.6); counted for each output. */
+  noLane: number;
   /** It was the first of its input for longer than HOQLife (PortXmitDiscards of its output). */
   hoqLife: number;
 }
@@ -84,29 +102,64 @@ class CountedDrops {
 /** One port, with the packets that came by it. */
 class SwitchPort {
   readonly port: WirePort;
-  readonly data: InputBuffer;
-  readonly management: InputBuffer;
+  /** Packets that came by it, by lane: the data lanes, then lane 15. */
+  readonly buffers: readonly InputBuffer[];
+  /** Tables and state of arbitration between the data lanes that leave by it. */
+  readonly tables: LaneTables;
+  readonly arbiter: VlArbiter;
   /** Time from a packet's first byte to its last on this cable. */
   readonly tailDelayPs: (packetBytes: number) => Picoseconds;
-  readonly drops: SwitchDrops = { noRoute: 0, ownPort: 0, hoqLife: 0 };
+  readonly drops: SwitchDrops = { noRoute: 0, ownPort: 0, noLane: 0, hoqLife: 0 };
   /** The same as management counts them: packets that were to leave by this port are of it. */
   readonly counted = new CountedDrops(this.drops);
-  /** Input and output are busy with a packet until then. */
-  readUntilPs = 0;
+  /** Each data lane's buffer is being read until then; lane 15 is read with lane 0. And the output is busy with a packet until then. */
+  readonly #readUntilPs: Float64Array;
   sendsUntilPs = 0;
   /** The packet that leaves by this output: its input, or -1; released when its last byte has left. */
   sendsFrom = -1;
   sendsOffset = -1;
   /** Input whose turn is next. */
   turn = 0;
+  /** The same for each data lane in which packets leave, of inputs and their lanes together, if there are several. */
+  readonly turns: Int32Array;
   /** First packets of inputs that are to leave by this output. */
   wantedBy = 0;
+  /** Most packets of data lanes that have waited at once. */
+  waitingMax = 0;
 
-  constructor(port: WirePort) {
+  constructor(port: WirePort, lanes: LanesConfig) {
+    const laneCount = dataLanesOf(port.config);
     this.port = port;
-    this.data = new InputBuffer(port.receivePacketsMax);
-    this.management = new InputBuffer(port.receivePacketsMax);
+    this.buffers = Array.from({ length: laneCount + 1 }, () => new InputBuffer(port.receivePacketsMax));
+    this.tables = laneTablesOf(lanes, laneCount);
+    this.arbiter = new VlArbiter(this.tables);
+    this.turns = new Int32Array(laneCount);
+    this.#readUntilPs = new Float64Array(laneCount);
     this.tailDelayPs = tailDelayOf(port.config, 'head');
+  }
+
+  /** Until when the buffer of a lane, data or 15, is being read. */
+  readUntilPs(lane: number): Picoseconds {
+    return this.#readUntilPs[lane === this.turns.length ? 0 : lane]!;
+  }
+
+  /** The buffer of a lane is read until then. */
+  read(lane: number, untilPs: Picoseconds): void {
+    this.#readUntilPs[lane === this.turns.length ? 0 : lane] = untilPs;
+  }
+
+  /** Handles a new epoch: see TimeKeeper. */
+  rebase(ps: Picoseconds): void {
+    for (const buffer of this.buffers) buffer.rebase(ps);
+    for (let lane = 0; lane < this.#readUntilPs.length; lane++) this.#readUntilPs[lane]! -= ps;
+    this.sendsUntilPs -= ps;
+  }
+
+  /** Packets that wait in data lanes. */
+  get dataCount(): number {
+    let count = 0;
+    for (let lane = this.buffers.length - 2; lane >= 0; lane--) count += this.buffers[lane]!.count;
+    return count;
   }
 }
 
@@ -114,6 +167,7 @@ export class InfinibandSwitch {
   readonly tables = new ForwardingTables();
   /** Port 0. */
   readonly management: ManagementPort;
+  readonly slToVl: SlToVlTables;
   readonly #lp: LogicalProcess;
   readonly #latencyPs: Picoseconds;
   readonly #isStoring: boolean;
@@ -122,6 +176,8 @@ export class InfinibandSwitch {
   /** By port from 1; undefined for a port without a cable. */
   readonly #ports: readonly (SwitchPort | undefined)[];
   readonly #used: readonly number[];
+  /** Data lanes of all ports. Lane 15 has the buffer after theirs. */
+  readonly laneCount: number;
   /** Packets that left in addition to those that came: copies for groups. */
   copyCount = 0;
   /** Observes packets; left out: no observer. */
@@ -134,12 +190,14 @@ export class InfinibandSwitch {
   #laterDuePs = NEVER;
 
   /** Connects itself to `lp`. Its ports are enabled: links come up when their other ends are enabled, too. */
-  constructor({ lp, config, cables, management }: InfinibandSwitchSetup) {
+  constructor({ lp, config, cables, management, lanes = lanesDefaults() }: InfinibandSwitchSetup) {
     this.#lp = lp;
+    this.laneCount = dataLanesOf(cables.find((cable) => cable !== undefined)!.wire);
+    this.slToVl = new SlToVlTables(laneTablesOf(lanes, this.laneCount).slToVl);
     this.#latencyPs = nsToPs(config.latencyNs);
     this.#isStoring = config.forwarding === 'store-and-forward';
     this.#headLimitPs = headLimitPsOf(config);
-    this.#ports = cables.map((cable) => cable && new SwitchPort(this.#portOf(cable, config)));
+    this.#ports = cables.map((cable) => cable && new SwitchPort(this.#portOf(cable, config), lanes));
     this.#used = this.#ports.flatMap((port, index) => (port === undefined ? [] : [index]));
     this.#moveEvent = lp.queue.addHandler(() => this.#moveDue());
     this.#headEvent = lp.queue.addHandler(() => this.#headDue());
@@ -185,8 +243,13 @@ export class InfinibandSwitch {
 
   /** Packets that came by a port and still wait, and the most so far. */
   waitingAt(port: number): { readonly packets: number; readonly highWater: number } {
-    const { data, management } = this.#ports[port - 1]!;
-    return { packets: data.count + management.count, highWater: data.highWater };
+    const { buffers, dataCount, waitingMax } = this.#ports[port - 1]!;
+    return { packets: dataCount + buffers.at(-1)!.count, highWater: waitingMax };
+  }
+
+  /** Tables of arbitration between the data lanes that leave by a port, and its VLHighLimit. */
+  arbitrationOf(port: number): Omit<LaneTables, 'slToVl'> {
+    return this.#ports[port - 1]!.tables;
   }
 
   inspect(): BlockState {
@@ -194,12 +257,14 @@ export class InfinibandSwitch {
       tables: this.tables.inspect(),
       management: this.management.inspect(),
       ports: this.#used.map((index) => {
-        const { port, data, management } = this.#ports[index]!;
+        const { port, buffers, arbiter } = this.#ports[index]!;
+        const [data, ...others] = buffers.slice(0, -1).map((buffer) => buffer.inspect());
         return {
           port: index + 1,
           link: port.inspect(),
-          data: data.inspect(),
-          management: management.inspect(),
+          data: data!,
+          ...(others.length === 0 ? {} : { otherLanes: others, arbiter: arbiter.inspect() }),
+          management: buffers.at(-1)!.inspect(),
         };
       }),
     };
@@ -212,11 +277,7 @@ export class InfinibandSwitch {
     this.tables.rebase(ps);
     this.management.rebase(ps);
     for (const index of this.#used) {
-      const own = this.#ports[index]!;
-      own.data.rebase(ps);
-      own.management.rebase(ps);
-      own.readUntilPs -= ps;
-      own.sendsUntilPs -= ps;
+      this.#ports[index]!.rebase(ps);
     }
   }
 
@@ -241,13 +302,39 @@ export class InfinibandSwitch {
       own.port.consume(offset);
       return;
     }
+    this.copyCount += outputs.length - 1;
+    const lane = receivedVirtualLane(own.port, offset);
+    if (lane === MANAGEMENT_LANE) this.#wait(index, this.laneCount, offset, outputs, noLanes);
+    else if (this.laneCount === 1) this.#wait(index, lane, offset, outputs, noLanes);
+    else this.#waitInLanes(index, lane, offset, outputs);
+  }
+
+  /** Puts a packet into the queue of the lane by which it came, with the lane by which it leaves each output. */
+  #waitInLanes(index: number, lane: number, offset: number, outputs: readonly number[]): void {
+    const own = this.#ports[index]!;
+    const level = receivedServiceLevel(own.port, offset);
+    const laneTo = (output: number): number => this.slToVl.laneOf(index + 1, output, level);
+    const served = outputs.filter((output) => laneTo(output) < this.laneCount);
+    own.drops.noLane += outputs.length - served.length;
+    if (served.length > 0) return this.#wait(index, lane, offset, served, served.map(laneTo));
+    this.tap?.dropped({ input: index + 1, offset }, 'noLane', outputs[0]);
+    own.port.consume(offset);
+  }
+
+  #wait(
+    index: number,
+    lane: number,
+    offset: number,
+    outputs: readonly number[],
+    lanes: readonly number[],
+  ): void {
+    const own = this.#ports[index]!;
     const readyPs = this.#readyPsOf(own, offset, outputs);
     this.tap?.arrived({ input: index + 1, offset }, index + 1, readyPs);
-    const isManagement = receivedVirtualLane(own.port, offset) === MANAGEMENT_LANE;
-    const buffer = isManagement ? own.management : own.data;
-    this.copyCount += outputs.length - 1;
-    buffer.add(offset, outputs, readyPs);
+    const buffer = own.buffers[lane]!;
+    buffer.add(offset, outputs, lanes, readyPs);
     if (buffer.count === 1) this.#countWanted(outputs);
+    if (own.dataCount > own.waitingMax) own.waitingMax = own.dataCount;
     this.#moveBy(readyPs);
   }
 
@@ -303,9 +390,7 @@ export class InfinibandSwitch {
     this.management.run(nowPs);
     for (const index of this.#used) this.#release(index, nowPs);
     for (const index of this.#used) this.#dropOld(index, nowPs);
-    for (const index of this.#used)
-      if (this.#ports[index]!.wantedBy === 0 && !this.management.hasWaiting(index + 1))
-        this.#ports[index]!.port.stopWaiting();
+    for (const index of this.#used) this.#stopWaiting(index);
     // A packet that leaves makes the next of its input the first, which may want an output that was asked before.
     while (this.#used.some((index) => this.#serve(index, nowPs)));
     for (const index of this.#used) this.#scheduleNext(index, nowPs);
@@ -315,14 +400,33 @@ export class InfinibandSwitch {
     this.#watchHeads(nowPs);
   }
 
+  /** Packets that have been dropped do not wait at their outputs any longer. */
+  #stopWaiting(index: number): void {
+    const { wantedBy, port } = this.#ports[index]!;
+    if (wantedBy === 0 && !this.management.hasWaiting(index + 1)) port.stopWaiting();
+    else if (this.laneCount > 1) port.waitOnlyFor(this.#lanesWanted(index + 1));
+  }
+
+  /** Lanes, as bits, in which first packets of inputs are to leave by an output. */
+  #lanesWanted(output: number): number {
+    let lanes = 0;
+    for (const index of this.#used) {
+      const { buffers } = this.#ports[index]!;
+      for (let lane = 0; lane < this.laneCount; lane++)
+        if (buffers[lane]!.wants(output)) lanes |= 1 << buffers[lane]!.laneTowards(output);
+    }
+    return lanes;
+  }
+
   /** Has packets move, and old ones dropped, when the oldest first packet is as old as it may be: one event at a time. */
   #watchHeads(nowPs: Picoseconds): void {
     if (this.#isHeadWatched || this.#headLimitPs === NEVER) return;
     let dropPs = NEVER;
     for (const index of this.#used) {
-      const { data, management, readUntilPs } = this.#ports[index]!;
-      for (const { count, firstSincePs } of [data, management])
-        if (count > 0) dropPs = Math.min(dropPs, Math.max(readUntilPs, firstSincePs + this.#headLimitPs));
+      const own = this.#ports[index]!;
+      for (const [lane, { count, firstSincePs }] of own.buffers.entries())
+        if (count > 0)
+          dropPs = Math.min(dropPs, Math.max(own.readUntilPs(lane), firstSincePs + this.#headLimitPs));
     }
     if (dropPs === NEVER) return;
     this.#isHeadWatched = true;
@@ -349,9 +453,9 @@ export class InfinibandSwitch {
   /** Drops the first packet of an input if its time is up; one that has left by some of its outputs is released when its last byte has. */
   #dropOld(index: number, nowPs: Picoseconds): void {
     const input = this.#ports[index]!;
-    if (input.readUntilPs > nowPs) return;
-    for (const buffer of [input.data, input.management]) {
+    for (const [lane, buffer] of input.buffers.entries()) {
       if (buffer.count === 0 || nowPs < buffer.firstSincePs + this.#headLimitPs) continue;
+      if (input.readUntilPs(lane) > nowPs) continue;
       input.drops.hoqLife++;
       this.tap?.dropped({ input: index + 1, offset: buffer.offset }, 'hoqLife', buffer.remaining[0]);
       this.tap?.released({ input: index + 1, offset: buffer.offset });
@@ -373,27 +477,83 @@ export class InfinibandSwitch {
     if (output.sendsFrom >= 0) return false;
     if (this.management.sendBy(index + 1, nowPs)) return true;
     if (output.wantedBy === 0) return false;
-    return this.#serveFrom('management', index, nowPs) || this.#serveFrom('data', index, nowPs);
+    if (this.#serveFrom(this.laneCount, index, nowPs)) return true;
+    return this.laneCount === 1 ? this.#serveFrom(0, index, nowPs) : this.#serveLanes(index, nowPs);
   }
 
-  #serveFrom(lane: 'management' | 'data', index: number, nowPs: Picoseconds): boolean {
+  /** Gives an output the next packet of the queues of a lane: lane 15, or the only data lane. */
+  #serveFrom(lane: number, index: number, nowPs: Picoseconds): boolean {
+    const virtualLane = lane === this.laneCount ? MANAGEMENT_LANE : lane;
     const output = this.#ports[index]!;
     for (let step = 0; step < this.#used.length; step++) {
       const turn = (output.turn + step) % this.#used.length;
       const input = this.#ports[this.#used[turn]!]!;
-      const buffer = input[lane];
-      if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs > nowPs) continue;
+      const buffer = input.buffers[lane]!;
+      if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs(lane) > nowPs) continue;
       // Without credit or with a busy link nothing else may leave here, either.
-      if (!relayPacket(input.port, buffer.offset, output.port, nowPs)) return false;
-      this.#leaves(this.#used[turn]!, input, buffer, index);
+      if (!relayPacket(input.port, buffer.offset, output.port, nowPs, virtualLane)) return false;
+      this.#leaves(this.#used[turn]!, lane, index);
       output.turn = (turn + 1) % this.#used.length;
       return true;
     }
     return false;
   }
 
-  /** Notes that the first packet of an input leaves by an output now. */
-  #leaves(inputIndex: number, input: SwitchPort, buffer: InputBuffer, outputIndex: number): void {
+  /** Gives an output the next packet of the lane that arbitration chooses among those with a packet and its credits. */
+  #serveLanes(index: number, nowPs: Picoseconds): boolean {
+    const output = this.#ports[index]!;
+    const next = this.#nextByLane(index, nowPs);
+    let ready = 0;
+    for (const [lane, turn] of next.entries()) {
+      if (turn < 0) continue;
+      const { port, buffer } = this.#queueOf(turn);
+      if (canRelay(port, buffer.offset, output.port, lane)) ready |= 1 << lane;
+    }
+    const lane = output.arbiter.choose(ready);
+    if (lane === NO_LANE) return false;
+    const turn = next[lane]!;
+    const { input, lane: from, port, buffer } = this.#queueOf(turn);
+    output.arbiter.sent(blocksOf(receivedPacketBytes(port, buffer.offset)));
+    relayPacket(port, buffer.offset, output.port, nowPs, lane);
+    this.#leaves(input, from, index);
+    output.turns[lane] = (turn + 1) % (this.#used.length * this.laneCount);
+    return true;
+  }
+
+  /** For each lane in which a packet may leave by an output now, the queue whose turn it is; -1 for the others. */
+  #nextByLane(index: number, nowPs: Picoseconds): readonly number[] {
+    const { turns } = this.#ports[index]!;
+    const queues = this.#used.length * this.laneCount;
+    const next = Array<number>(this.laneCount).fill(-1);
+    for (let queue = 0; queue < queues; queue++) {
+      const { input, lane, buffer } = this.#queueOf(queue);
+      if (!buffer.wants(index + 1) || buffer.readyPs > nowPs) continue;
+      if (this.#ports[input]!.readUntilPs(lane) > nowPs) continue;
+      const to = buffer.laneTowards(index + 1);
+      const turn = turns[to]!;
+      const wait = (queue - turn + queues) % queues;
+      if (next[to]! < 0 || wait < (next[to]! - turn + queues) % queues) next[to] = queue;
+    }
+    return next;
+  }
+
+  /** The queue of an input and a data lane, numbered input by input. */
+  #queueOf(queue: number): {
+    readonly input: number;
+    readonly lane: number;
+    readonly port: WirePort;
+    readonly buffer: InputBuffer;
+  } {
+    const input = this.#used[Math.floor(queue / this.laneCount)]!;
+    const lane = queue % this.laneCount;
+    const { port, buffers } = this.#ports[input]!;
+    return { input, lane, port, buffer: buffers[lane]! };
+  }
+
+  /** Notes that the first packet of a lane of an input leaves by an output now. */
+  #leaves(inputIndex: number, lane: number, outputIndex: number): void {
+    const input = this.#ports[inputIndex]!;
+    const buffer = input.buffers[lane]!;
     const output = this.#ports[outputIndex]!;
     const { offset } = buffer;
     // A packet that is discarded, or that a fault holds back, reserves nothing.
@@ -402,7 +562,7 @@ export class InfinibandSwitch {
       { input: inputIndex + 1, offset },
       {
         output: outputIndex + 1,
-        queue: queueOf(inputIndex, buffer === input.management),
+        queue: this.#numberOf(inputIndex, lane),
         firstSincePs: buffer.firstSincePs,
         untilPs,
       },
@@ -413,26 +573,31 @@ export class InfinibandSwitch {
     output.sendsFrom = inputIndex;
     output.sendsOffset = isLast ? offset : -1;
     output.sendsUntilPs = untilPs;
-    input.readUntilPs = untilPs;
+    input.read(lane, untilPs);
+  }
+
+  /** Number of the queue of an input and a lane, data or 15, for an observer. */
+  #numberOf(inputIndex: number, lane: number): number {
+    return (this.laneCount + 1) * inputIndex + lane;
   }
 
   /** Reports for which cause the first packet of each input waits. */
   #noteWaits(tap: SwitchTap<InfinibandPacket>, nowPs: Picoseconds): void {
     for (const index of this.#used) {
       const own = this.#ports[index]!;
-      for (const buffer of [own.data, own.management]) {
+      for (const [lane, buffer] of own.buffers.entries()) {
         const [output = 0] = buffer.readyPs > nowPs ? [] : buffer.remaining;
-        const queue = queueOf(index, buffer === own.management);
-        tap.waits(queue, output === 0 ? undefined : this.#causeOf(own, output, nowPs), output);
+        const cause = output === 0 ? undefined : this.#causeOf(own, lane, output, nowPs);
+        tap.waits(this.#numberOf(index, lane), cause, output);
       }
     }
     tap.settled();
   }
 
-  #causeOf(input: SwitchPort, outputNumber: number, nowPs: Picoseconds): SwitchWait {
+  #causeOf(input: SwitchPort, lane: number, outputNumber: number, nowPs: Picoseconds): SwitchWait {
     const output = this.#ports[outputNumber - 1]!;
     if (output.sendsFrom >= 0) return 'output';
-    if (input.readUntilPs > nowPs) return 'input';
+    if (input.readUntilPs(lane) > nowPs) return 'input';
     return output.port.waitsForCredits ? 'credits' : 'link';
   }
 
@@ -440,8 +605,7 @@ export class InfinibandSwitch {
   #scheduleNext(index: number, nowPs: Picoseconds): void {
     const own = this.#ports[index]!;
     if (own.sendsFrom >= 0) this.#moveBy(own.sendsUntilPs);
-    for (const { readyPs } of [own.data, own.management])
-      if (readyPs > nowPs && readyPs < NEVER) this.#moveBy(readyPs);
+    for (const { readyPs } of own.buffers) if (readyPs > nowPs && readyPs < NEVER) this.#moveBy(readyPs);
   }
 }
 
@@ -451,9 +615,8 @@ export interface InfinibandPacket {
   readonly offset: number;
 }
 
-/** Number of an input's buffer. */
-const queueOf = (inputIndex: number, isManagement: boolean): number =>
-  2 * inputIndex + (isManagement ? 1 : 0);
+/** Lanes by which packets leave, where they need not be known. */
+const noLanes: readonly number[] = [];
 
 /** 4.096 us times a power of two; codes above 19 mean no limit (IBTA volume 1, 14.2.5.6, HOQLife). */
 const headLimitPsOf = ({ hoqLife: code }: SwitchConfig): Picoseconds =>

@@ -1,5 +1,5 @@
 /**
- * The packets of one input of a switch, in the order of their arrival: only the first may leave, which blocks those after it even if their
+ * The packets of one virtual lane of an input of a switch, in the order of their arrival: only the first may leave, which blocks those after it even if their
  * outputs are free (head-of-line blocking). Credits bound the number of packets: see ReceiveBuffers.packetsMax.
  */
 import { InvariantError, NEVER, type Picoseconds } from '../../base/index.ts';
@@ -11,6 +11,8 @@ export class InputBuffer {
   readonly #readyPs: Float64Array;
   /** Outputs of each packet, from port 1. */
   readonly #outputs: (readonly number[])[];
+  /** Lane in which each packet leaves by each of these outputs. */
+  readonly #lanes: (readonly number[])[];
   #first = 0;
   count = 0;
   /** Outputs that the first packet still has to leave by. */
@@ -25,21 +27,24 @@ export class InputBuffer {
     this.#offsets = new Int32Array(capacity);
     this.#readyPs = new Float64Array(capacity);
     this.#outputs = Array.from({ length: capacity }, () => []);
+    this.#lanes = Array.from({ length: capacity }, () => []);
   }
 
   /**
    * Adds a packet.
    * @param offset of its record at the port
    * @param outputs at least one
+   * @param lanes in which it leaves by each of them
    * @param readyPs the earliest instant at which it may leave; if no packet waits, it is the first from then on
    */
-  add(offset: number, outputs: readonly number[], readyPs: Picoseconds): void {
+  add(offset: number, outputs: readonly number[], lanes: readonly number[], readyPs: Picoseconds): void {
     if (this.count === this.#capacity)
       throw new InvariantError('packets of an input', this.count, `fewer than ${this.#capacity}`);
     const at = (this.#first + this.count) % this.#capacity;
     this.#offsets[at] = offset;
     this.#readyPs[at] = readyPs;
     this.#outputs[at] = outputs;
+    this.#lanes[at] = lanes;
     if (this.count++ === 0) {
       this.#remaining = outputs;
       this.firstSincePs = readyPs;
@@ -60,6 +65,11 @@ export class InputBuffer {
   /** Whether the first packet is to leave by this output. */
   wants(output: number): boolean {
     return this.count > 0 && this.#remaining.includes(output);
+  }
+
+  /** Lane in which the first packet leaves by one of its outputs. */
+  laneTowards(output: number): number {
+    return this.#lanes[this.#first]![this.#outputs[this.#first]!.indexOf(output)]!;
   }
 
   /** Outputs that the first packet still has to leave by. */

@@ -28,6 +28,7 @@ export const switchDrops = [
   'noRoom',
   'queueFull',
   'pauseWatchdog',
+  'noLane',
 ] as const;
 export type SwitchDrop = (typeof switchDrops)[number];
 

@@ -79,6 +79,7 @@ export class HcaNode {
       linkEnd: pcie.endpointPort,
       linkPeer: pcie.rootPort,
       wire: config.wire,
+      lanes: config.lanes,
       ethernet: neighbours.cables[0]?.ethernet ?? config.ethernet,
       iwarp: config.hca.iwarp,
       congestion: config.hca.congestion,

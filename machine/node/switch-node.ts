@@ -48,6 +48,7 @@ export class SwitchNode implements ForwardingEntries {
     this.device = new InfinibandSwitch({
       lp: this.lp,
       config: config.switch,
+      lanes: config.lanes,
       cables,
       management: managementOf(plan, node),
     });

@@ -27,7 +27,14 @@ import { ethernetSwitchParameters, switchParameters } from '../../hw/switch/inde
 import { systemDmaParameters } from '../../hw/system-dma/index.ts';
 import { netParameters } from '../../net/index.ts';
 import { messagingParameters } from '../../userlib/messaging/index.ts';
-import { ethernetParameters, wireParameters } from '../../wire/index.ts';
+import {
+  ethernetParameters,
+  highWeightParameters,
+  laneParameters,
+  lowWeightParameters,
+  slToVlParameters,
+  wireParameters,
+} from '../../wire/index.ts';
 import { machineParameters } from './machine-parameters.ts';
 
 export const parameterTree = {
@@ -53,6 +60,12 @@ export const parameterTree = {
   nic: { ...nicParameters, function: nicFunctionParameters },
   systemDma: systemDmaParameters,
   wire: wireParameters,
+  lanes: {
+    ...laneParameters,
+    slToVl: slToVlParameters,
+    low: lowWeightParameters,
+    high: highWeightParameters,
+  },
   ethernet: ethernetParameters,
   switch: { ...switchParameters, ethernet: ethernetSwitchParameters },
   net: netParameters,

@@ -15,7 +15,7 @@ import { checksOf } from './checks.ts';
 import type { SwitchBufferLedger } from './ethernet-switch-ledger.ts';
 import { ExactFigures } from './exact-figures.ts';
 import type { FrameLedger } from './frame-ledger.ts';
-import type { CableEndLedger, HcaLedger, HcaOperationLedger } from './hca-ledger.ts';
+import type { CableEndLedger, HcaLedger, HcaOperationLedger, WireEndLedger } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
 import type { LinkEndLedger } from './ledger-link.ts';
 import type { NicLedger } from './nic-ledger.ts';
@@ -265,6 +265,7 @@ export function wireOf(
           reordered: packetsOf(wire.rearranged.heldBack),
         }),
     discarded: wire.discardedPackets,
+    ...lanesOf(wire, receiver.wire),
     packets: wire.transmittedPackets,
     bytes: wire.transmittedBytes,
     flowControlPackets: wire.flowControlPackets,
@@ -273,6 +274,21 @@ export function wireOf(
     creditWaitPs: wire.creditWaitPs,
     serializerWaitPs: wire.serializerWaitPs,
   };
+}
+
+/** Both ends of each data lane of a direction, if there are several. */
+function lanesOf(
+  { lanes: near = [] }: WireEndLedger,
+  { lanes: far = [] }: WireEndLedger,
+): Pick<WireReport, 'lanes'> {
+  if (near.length === 0) return {};
+  const rows = near.map(({ sent, creditWaitPs }, lane) => ({
+    ...sent,
+    receivedPackets: far[lane]!.received.packets,
+    creditWaitPs,
+    bufferedBytesMax: far[lane]!.bufferedBytesMax,
+  }));
+  return { lanes: rows };
 }
 
 /** Ports of a cable's ends, where they are not the first. */

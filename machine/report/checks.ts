@@ -35,6 +35,7 @@ import {
   type CableEndLedger,
   type HcaLedger,
   type HcaOperationLedger,
+  type WireEndLedger,
   wiresOf,
 } from './hca-ledger.ts';
 import type { HostLedger } from './host-ledger.ts';
@@ -309,6 +310,7 @@ export function wireFailures(
     ...unequal(`${what}, bytes by opcode`, counted.bytes, sender.wire.transmittedBytes),
     ...behind(`${what}, packets`, arrived.packets + dropped, due.packets, isQuiet),
     ...busyFailures(what, sender),
+    ...laneFailures(what, sender.wire, receiver.wire, isQuiet && dropped === 0),
     ...behind(
       `${what}, packets corrupted by faults`,
       totalOf(receiver.wire.corrupted).packets,
@@ -324,6 +326,22 @@ export function wireFailures(
     ...behind(`${what}, payload`, arrived.payloadBytes, due.payloadBytes, isQuiet),
     ...opcodeFailures(what, sender, receiver, isQuiet),
   ];
+}
+
+/**
+ * Each data lane, if there are several, carries its packets to the same lane. Packets that faults took are not counted by lane.
+ */
+function laneFailures(
+  what: string,
+  { lanes: near = [], rearranged }: WireEndLedger,
+  { lanes: far = [] }: WireEndLedger,
+  isQuiet: boolean,
+): string[] {
+  const isWhole = isQuiet && totalOf(rearranged?.lost ?? {}).packets === 0;
+  return near.flatMap(({ sent }, lane) => [
+    ...behind(`${what}, packets of lane ${lane}`, far[lane]!.received.packets, sent.packets, isWhole),
+    ...behind(`${what}, bytes of lane ${lane}`, far[lane]!.received.bytes, sent.bytes, isWhole),
+  ]);
 }
 
 type LedgerByOpcode = Readonly<Record<string, PacketLedger>>;

@@ -75,9 +75,20 @@ export interface WireEndLedger {
   readonly faultyPackets: number;
   /** Effects of other faults on packets; left out without such faults. */
   readonly rearranged?: RearrangedLedger;
+  /** Figures by data lane; left out with one. */
+  readonly lanes?: readonly LaneLedger[];
   readonly creditWaitPs: number;
   readonly serializerWaitPs: number;
   readonly isQuiet: boolean;
+}
+
+/** One data lane of a port. */
+export interface LaneLedger {
+  /** Packets put on the link, and packets that found room in the receive buffer; bytes from LRH to VCRC. */
+  readonly sent: { readonly packets: number; readonly bytes: number };
+  readonly received: { readonly packets: number; readonly bytes: number };
+  readonly creditWaitPs: number;
+  readonly bufferedBytesMax: number;
 }
 
 /** Packets sent that never arrive; copies added to the link; delayed packets, and those of them sent later. */
@@ -435,6 +446,7 @@ export function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
     linkPs: linkPsOf(port),
     faultyPackets: transmitted.corruptedCount,
     ...rearrangedOf(transmitted),
+    ...(port.laneFigures.length === 0 ? {} : { lanes: port.laneFigures }),
     creditWaitPs: transmitted.creditWaitPs,
     serializerWaitPs: transmitted.serializerWaitPs,
     isQuiet,

@@ -145,6 +145,19 @@ export interface NicReport {
   readonly systemDma: NetLedger['systemDma'];
 }
 
+/** One data lane in one direction of a cable. */
+export interface LaneReport {
+  /** Packets put on the link, and bytes from LRH to VCRC. */
+  readonly packets: number;
+  readonly bytes: number;
+  /** Packets that found room in the buffer of the far port. */
+  readonly receivedPackets: number;
+  /** Time for which its packets waited for credits, whatever other lanes sent meanwhile. */
+  readonly creditWaitPs: number;
+  /** Most bytes held in the buffer of the far port at once. */
+  readonly bufferedBytesMax: number;
+}
+
 /** One direction of a cable; on Ethernet, frames that are not RoCE packets have the opcode FRAME. */
 export interface WireReport {
   readonly from: number;
@@ -162,8 +175,10 @@ export interface WireReport {
   readonly lost?: number;
   readonly duplicated?: number;
   readonly reordered?: number;
-  /** Packets never sent because the link was down when they were due; not included in the others. */
+  /** Packets never sent because the link was down when they were due, or no lane had their service level; not included in the others. */
   readonly discarded: number;
+  /** Data lanes, from lane 0; left out with one. */
+  readonly lanes?: readonly LaneReport[];
   readonly packets: number;
   readonly bytes: number;
   readonly flowControlPackets: number;

@@ -13,13 +13,14 @@ type Parts = EngineParts & IbtaParts;
 export type IbtaBlocks = ReturnType<typeof makeIbtaBlocks>;
 
 export function makeIbtaBlocks(parts: Parts) {
-  const { states, loopback, roceLink, notificationPoint, reactionPoint } = parts;
+  const { states, loopback, laneGate, roceLink, notificationPoint, reactionPoint } = parts;
   const transmitter = makeTransmitter(parts);
   const responses = makeResponses(parts);
   const receiver = makeReceiver(parts);
   return {
     states,
     loopback,
+    laneGate,
     transmitter,
     responses,
     receiver,
@@ -45,7 +46,7 @@ export const ibtaRoles = (b: IbtaBlocks): TransportRoles => ({
 function makeTransmitter(parts: Parts): Transmitter {
   const { lp, domain, config, dmaRead, qps, sram, records } = parts;
   const { states, ports, addresses, networkHeaders, requestPackets, responsePackets, loopback } = parts;
-  const { notificationPoint } = parts;
+  const { notificationPoint, laneGate } = parts;
   return new Transmitter({
     lp,
     domain,
@@ -61,6 +62,7 @@ function makeTransmitter(parts: Parts): Transmitter {
     responsePackets,
     notificationPackets: notificationPoint.isOn ? notificationPoint.packets : undefined,
     loopback,
+    laneGate,
     networkHeaders,
   });
 }
@@ -68,7 +70,7 @@ function makeTransmitter(parts: Parts): Transmitter {
 function makeResponses(parts: Parts): ResponseEngine {
   const { domain, config, dmaRead, dmaWrite, qps, states, sram, sramView, allocateSram } = parts;
   const { translator, pageFaults, responsePackets, readUnit, transport, diagnostics, costs } = parts;
-  const { reactionPoint } = parts;
+  const { reactionPoint, laneGate } = parts;
   return new ResponseEngine({
     domain,
     config,
@@ -87,6 +89,7 @@ function makeResponses(parts: Parts): ResponseEngine {
     diagnostics,
     costs,
     reactionPoint,
+    laneGate,
   });
 }
 
@@ -116,10 +119,10 @@ function makeRequestSide(parts: Parts, account: BlockAccount) {
   const { lp, domain, config, qps, states, records, costs } = parts;
   const { translator, pageFaults, received, readUnit, transport, diagnostics } = parts;
   const { datagrams } = records;
-  const { notificationPoint, reactionPoint } = parts;
+  const { notificationPoint, reactionPoint, laneGate } = parts;
   return {
     timers: new RetryTimers({ lp, domain, config, qps, states, diagnostics }),
-    ibtaRequests: new IbtaRequests({ states, datagrams, costs, notificationPoint, reactionPoint }),
+    ibtaRequests: new IbtaRequests({ states, datagrams, costs, notificationPoint, reactionPoint, laneGate }),
     acknowledgements: new Acknowledgements(
       {
         lp,

@@ -12,6 +12,8 @@ import {
 } from './congestion/index.ts';
 import {
   GlobalRoutes,
+  LaneGate,
+  type LanePort,
   Loopback,
   makeIbtaPacket,
   type PacketPort,
@@ -35,6 +37,8 @@ export interface IbtaAttachment {
   readonly groups: MulticastGroups;
   /** Congestion control of RoCE v2; if left out: none. */
   readonly congestion?: CongestionConfig | undefined;
+  /** The ports again, if they have several data lanes; left out: they have one. */
+  readonly lanePorts?: readonly LanePort[] | undefined;
 }
 
 export type IbtaParts = ReturnType<typeof makeIbtaParts>;
@@ -62,6 +66,11 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
         ? new GlobalRoutes(headerParts)
         : new RoceRoutes(headerParts, address.roce, trafficClassesOf(congestion)),
     loopback,
+    laneGate: new LaneGate({
+      domain,
+      datagrams: records.datagrams,
+      lanePorts: attachment.lanePorts ?? [],
+    }),
     received,
     roceLink,
     receiveBuffers: received,

@@ -9,7 +9,7 @@ export { type FlowConditions, type FlowMatch, flowRulesMax } from './flow-rules.
 export type { FrameErrors, PauseControl } from './frame-statistics.ts';
 export type { FrameDropReason } from './frame-steering.ts';
 export { HcaPorts } from './hca-ports.ts';
-export { HcaPort, type LinkStateSource, vlCapOf } from './port.ts';
+export { HcaPort, type LinkStateSource, type PortLanes, vlCapOf } from './port.ts';
 export type { RoceSide } from './roce-side.ts';
 export { SubnetAdministration, type SubnetMember } from './subnet-administration.ts';
 export { MALFORMED, ManagementAgents, NodeIdentity, SILENT } from './subnet-management-agent.ts';

@@ -30,6 +30,7 @@ import {
   linkTotalsOf,
   portInfoOfLink,
 } from '../../management/index.ts';
+import { ARBITRATION_ENTRIES, type LanesConfig, laneTablesOf } from '../../../wire/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress, RoceTables } from '../ibta/packets/index.ts';
 import { EthernetSide, type EthernetSideSetup } from './ethernet-side.ts';
@@ -51,6 +52,13 @@ interface PortEvents {
   postPortTableChange(port: number, subtype: number, block: number, entryMask: number, cycle: Cycles): void;
 }
 
+/** Several data lanes of a cable. */
+export interface PortLanes {
+  readonly count: number;
+  /** The tables that the embedded subnet manager writes. */
+  readonly config: LanesConfig;
+}
+
 export interface PortSetup {
   /** Counted from 1, as everywhere in the interface. */
   readonly portNumber: number;
@@ -58,6 +66,8 @@ export interface PortSetup {
   readonly logGids: number;
   readonly logPkeys: number;
   readonly maxVls: number;
+  /** Data lanes of the cable; left out: one. */
+  readonly lanes?: PortLanes | undefined;
   readonly linkInitialiseCycles: number;
   readonly subnetManagerCycles: number;
   readonly hasEmbeddedSubnetManager: boolean;
@@ -78,8 +88,6 @@ const PENDING_EVENTS_MAX = 64;
 const gidBytes = 16;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
-/** Entries of each of the two tables: enough for all data lanes of the card. */
-const vlArbitrationEntries = 8;
 const fields = portInfo.fields;
 
 export interface HcaPortPorts {
@@ -112,8 +120,8 @@ export class HcaPort implements PortAddress {
   readonly pkeys: Uint16Array;
   readonly slToVl = new Uint8Array(8);
   /** Entries of lane and weight, two bytes each, as many as the capacities in PortInfo. */
-  readonly vlArbitrationHigh = new Uint8Array(2 * vlArbitrationEntries);
-  readonly vlArbitrationLow = new Uint8Array(2 * vlArbitrationEntries);
+  readonly vlArbitrationHigh = new Uint8Array(2 * ARBITRATION_ENTRIES);
+  readonly vlArbitrationLow = new Uint8Array(2 * ARBITRATION_ENTRIES);
   /**
    * Copies of the addresses that the data path reads for every packet; {@link addressChanged} updates them.
    */
@@ -161,6 +169,11 @@ export class HcaPort implements PortAddress {
 
   connect(ports: HcaPortPorts): void {
     this.#ports = ports;
+  }
+
+  /** VLHighLimit of PortInfo. */
+  get highLimit(): number {
+    return fields.vlHighLimit.get(this.view, 0);
   }
 
   get state(): number {
@@ -335,10 +348,22 @@ export class HcaPort implements PortAddress {
     fields.lid.set(this.view, 0, this.setup.lid);
     fields.masterSmLid.set(this.view, 0, this.setup.subnetManagerLid);
     this.embeddedManagerLid = this.setup.subnetManagerLid;
+    this.#writeLanes();
     this.addressChanged();
     this.reportInfoChange(PortInfoChange.LID | PortInfoChange.SM_LID, cycle);
     this.#setState(PortState.ARMED, cycle);
     this.#setState(PortState.ACTIVE, cycle);
+  }
+
+  /** The tables of lanes, as the embedded manager writes them if there are several. */
+  #writeLanes(): void {
+    const { lanes } = this.setup;
+    if (lanes === undefined) return;
+    const { slToVl, high, low, highLimit } = laneTablesOf(lanes.config, lanes.count);
+    this.slToVl.set(slToVl.bytes);
+    this.vlArbitrationHigh.set(high.bytes);
+    this.vlArbitrationLow.set(low.bytes);
+    fields.vlHighLimit.set(this.view, 0, highLimit);
   }
 
   #setState(state: number, cycle: Cycles): void {
@@ -400,6 +425,9 @@ export class HcaPort implements PortAddress {
 
   #setDefaults(): void {
     const { setup } = this;
+    const { lanes, maxVls } = setup;
+    // With one data lane on the cable, PortInfo reports those of the card: a subnet manager may write tables for them.
+    const vlCap = vlCapOf(lanes === undefined ? maxVls : Math.min(maxVls, lanes.count));
     this.embeddedManagerLid = -1;
     portInfo.encodeInto(
       {
@@ -416,10 +444,10 @@ export class HcaPort implements PortAddress {
         linkDownDefault: PortPhysicalState.POLLING,
         neighborMtu: PortMtu.MTU_4096,
         mtuCap: PortMtu.MTU_4096,
-        vlCap: vlCapOf(setup.maxVls),
-        operationalVls: vlCapOf(setup.maxVls),
-        vlArbitrationHighCap: vlArbitrationEntries,
-        vlArbitrationLowCap: vlArbitrationEntries,
+        vlCap,
+        operationalVls: vlCap,
+        vlArbitrationHighCap: ARBITRATION_ENTRIES,
+        vlArbitrationLowCap: ARBITRATION_ENTRIES,
         guidCap: Math.min(this.guids.length, 0xff),
         subnetTimeout: 18,
         responseTime: 16,
@@ -447,7 +475,7 @@ export class HcaPort implements PortAddress {
 /** Gives every data lane the same weight, in units of 64 bytes: entries of [3:0] lane and 8 bits of weight. */
 function setDefaultArbitration(table: Uint8Array, vlCount: number): void {
   table.fill(0);
-  for (let lane = 0; lane < Math.min(vlCount, vlArbitrationEntries); lane++) {
+  for (let lane = 0; lane < Math.min(vlCount, ARBITRATION_ENTRIES); lane++) {
     table[2 * lane] = lane;
     table[2 * lane + 1] = evenWeight;
   }

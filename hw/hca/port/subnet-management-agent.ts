@@ -258,6 +258,7 @@ const writableFields = [
   'mkeyProtect',
   'lmc',
   'masterSmSl',
+  'vlHighLimit',
   'subnetTimeout',
   'mkeyViolations',
   'pkeyViolations',

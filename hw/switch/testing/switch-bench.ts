@@ -3,14 +3,19 @@ import { defaultsOf, type Picoseconds } from '../../../base/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../../../sim/index.ts';
 import {
   type Datagram,
+  type LanesConfig,
   MANAGEMENT_LANE,
   Opcode,
   PACKET_PAYLOAD_OFFSET,
   receivedDatagram,
+  SERVICE_LEVEL_SHIFT,
   sendDatagram,
+  virtualLaneOf,
   type WireConfig,
   WirePort,
+  WORD_DATAGRAM_PKEY,
   WORD_LIDS,
+  WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
   WORD_PSN,
   wireChannelBytes,
@@ -31,6 +36,15 @@ export interface SwitchArrival {
   readonly payload: readonly number[];
   /** Undefined for another opcode than UD SEND only. */
   readonly datagram: Datagram | undefined;
+  readonly lane: number;
+}
+
+/** A packet to be sent. */
+interface Packet {
+  readonly lid: number;
+  readonly payloadBytes: number;
+  readonly psn: number;
+  readonly level: number;
 }
 
 /** One end: sends packets as soon as its port takes them, in order, and consumes packets that arrive unless told otherwise. */
@@ -41,7 +55,10 @@ export class BenchEnd {
   /** Offsets of packets not yet consumed. */
   readonly held: number[] = [];
   consumesAtOnce = true;
-  readonly #queue: { readonly lid: number; readonly payloadBytes: number; readonly psn: number }[] = [];
+  /** Data lanes, as bits, of which no packet is consumed. */
+  heldLanes = 0;
+  /** Packets to be sent, by lane. */
+  readonly #queues: Packet[][];
   readonly #actions: (() => void)[] = [];
   readonly #at: number;
 
@@ -52,6 +69,7 @@ export class BenchEnd {
     into: SharedArrayBuffer,
     shuffle: (() => number) | undefined,
   ) {
+    this.#queues = Array.from({ length: Number(wire.dataVls) }, () => []);
     this.lp = new LogicalProcess(name, shuffle);
     this.#at = this.lp.queue.addHandler((index) => this.#actions[index]!());
     this.port = new WirePort({
@@ -75,10 +93,14 @@ export class BenchEnd {
     this.lp.queue.schedule(timePs, this.#at, this.#actions.length - 1);
   }
 
-  /** From an instant on, sends `count` packets to a LID, whose PSNs count up from `psn` and whose payload counts up from the PSN. */
-  sendAt(timePs: Picoseconds, lid: number, payloadBytes: number, psn = 0, count = 1): void {
+  /**
+   * From an instant on, sends `count` packets to a LID, whose PSNs count up from `psn` and whose payload counts up from the PSN.
+   * @param level service level; its lane on this cable is the same number, modulo that of the lanes
+   */
+  sendAt(timePs: Picoseconds, lid: number, payloadBytes: number, psn = 0, count = 1, level = 0): void {
     this.at(timePs, () => {
-      for (let index = 0; index < count; index++) this.#queue.push({ lid, payloadBytes, psn: psn + index });
+      for (let index = 0; index < count; index++)
+        this.#queues[level % this.#queues.length]!.push({ lid, payloadBytes, psn: psn + index, level });
       this.#sendNext();
     });
   }
@@ -99,17 +121,25 @@ export class BenchEnd {
 
   #sendNext(): void {
     const { port } = this;
-    for (;;) {
-      const next = this.#queue[0];
-      if (next === undefined || !port.canTransmit(Opcode.UD_SEND_ONLY, next.payloadBytes)) return;
-      this.#queue.shift();
-      const offset = port.beginPacket(Opcode.UD_SEND_ONLY, next.payloadBytes, 0, this.lp.nowPs);
-      port.txWords[(offset >> 2) + WORD_PSN] = next.psn;
-      port.txWords[(offset >> 2) + WORD_LIDS] = next.lid;
-      for (let index = 0; index < next.payloadBytes; index++)
-        port.txBytes[offset + PACKET_PAYLOAD_OFFSET + index] = (next.psn + index) & 0xff;
-      port.packetFilled(offset);
+    for (const [lane, queue] of this.#queues.entries()) {
+      for (;;) {
+        const next = queue[0];
+        if (next === undefined || !port.canTransmit(Opcode.UD_SEND_ONLY, next.payloadBytes, 0, lane)) break;
+        queue.shift();
+        this.#send(next, lane);
+      }
     }
+  }
+
+  #send(next: Packet, lane: number): void {
+    const { port } = this;
+    const offset = port.beginPacket(Opcode.UD_SEND_ONLY, next.payloadBytes, 0, this.lp.nowPs, lane);
+    port.txWords[(offset >> 2) + WORD_DATAGRAM_PKEY] = next.level << SERVICE_LEVEL_SHIFT;
+    port.txWords[(offset >> 2) + WORD_PSN] = next.psn;
+    port.txWords[(offset >> 2) + WORD_LIDS] = next.lid;
+    for (let index = 0; index < next.payloadBytes; index++)
+      port.txBytes[offset + PACKET_PAYLOAD_OFFSET + index] = (next.psn + index) & 0xff;
+    port.packetFilled(offset);
   }
 
   #receive(offset: number): void {
@@ -118,9 +148,10 @@ export class BenchEnd {
     const start = offset + PACKET_PAYLOAD_OFFSET;
     const payload = [...rxBytes.subarray(start, start + rxWords[word + WORD_PAYLOAD_BYTES]!)];
     const datagram = receivedDatagram(this.port, offset);
-    this.arrivals.push({ timePs: this.lp.nowPs, psn: rxWords[word + WORD_PSN]!, payload, datagram });
-    this.held.push(offset);
-    if (this.consumesAtOnce) this.consumeAll();
+    const lane = virtualLaneOf(rxWords[word + WORD_PACKET_FLAGS]!);
+    this.arrivals.push({ timePs: this.lp.nowPs, psn: rxWords[word + WORD_PSN]!, payload, datagram, lane });
+    if (!this.consumesAtOnce || ((this.heldLanes >> lane) & 1) !== 0) this.held.push(offset);
+    else this.port.consume(offset);
   }
 }
 
@@ -145,6 +176,8 @@ export class SwitchBench {
       readonly switch?: Partial<SwitchConfig>;
       /** Left out: the embedded subnet manager's, with LID 0x201. */
       readonly management?: Partial<SwitchManagement>;
+      /** Tables of lanes; left out: the defaults. */
+      readonly lanes?: LanesConfig;
     } = {},
     shuffle?: () => number,
   ) {
@@ -161,6 +194,7 @@ export class SwitchBench {
     this.device = new InfinibandSwitch({
       lp,
       config,
+      lanes: changes.lanes,
       cables: channels.map(({ out, back }, index) => ({
         writer: new ChannelWriter(back),
         reader: new ChannelReader(out),

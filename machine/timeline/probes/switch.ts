@@ -37,6 +37,7 @@ function watchInfinibandSwitch(stream: Stream, device: InfinibandSwitch): void {
         () => port.receiveBufferedBytes,
       );
   if (!stream.has('switches') && !stream.has('checks')) return;
+  const queues = device.laneCount + 1;
   device.tap = new PassageLog<InfinibandPacket>(stream, {
     keyOf: ({ input, offset }) => `${input} ${offset}`,
     inputOf: ({ input }) => input,
@@ -46,9 +47,13 @@ function watchInfinibandSwitch(stream: Stream, device: InfinibandSwitch): void {
       return [opcode, destinationQpn, psn, payloadBytes];
     },
     isLoss: () => true,
-    waitTrackOf: (queue) => [1 + (queue >>> 1), queue % 2 === 0 ? 'input' : 'input, lane 15'],
+    waitTrackOf: (queue) => [1 + Math.floor(queue / queues), laneName(queue % queues, queues)],
   });
 }
+
+/** Name of a queue of an input: the last one is that of lane 15. */
+const laneName = (lane: number, queues: number): string =>
+  lane === queues - 1 ? 'input, lane 15' : queues === 2 ? 'input' : `input, lane ${lane}`;
 
 function watchEthernetSwitch(stream: Stream, device: EthernetSwitch): void {
   const used = device.ports.flatMap((port, index) => (port === undefined ? [] : [index + 1]));

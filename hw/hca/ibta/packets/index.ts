@@ -9,6 +9,8 @@ export {
   isLoopbackPath,
 } from './grh.ts';
 export { IbtaPacket, makeIbtaPacket } from './ibta-packet.ts';
+export { LaneEgress } from './lane-egress.ts';
+export { LaneGate, type LanePort } from './lane-gate.ts';
 export { Loopback } from './loopback.ts';
 export { countNak } from './nak-counters.ts';
 export { GlobalRoutes, RoceRoutes, type TrafficClasses } from './network-headers.ts';

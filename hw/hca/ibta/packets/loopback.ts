@@ -31,7 +31,7 @@ import {
 import type { HcaConfig } from '../../parameters.ts';
 
 /** Header, operands, GRH, and the longest payload. */
-const SLOT_BYTES = PACKET_PAYLOAD_OFFSET + 4096 + 64;
+export const SLOT_BYTES = PACKET_PAYLOAD_OFFSET + 4096 + 64;
 
 export interface LoopbackPorts {
   readonly transmitter: {

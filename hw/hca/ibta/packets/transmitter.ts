@@ -62,6 +62,7 @@ import type { HcaConfig } from '../../parameters.ts';
 import type { IbtaState, IbtaStates } from '../state/index.ts';
 import { isLoopbackPath } from './grh.ts';
 import { type IbtaPacket, isDatagram, wireOpcodeOf } from './ibta-packet.ts';
+import type { LaneGate } from './lane-gate.ts';
 import type { Loopback } from './loopback.ts';
 import { MessageGaps, type MessageGapsConfig } from './message-gaps.ts';
 import type { NetworkHeaders } from './network-headers.ts';
@@ -129,6 +130,7 @@ export interface TransmitterSetup {
   /** CNPs; left out where marks of congestion are not answered. */
   readonly notificationPackets: PacketQueue<IbtaPacket> | undefined;
   readonly loopback: Loopback;
+  readonly laneGate: LaneGate;
   readonly networkHeaders: NetworkHeaders;
 }
 
@@ -147,6 +149,7 @@ export class Transmitter {
   readonly #networkHeaders: NetworkHeaders;
   readonly #ports: readonly PacketPort[];
   readonly #loopback: Loopback;
+  readonly #laneGate: LaneGate;
   readonly #addresses: readonly PortAddress[];
   readonly #records: SendRecords;
   readonly #copier = new BlockCopier();
@@ -176,6 +179,7 @@ export class Transmitter {
     this.#networkHeaders = setup.networkHeaders;
     this.#ports = setup.ports;
     this.#loopback = setup.loopback;
+    this.#laneGate = setup.laneGate;
     this.#addresses = setup.addresses;
     this.#records = setup.records;
     this.#sram = setup.sram;
@@ -221,7 +225,8 @@ export class Transmitter {
 
   /** Packets that have not left. */
   get heldCount(): number {
-    return this.requests.heldCount + this.responses.heldCount + (this.#notifications?.heldCount ?? 0);
+    const inQueues = this.requests.heldCount + this.responses.heldCount + this.#laneGate.heldCount;
+    return inQueues + (this.#notifications?.heldCount ?? 0);
   }
 
   inspect(): BlockState {
@@ -265,7 +270,7 @@ export class Transmitter {
     const port = this.#ports[packet.pair.portIndex]!;
     const discarded = port.discardedCount;
     const outcome = this.#isPlain(packet)
-      ? this.#sendByCable(packet, packet.flags, 0, cycle)
+      ? this.#sendByCable(packet, packet.flags, this.#laneOf(packet.pair), cycle)
       : this.#sendSpecial(packet, cycle);
     if (outcome !== NOT_STALLED) return outcome;
     if (queue === this.requests) this.#responsesInRow = 0;
@@ -423,7 +428,7 @@ export class Transmitter {
     const isOfDatagram = isDatagram(packet);
     const ways = this.#waysOf(packet);
     const grh = isOfDatagram ? datagrams.hasGrh[request.number]! : pair.hasGrh;
-    const lane = isOfDatagram ? datagrams.virtualLane[request.number]! : 0;
+    const lane = isOfDatagram ? this.#laneGate.laneOfDatagram(pair, request.number) : this.#laneOf(pair);
     const flags = packet.flags | (grh === 1 ? FLAG_GRH : 0);
     if ((ways & WAY_LOOPBACK) !== 0 && !this.#loopback.hasRoom) return STALL_LOOPBACK;
     if ((ways & WAY_CABLE) !== 0) {
@@ -435,10 +440,15 @@ export class Transmitter {
       const { payloadBytes } = packet;
       const opcode = wireOpcodeOf(packet);
       const formedCycle = cycle + this.#formingCycles(payloadBytes);
-      const offset = this.#loopback.begin(opcode, payloadBytes, flags, lane, formedCycle, pair.portIndex);
+      const loopLane = lane === MANAGEMENT_LANE ? lane : 0;
+      const offset = this.#loopback.begin(opcode, payloadBytes, flags, loopLane, formedCycle, pair.portIndex);
       this.#fill(packet, flags, bytes, words, floats, offset);
     }
     return NOT_STALLED;
+  }
+
+  #laneOf(pair: QueuePair): number {
+    return this.#laneGate.isOn ? this.#laneGate.laneOf(pair) : 0;
   }
 
   /** Returns the cycle by which the last byte of the packet just sent has left; by the cable if it uses both ways. */

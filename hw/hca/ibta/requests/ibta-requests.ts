@@ -17,7 +17,7 @@ import {
 import { NOT_PARKED, PARKED_CREDITS, takesCredit } from '../../send-queue/index.ts';
 import type { RequestLifecycle, RequestTransport, SentMessages } from '../../transport/index.ts';
 import type { NotificationPoint, ReactionPoint } from '../congestion/index.ts';
-import type { IbtaPacket } from '../packets/index.ts';
+import type { IbtaPacket, LaneGate } from '../packets/index.ts';
 import type { IbtaState, IbtaStates } from '../state/index.ts';
 import { fillRequest } from './request-headers.ts';
 import type { RetryTimers } from './retry-timers.ts';
@@ -34,26 +34,31 @@ export interface IbtaRequestsSetup {
   readonly costs: CostAttribution | undefined;
   readonly notificationPoint: NotificationPoint;
   readonly reactionPoint: ReactionPoint;
+  readonly laneGate: LaneGate;
 }
 
 export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecycle {
-  readonly windowStall = 'psnWindow';
+  readonly windowStall: string;
   readonly isPaced: boolean;
   readonly #states: IbtaStates;
   readonly #datagrams: DatagramAddresses;
   readonly #costs: CostAttribution | undefined;
   readonly #notificationPoint: NotificationPoint;
   readonly #reactionPoint: ReactionPoint;
+  readonly #laneGate: LaneGate;
   #timers!: RetryTimers;
   #ends!: SentMessages;
 
-  constructor({ states, datagrams, costs, notificationPoint, reactionPoint }: IbtaRequestsSetup) {
+  constructor({ states, datagrams, costs, notificationPoint, reactionPoint, laneGate }: IbtaRequestsSetup) {
     this.#states = states;
     this.#datagrams = datagrams;
     this.#costs = costs;
     this.#notificationPoint = notificationPoint;
     this.#reactionPoint = reactionPoint;
+    this.#laneGate = laneGate;
     this.isPaced = reactionPoint.isOn;
+    // PSNs are rarely used up: with several lanes a QP that may not open a packet waits for its lane.
+    this.windowStall = laneGate.isOn ? 'laneClosed' : 'psnWindow';
   }
 
   connect({ timers, ends }: IbtaRequestPorts): void {
@@ -108,8 +113,8 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     return opcodeBase === UD_OPCODE_BASE && this.#datagrams.number[record] !== NOT_NUMBERED;
   }
 
-  hasRoom(): boolean {
-    return true;
+  hasRoom(pair: QueuePair, request: SendRecord): boolean {
+    return !this.#laneGate.isOn || this.#laneGate.mayRequest(pair, request);
   }
 
   opened(): void {}

@@ -31,7 +31,7 @@ import type { HcaConfig } from '../../parameters.ts';
 import type { PayloadWriter } from '../../receive-queue/index.ts';
 import type { DiagnosticCounters } from '../../statistics/index.ts';
 import type { ResponseSide } from '../../transport/index.ts';
-import { countNak, type IbtaPacket, type TransportCounters } from '../packets/index.ts';
+import { countNak, type IbtaPacket, type LaneGate, type TransportCounters } from '../packets/index.ts';
 import type { IbtaStates } from '../state/index.ts';
 import { AtomicResponses, type AtomicResponsesSetup } from './atomic-responses.ts';
 import type { InboundRequest, RefusedQps } from './inbound-request.ts';
@@ -86,6 +86,7 @@ export interface ResponseEngineSetup extends ResponsePacketsSetup, ReadResponses
   readonly transport: TransportCounters;
   readonly diagnostics: DiagnosticCounters;
   readonly costs: CostAttribution | undefined;
+  readonly laneGate: LaneGate;
 }
 
 export class ResponseEngine implements ResponseSide {
@@ -100,6 +101,7 @@ export class ResponseEngine implements ResponseSide {
   readonly #transport: TransportCounters;
   readonly #diagnostics: DiagnosticCounters;
   readonly #costs: CostAttribution | undefined;
+  readonly #laneGate: LaneGate;
   readonly #packets: ResponsePackets;
   #writer!: PayloadWriter;
   #errors!: RefusedQps;
@@ -130,6 +132,7 @@ export class ResponseEngine implements ResponseSide {
     this.#transport = setup.transport;
     this.#diagnostics = setup.diagnostics;
     this.#costs = setup.costs;
+    this.#laneGate = setup.laneGate;
     this.#packets = new ResponsePackets(setup, this.account);
     this.#ackDelayCycles = setup.config.ackDelayCycles;
     this.#responseCycles = setup.config.responseCycles;
@@ -405,6 +408,10 @@ export class ResponseEngine implements ResponseSide {
     for (let tries = resources.waitingCount; tries > 0; tries--) {
       const pending = resources.leave();
       if (pending.isPaused === 1) continue;
+      if (this.#laneGate.isOn && !this.#laneGate.mayAnswer(pending.pair)) {
+        resources.enter(pending);
+        continue;
+      }
       const dueCycle = resources.dueCycleOf(pending);
       if (dueCycle <= cycle) {
         this.#active = pending;
@@ -467,7 +474,10 @@ export class ResponseEngine implements ResponseSide {
     this.#burst++;
     if (sent === DONE_LAST) this.#resources.pop(qp);
     const isTurnOver =
-      sent === DONE_LAST || this.#burst >= this.#config.burstPackets || pending.pair.pacedCycle > cycle;
+      sent === DONE_LAST ||
+      this.#burst >= this.#config.burstPackets ||
+      pending.pair.pacedCycle > cycle ||
+      (this.#laneGate.isOn && !this.#laneGate.mayAnswer(pending.pair));
     const perCycle = this.#readBytesPerCycle;
     const moveCycles = perCycle === 0 ? 0 : Math.ceil(this.#reads.payloadBytes / perCycle);
     const unitCycles = this.#readCycles + moveCycles;
