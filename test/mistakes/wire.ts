@@ -33,8 +33,8 @@ export const wireMistakes: readonly Mistake[] = [
     what: 'The buffer of a corrupted packet is not given back to the sender.',
     kind: 'resource not returned',
     file: 'wire/wire-port.ts',
-    find: '    this.consume(offset);\n',
-    replace: '    this.#reader.release(offset);\n',
+    find: '    if (this.#records === undefined) this.consume(offset);\n',
+    replace: '    if (this.#records === undefined) this.#reader.release(offset);\n',
   },
   {
     name: 'credits-at-once',
@@ -86,7 +86,7 @@ export const wireMistakes: readonly Mistake[] = [
     what: 'A packet held back that is due and waits for credits, before all others, is not looked at when they come.',
     kind: 'lost event',
     file: 'wire/wire-sender.ts',
-    find: '    if (this.#isStarved) this.#ports.port.heldDue(this.#lp.nowPs + 1);\n',
+    find: '    if ((this.#starvedLanes & (1 << virtualLane)) !== 0) this.#ports.port.heldDue(nowPs + 1);\n',
     replace: '',
   },
 ];

@@ -43,6 +43,8 @@ const routings = ['min-hop', 'up-down', 'fat-tree'] as const;
 const largeShare = 0.12;
 const ethernetShare = 0.45;
 const faultyShare = 0.5;
+/** Of stories of InfiniBand. */
+const lanesShare = 0.4;
 /** Fabrics with more nodes are played in one thread: each node is a thread of its own otherwise. */
 const threadedNodesMax = 8;
 /** Payload of all flows together. */
@@ -61,13 +63,16 @@ export function fabricStoryOf(seed: number): FabricStory {
   const faults = random.chance(faultyShare) ? drawFaults(random, topology, { isEthernet, set }) : [];
   const flows = drawFlows(random, hostsOf(topology).length, isEthernet);
   const cables = drawCables(random, topology, set);
+  // Of a generator of its own: the rest of a seed's story does not depend on lanes.
+  const ofLanes = new Random(seed, 'lanes of a fabric story');
+  const hasLanes = !isEthernet && ofLanes.chance(lanesShare);
   return {
     seed,
     fabric,
     cables,
-    set: { 'host.memory.sizeMib': 64, ...set },
+    set: { 'host.memory.sizeMib': 64, ...set, ...(hasLanes ? lanesOf(ofLanes) : {}) },
     faults,
-    flows,
+    flows: hasLanes ? flows.map((flow) => ({ ...flow, level: ofLanes.below(16) })) : flows,
     again: drawAgain(random, topology.nodes.length),
   };
 }
@@ -90,6 +95,22 @@ function infinibandOf(random: Random, fabric: string): Values {
     'wire.lanes': oneOf(random, ['1', '4']),
     'wire.cableMetres': oneOf(random, [1, 2, 30]),
     ...(random.chance(0.2) ? { 'wire.packetForm': 'bytes' } : {}),
+  };
+}
+
+/** Several data lanes, each with room for two of the longest packets or more. */
+function lanesOf(random: Random): Values {
+  const lanes = oneOf(random, [2, 4, 8]);
+  const bytes = (): number => lanes * oneOf(random, [8448, 12_288, 16_384]);
+  return {
+    'wire.dataVls': String(lanes),
+    'wire.receiveBufferBytes': bytes(),
+    'switch.inputBufferBytes': bytes(),
+    'wire.creditReturnBytes': oneOf(random, [64, 2048]),
+    'hca.lanePackets': oneOf(random, [1, 2, 8]),
+    'lanes.highLimit': oneOf(random, [0, 1, 255]),
+    'lanes.high.vl1': oneOf(random, [0, 1, 255]),
+    'lanes.low.vl0': oneOf(random, [1, 64, 255]),
   };
 }
 

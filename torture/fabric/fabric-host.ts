@@ -119,13 +119,16 @@ interface Cqs {
 }
 
 async function openEnd(
-  endpoint: RcEndpoint,
+  anyEndpoint: RcEndpoint,
   program: Program,
   cqs: Cqs,
   index: number,
   flow: FabricFlow,
 ): Promise<End> {
   const { node, memory } = program;
+  const { level } = flow;
+  const endpoint =
+    level === undefined ? anyEndpoint : { ...anyEndpoint, own: { ...anyEndpoint.own, serviceLevel: level } };
   const isSource = flow.from === node;
   const { messages, kind } = flow;
   const slotBytes = slotBytesOf(flow);
@@ -205,7 +208,8 @@ async function groupHandle(
   const sgidIndex = own.sgidIndex ?? (await ibv.queryGidTable(context, 1))[0]!.gidIndex;
   const grh = { dgid, flowLabel: 0, sgidIndex, hopLimit: 64, trafficClass: 0 };
   const dlid = own.gid === undefined ? groupLid + index : 0;
-  return ibv.createAh(pd, { dlid, sl: 0, srcPathBits: 0, portNum: 1, isGlobal: 1, grh });
+  const sl = own.serviceLevel ?? 0;
+  return ibv.createAh(pd, { dlid, sl, srcPathBits: 0, portNum: 1, isGlobal: 1, grh });
 }
 
 /** Place of the message at its source: for datagrams after those of the receives. */

@@ -21,6 +21,8 @@ export interface FabricFlow {
   readonly messages: number;
   /** Messages in flight. */
   readonly window: number;
+  /** Service level on InfiniBand; left out: 0. */
+  readonly level?: number;
 }
 
 export interface CableOfStory extends LinkCable {

@@ -14,7 +14,7 @@ export function judgeBalance(played: PlayedFabric): string[] {
   const own = Object.entries(report.checks).flatMap(([name, check]) =>
     typeof check === 'boolean' ? [] : check.failures.map((failure: string) => `${name}: ${failure}`),
   );
-  return [...own, ...judgeCables(played), ...judgeSwitches(played)];
+  return [...own, ...judgeCables(played), ...judgeLanes(played), ...judgeSwitches(played)];
 }
 
 /** Packets of a direction that should have arrived, least and most: a packet that a fault holds is lost if the link goes down meanwhile. */
@@ -37,6 +37,26 @@ function judgeCables(played: PlayedFabric): string[] {
       ? []
       : [`cable ${from} to ${to}: ${arrived} packets arrived of ${least} to ${most}`];
   });
+}
+
+/** Each data lane of a cable receives what was sent in it, unless packets were lost, dropped or copied; all lanes together are the cable's packets. */
+function judgeLanes({ report }: PlayedFabric): string[] {
+  return report.wire.flatMap(
+    ({ from, to, lanes = [], lost = 0, dropped, packets, reordered = 0, duplicated = 0 }) => {
+      const isWhole = lost + dropped + reordered + duplicated === 0;
+      const sent = sumOf(lanes.map((lane) => lane.packets));
+      const wrong = lanes.flatMap((lane, number) =>
+        lane.receivedPackets > lane.packets || (isWhole && lane.receivedPackets < lane.packets)
+          ? [
+              `cable ${from} to ${to}: lane ${number} received ${lane.receivedPackets} packets of ${lane.packets}`,
+            ]
+          : [],
+      );
+      return isWhole && sent > packets
+        ? [...wrong, `cable ${from} to ${to}: ${sent} packets in lanes, ${packets} in all`]
+        : wrong;
+    },
+  );
 }
 
 function judgeSwitches({ report }: PlayedFabric): string[] {
