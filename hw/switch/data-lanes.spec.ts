@@ -64,6 +64,17 @@ describe('the SL-to-VL table', () => {
     expect(bench.device.ports[0]!.receiveBufferedBytes).toBe(0);
   });
 
+  it('counts from the instant after the one at which a subnet manager sets it', async () => {
+    const bench = new SwitchBench(3, { wire: twoLanes });
+    const { slToVl } = bench.device;
+    // Service level 1 in [3:0] of the first byte (14.2.5.8).
+    slToVl.setBlock(1, 2, Uint8Array.of(0x00), 1000);
+    expect([slToVl.laneOf(1, 2, 1, 1000), slToVl.laneOf(1, 2, 1, 1001)]).toEqual([1, 0]);
+    slToVl.setBlock(1, 2, Uint8Array.of(0x01), 2000);
+    slToVl.setBlock(1, 2, Uint8Array.of(0x0f), 2000);
+    expect([slToVl.laneOf(1, 2, 1, 2000), slToVl.laneOf(1, 2, 1, 2001)]).toEqual([0, 15]);
+  });
+
   it('discards a copy for a group where it has no lane, and sends the others', async () => {
     const bench = new SwitchBench(3, { wire: twoLanes });
     bench.device.tables.groupPorts = [1, 2, 3];

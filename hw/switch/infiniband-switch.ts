@@ -207,6 +207,13 @@ export class InfinibandSwitch {
       tables: this.tables,
       links: this.ports,
       drops: this.#ports.map((port) => port?.counted),
+      lanes: {
+        count: this.laneCount,
+        slToVl: this.slToVl,
+        weights: [undefined, ...this.#ports].map(
+          (port) => port?.tables ?? laneTablesOf(lanes, this.laneCount),
+        ),
+      },
     });
     for (const index of this.#used) this.#connect(index);
   }
@@ -275,6 +282,7 @@ export class InfinibandSwitch {
     this.#moveDuePs -= ps;
     this.#laterDuePs -= ps;
     this.tables.rebase(ps);
+    this.slToVl.rebase(ps);
     this.management.rebase(ps);
     for (const index of this.#used) {
       this.#ports[index]!.rebase(ps);
@@ -313,7 +321,7 @@ export class InfinibandSwitch {
   #waitInLanes(index: number, lane: number, offset: number, outputs: readonly number[]): void {
     const own = this.#ports[index]!;
     const level = receivedServiceLevel(own.port, offset);
-    const laneTo = (output: number): number => this.slToVl.laneOf(index + 1, output, level);
+    const laneTo = (output: number): number => this.slToVl.laneOf(index + 1, output, level, this.#lp.nowPs);
     const served = outputs.filter((output) => laneTo(output) < this.laneCount);
     own.drops.noLane += outputs.length - served.length;
     if (served.length > 0) return this.#wait(index, lane, offset, served, served.map(laneTo));

@@ -22,6 +22,7 @@ import {
 } from '../../../abi/index.ts';
 import { type Cycles, NEVER, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
+import { ARBITRATION_ENTRIES, type LanesConfig, laneTablesOf } from '../../../wire/index.ts';
 import {
   capabilitiesOfLink,
   type LinkSetting,
@@ -30,7 +31,6 @@ import {
   linkTotalsOf,
   portInfoOfLink,
 } from '../../management/index.ts';
-import { ARBITRATION_ENTRIES, type LanesConfig, laneTablesOf } from '../../../wire/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress, RoceTables } from '../ibta/packets/index.ts';
 import { EthernetSide, type EthernetSideSetup } from './ethernet-side.ts';

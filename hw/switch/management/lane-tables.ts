@@ -1,85 +1,53 @@
 /**
- * Tables by which a switch would map service levels to lanes and arbitrate lanes, as a subnet manager writes them: blocks of 64 bytes,
- * stored and returned. Source: IBTA volume 1, 14.2.5.8 (SL to VL) and 14.2.5.9 (arbitration).
+ * The data plane's tables of lanes as attributes have them: blocks of 64 bytes. Source: IBTA volume 1, 14.2.5.8 (SL to VL) and 14.2.5.9
+ * (arbitration).
  */
-import { smpDataBytes } from '../../../abi/index.ts';
+import type { Picoseconds } from '../../../base/index.ts';
+import type { LaneTables } from '../../../wire/index.ts';
+import type { SlToVlTables } from '../sl-to-vl-tables.ts';
 
-const slToVlBytes = 8;
-/** Halves of the low and of the high table, each of 32 entries of lane and weight. */
-const arbitrationBlocks = 4;
+/** Arbitration tables and VLHighLimit of a port. */
+export type PortWeights = Pick<LaneTables, 'high' | 'low' | 'highLimit'>;
 
-/** Lanes of service levels, for each pair of input and output. */
-export class SlToVlTable {
-  readonly #portCount: number;
-  readonly #lanes: Uint8Array;
-
-  /** @param portCount ports beside port 0 */
-  constructor(portCount: number) {
-    this.#portCount = portCount;
-    this.#lanes = new Uint8Array((portCount + 1) ** 2 * slToVlBytes);
-  }
-
-  /** Bytes of a pair, two lanes each, service level 0 first; undefined if a port does not exist. */
-  lanesOf(input: number, output: number): Uint8Array | undefined {
-    if (input > this.#portCount || output > this.#portCount) return undefined;
-    const at = (input * (this.#portCount + 1) + output) * slToVlBytes;
-    return this.#lanes.subarray(at, at + slToVlBytes);
-  }
-
-  /** Fills in the attribute. @returns false if the modifier names no pair */
-  get(modifier: number, data: Uint8Array): boolean {
-    const lanes = this.#named(modifier);
-    if (lanes === undefined) return false;
-    data.fill(0);
-    data.set(lanes);
-    return true;
-  }
-
-  set(modifier: number, data: Uint8Array): boolean {
-    const lanes = this.#named(modifier);
-    if (lanes === undefined) return false;
-    lanes.set(data.subarray(0, slToVlBytes));
-    return this.get(modifier, data);
-  }
-
-  #named(modifier: number): Uint8Array | undefined {
-    return modifier > 0xffff ? undefined : this.lanesOf(modifier >> 8, modifier & 0xff);
-  }
+export interface SwitchLanes {
+  /** Data lanes of the cables. */
+  readonly count: number;
+  readonly slToVl: SlToVlTables;
+  /** By port from 0; those of port 0 and of a port without a cable have no effect. */
+  readonly weights: readonly PortWeights[];
 }
 
-/** Weights of lanes at each output. */
-export class VlArbitrationTable {
-  readonly #portCount: number;
-  readonly #entries: Uint8Array;
-
-  constructor(portCount: number) {
-    this.#portCount = portCount;
-    this.#entries = new Uint8Array((portCount + 1) * arbitrationBlocks * smpDataBytes);
-  }
-
-  /** Pairs of lane and weight of a block, 1 and 2 of the low table, 3 and 4 of the high one; undefined if it does not exist. */
-  block(port: number, block: number): Uint8Array | undefined {
-    if (port > this.#portCount || block < 1 || block > arbitrationBlocks) return undefined;
-    const at = (port * arbitrationBlocks + block - 1) * smpDataBytes;
-    return this.#entries.subarray(at, at + smpDataBytes);
-  }
-
-  /** Fills in the attribute. @returns false if the modifier names no block of a port */
-  get(modifier: number, data: Uint8Array): boolean {
-    const block = this.#named(modifier);
-    if (block === undefined) return false;
-    data.set(block);
-    return true;
-  }
-
-  set(modifier: number, data: Uint8Array): boolean {
-    const block = this.#named(modifier);
-    if (block === undefined) return false;
-    block.set(data);
-    return true;
-  }
-
-  #named(modifier: number): Uint8Array | undefined {
-    return this.block(modifier & 0xffff, modifier >>> 16);
-  }
+/** SLtoVLMappingTable. @returns false if the modifier names no pair of ports */
+export function slToVlAttribute(
+  { slToVl, weights }: SwitchLanes,
+  modifier: number,
+  data: Uint8Array,
+  setPs: Picoseconds | undefined,
+): boolean {
+  const [input, output] = [modifier >>> 8, modifier & 0xff];
+  if (input >= weights.length || output >= weights.length) return false;
+  if (setPs !== undefined) slToVl.setBlock(input, output, data, setPs);
+  data.fill(0);
+  slToVl.of(input, output).getBlock(data);
+  return true;
 }
+
+/** VLArbitrationTable: block 1 of the low table, 3 of the high one. @returns false if the modifier names no block of a port */
+export function arbitrationAttribute(
+  { weights }: SwitchLanes,
+  modifier: number,
+  data: Uint8Array,
+  isSet: boolean,
+): boolean {
+  const tables = weights[modifier & 0xffff];
+  const block = modifier >>> 16;
+  if (tables === undefined || (block !== LOW_BLOCK && block !== HIGH_BLOCK)) return false;
+  const table = block === LOW_BLOCK ? tables.low : tables.high;
+  if (isSet) table.setBlock(0, data);
+  table.getBlock(0, data);
+  return true;
+}
+
+/** Tables of up to 32 entries have one block each. */
+const LOW_BLOCK = 1;
+const HIGH_BLOCK = 3;

@@ -23,6 +23,7 @@ import {
   linkTotalsOf,
   portInfoOfLink,
 } from '../../management/index.ts';
+import type { PortWeights } from './lane-tables.ts';
 
 /** Packets that a port has not forwarded, which its link does not count. */
 export interface PortDrops {
@@ -41,15 +42,20 @@ export interface ManagedPortSetup {
   readonly drops: PortDrops;
   /** Whether the embedded subnet manager makes the port active. */
   readonly isEmbedded: boolean;
+  /** Data lanes of its cable. */
+  readonly laneCount: number;
+  readonly weights: PortWeights;
 }
 
 const { fields } = portInfo;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
 const pkeyCount = 32;
-/** Code of eight data lanes, those of the adapters: other numbers at the ends of a link would make a subnet manager begin it again. */
-const eightLanes = 4;
-const arbitrationEntries = 64;
+/**
+ * PortInfo's code for a number of data lanes, as the adapters report it: other numbers at the ends of a link would make a subnet manager
+ * begin it again. With one lane on the cable they report the eight of the card.
+ */
+const vlCapOf = (laneCount: number): number => (laneCount === 1 ? 4 : Math.log2(laneCount) + 1);
 const greatestLid = 0xbfff;
 /** Frequency of the ticks of PortXmitWait: an estimate. */
 const tickMHz = 250;
@@ -87,14 +93,16 @@ export class ManagedPort {
   readonly #view = viewOf(this.#info);
   readonly #link: WirePort | undefined;
   readonly #drops: PortDrops;
+  readonly #weights: PortWeights;
   readonly #isEmbedded: boolean;
   #linkDownedCount = 0;
 
-  constructor({ number, link, linkSetting, drops, isEmbedded }: ManagedPortSetup) {
+  constructor({ number, link, linkSetting, drops, isEmbedded, laneCount, weights }: ManagedPortSetup) {
     this.number = number;
     this.linkSetting = linkSetting;
     this.#link = link;
     this.#drops = drops;
+    this.#weights = weights;
     this.#isEmbedded = isEmbedded;
     this.pkeys[0] = defaultPkey;
     portInfo.encodeInto(
@@ -110,10 +118,11 @@ export class ManagedPort {
         linkDownDefault: PortPhysicalState.POLLING,
         neighborMtu: PortMtu.MTU_4096,
         mtuCap: PortMtu.MTU_4096,
-        vlCap: eightLanes,
-        operationalVls: eightLanes,
-        vlArbitrationHighCap: arbitrationEntries,
-        vlArbitrationLowCap: arbitrationEntries,
+        vlCap: vlCapOf(laneCount),
+        operationalVls: vlCapOf(laneCount),
+        vlHighLimit: weights.highLimit,
+        vlArbitrationHighCap: weights.high.entryCount,
+        vlArbitrationLowCap: weights.low.entryCount,
         guidCap: number === 0 ? 1 : 0,
         subnetTimeout: 18,
         responseTime: 16,
@@ -202,6 +211,7 @@ export class ManagedPort {
     }
     if (!this.#canBecome(state) || physicalState > PortPhysicalState.DISABLED) return MadStatus.INVALID_FIELD;
     this.#copy(fieldsOfLink, wanted);
+    this.#weights.highLimit = fields.vlHighLimit.get(this.#view, 0);
     this.#copy(
       zeroKeeps.filter((name) => fields[name].get(wanted, 0) !== 0),
       wanted,

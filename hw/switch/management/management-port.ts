@@ -34,6 +34,7 @@ import {
   permissiveLid,
   stepDirected,
 } from './directed-route.ts';
+import type { SwitchLanes } from './lane-tables.ts';
 import { ManagedPort, type PortDrops } from './managed-port.ts';
 import { type SwitchIdentity, SwitchManagementAgent } from './switch-management-agent.ts';
 
@@ -49,6 +50,7 @@ export interface ManagementPortSetup {
   /** By port from 1; undefined for a port without a cable. */
   readonly links: readonly (WirePort | undefined)[];
   readonly drops: readonly (PortDrops | undefined)[];
+  readonly lanes: SwitchLanes;
 }
 
 /** From a packet's last byte to the response, or to the next hop of a directed route: an estimate. */
@@ -80,7 +82,7 @@ export class ManagementPort {
   /** When a link has changed: seen from the next instant on. */
   #linkChangePs = NEVER;
 
-  constructor({ management, tables, links, drops }: ManagementPortSetup) {
+  constructor({ management, tables, links, drops, lanes }: ManagementPortSetup) {
     const isEmbedded = management.embedded !== undefined;
     const none: PortDrops = { noRoute: 0, ownPort: 0, headOfQueue: 0 };
     const linkSettingOf = (link: WirePort | undefined): LinkSetting => link?.config ?? idleLink;
@@ -89,11 +91,13 @@ export class ManagementPort {
         new ManagedPort({
           ...{ number, link, isEmbedded, linkSetting: linkSettingOf(link) },
           drops: number === 0 ? none : (drops[number - 1] ?? none),
+          laneCount: lanes.count,
+          weights: lanes.weights[number]!,
         }),
     );
     if (management.embedded !== undefined)
       this.#ports[0]!.address(management.embedded.lid, management.embedded.subnetManagerLid);
-    this.agent = new SwitchManagementAgent(management, this.#ports, tables);
+    this.agent = new SwitchManagementAgent(management, this.#ports, { tables, lanes });
     this.#performance = new PerformanceAgent(this.#ports.slice(1));
     this.#links = links;
     this.#tables = tables;

@@ -165,6 +165,11 @@ describe('a request that cannot be carried out', () => {
     ],
     ['block 0 of the arbitration table', { attributeId: attribute.arbitration, modifier: 1 }, badField],
     [
+      'a second block of a table of eight entries',
+      { attributeId: attribute.arbitration, modifier: (2 << 16) | 1 },
+      badField,
+    ],
+    [
       'block 5 of the arbitration table',
       { attributeId: attribute.arbitration, modifier: (5 << 16) | 1 },
       badField,
@@ -244,7 +249,8 @@ describe('Set of an attribute', () => {
   it('stores P_Keys, lanes and weights of each port alone', async () => {
     const pkeys = portInfoWith({ 0: 0xff, 1: 0xff, 2: 0x80, 3: 0x01 });
     const lanes = portInfoWith({ 0: 0x01, 7: 0xef });
-    const weights = portInfoWith({ 0: 1, 1: 200, 62: 7, 63: 9 });
+    // Eight entries, the last in bytes 14 and 15.
+    const weights = portInfoWith({ 0: 1, 1: 200, 14: 7, 15: 9 });
     const sets: [number, number, Uint8Array][] = [
       [attribute.pkeys, 3 << 16, pkeys],
       [attribute.slToVl, (2 << 8) | 4, lanes],
@@ -261,7 +267,8 @@ describe('Set of an attribute', () => {
     expect(weightsNow!.bytes).toEqual([...weights]);
     expect(otherPkeys!.bytes.slice(0, 4)).toEqual([0xff, 0xff, 0, 0]);
     expect(otherLanes!.bytes).toEqual(Array(64).fill(0));
-    expect(otherWeights!.bytes).toEqual(Array(64).fill(0));
+    // The one lane of the cables, with 64 times 64 bytes, in the table of low priority.
+    expect(otherWeights!.bytes).toEqual([0, 64, ...Array(62).fill(0)]);
   });
 
   it('IBTA 14.2.4: needs the M_Key once there is one; a Get does not, and does not see it, with protect bits 1', async () => {

@@ -1,6 +1,5 @@
 /**
- * The subnet management agent of a switch: Get and Set of its attributes. The forwarding tables are those of the data plane; SL to VL
- * and arbitration tables are kept for it.
+ * The subnet management agent of a switch: Get and Set of its attributes. The tables of forwarding and lanes are those of the data plane.
  *
  * Promises: a request that cannot be carried out changes nothing and is answered with the status that the architecture names; one with
  * the wrong M_Key is dropped. Source: IBTA volume 1, 13.4.7 (status), 14.2.4 (M_Key), 14.2.5 (attributes).
@@ -26,7 +25,7 @@ import { type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { vendorSpeedOf } from '../../management/index.ts';
 import { type ForwardingTables, LINEAR_ENTRIES, MULTICAST_ENTRIES, NO_PORT } from '../forwarding-tables.ts';
-import { SlToVlTable, VlArbitrationTable } from './lane-tables.ts';
+import { arbitrationAttribute, type SwitchLanes, slToVlAttribute } from './lane-tables.ts';
 import type { ManagedPort } from './managed-port.ts';
 
 /** Names of the switch. */
@@ -57,22 +56,23 @@ const readOnly = MadStatus.UNSUPPORTED_METHOD_ATTRIBUTE;
 const statusOf = (isKnown: boolean): number => (isKnown ? MadStatus.OK : MadStatus.INVALID_FIELD);
 
 export class SwitchManagementAgent {
-  readonly slToVl: SlToVlTable;
-  readonly arbitration: VlArbitrationTable;
   readonly #identity: SwitchIdentity;
   /** From port 0. */
   readonly #ports: readonly ManagedPort[];
   readonly #tables: ForwardingTables;
+  readonly #lanes: SwitchLanes;
   readonly #info = new Uint8Array(switchInfo.sizeBytes);
   readonly #infoView = viewOf(this.#info);
 
-  constructor(identity: SwitchIdentity, ports: readonly ManagedPort[], tables: ForwardingTables) {
+  constructor(
+    identity: SwitchIdentity,
+    ports: readonly ManagedPort[],
+    { tables, lanes }: { readonly tables: ForwardingTables; readonly lanes: SwitchLanes },
+  ) {
     this.#identity = identity;
     this.#ports = ports;
     this.#tables = tables;
-    const portCount = ports.length - 1;
-    this.slToVl = new SlToVlTable(portCount);
-    this.arbitration = new VlArbitrationTable(portCount);
+    this.#lanes = lanes;
     switchInfo.encodeInto(
       {
         linearFdbCap: LINEAR_ENTRIES,
@@ -147,7 +147,7 @@ export class SwitchManagementAgent {
   }
 
   #attribute(attributeId: number, request: Request): number {
-    const { modifier, data, isSet } = request;
+    const { modifier, data, isSet, nowPs } = request;
     switch (attributeId) {
       case SmpAttribute.NODE_DESC:
         return isSet ? readOnly : this.#description(data);
@@ -162,9 +162,9 @@ export class SwitchManagementAgent {
       case SmpAttribute.PKEY_TABLE:
         return this.#pkeys(request);
       case SmpAttribute.SL_TO_VL_TABLE:
-        return statusOf(isSet ? this.slToVl.set(modifier, data) : this.slToVl.get(modifier, data));
+        return statusOf(slToVlAttribute(this.#lanes, modifier, data, isSet ? nowPs : undefined));
       case SmpAttribute.VL_ARB_TABLE:
-        return statusOf(isSet ? this.arbitration.set(modifier, data) : this.arbitration.get(modifier, data));
+        return statusOf(arbitrationAttribute(this.#lanes, modifier, data, isSet));
       case SmpAttribute.LINEAR_FORWARDING_TABLE:
         return this.#linear(request);
       case SmpAttribute.MULTICAST_FORWARDING_TABLE:
