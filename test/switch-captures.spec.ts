@@ -61,7 +61,7 @@ function endsIn(file: Uint8Array, isEthernet: boolean) {
 const erfHeaderBytes = 16;
 
 const nameOf = (node: number, port: number): string =>
-  `${isSwitch(topology, node) ? 'switch' : 'hca'}${node}${port === 1 ? '' : `.${port}`}`;
+  isSwitch(topology, node) ? `switch${node}.${port}` : `hca${node}${port === 1 ? '' : `.${port}`}`;
 
 describe.each([
   ['InfiniBand', {}, 89_600, 120_000],

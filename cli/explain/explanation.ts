@@ -46,8 +46,10 @@ export async function explanationOfRun(
   if (flow === undefined)
     throw new ConfigurationError(
       option,
-      ordinal,
-      count === 0 ? `a test in which host ${node} posts` : `0 to ${count - 1}`,
+      option === '--explain' ? `${node}.${ordinal}` : ordinal,
+      count > 0
+        ? `a request from 0 to ${count - 1}`
+        : `a request of a host that posts: ${hostsThatPost(known)}`,
     );
   const span = timeOf(known, flow);
   if (span === undefined) throw new ConfigurationError(option, ordinal, 'a request that has ended');
@@ -68,6 +70,11 @@ export async function explanationOfRun(
   return { ...explained(whole, operationOf(whole, ordinal, node)!)!, report };
 }
 
+function hostsThatPost(timeline: Timeline): string {
+  const hosts = operationFlows(timeline).flatMap(({ node, ordinal }) => (ordinal >= 0 ? [node] : []));
+  return [...new Set(hosts)].toSorted((left, right) => left - right).join(', ') || 'none does';
+}
+
 async function recordedOf(
   options: MachineOptions,
   load: Load,
@@ -80,7 +87,8 @@ async function recordedOf(
 }
 
 const nsText = (ps: number): string => (ps / 1000).toFixed(3);
-const widths = { after: 12, lasts: 12 } as const;
+/** Events of a step in a terminal; the JSON and the page of `hca explain` have all. */
+const eventsShown = 100;
 
 /** Lines above the steps. */
 export function sentencesOf(explanation: Explanation): string[] {
@@ -116,21 +124,27 @@ export function sentencesOf(explanation: Explanation): string[] {
 
 export function explanationText(explanation: Explanation): string {
   const { latencyPs, steps } = explanation;
+  const width = Math.max(12, nsText(latencyPs).length + 2);
   return [
     ...sentencesOf(explanation),
     '',
-    `${'after ns'.padStart(widths.after)}${'lasts ns'.padStart(widths.lasts)}`,
+    `${'after ns'.padStart(width)}${'lasts ns'.padStart(width)}`,
     ...steps.flatMap(({ stage, afterPs, durationPs, text, parts = [], events }) => [
-      `${nsText(afterPs).padStart(widths.after)}${nsText(durationPs).padStart(widths.lasts)}  ${stage}: ${text}`,
+      `${nsText(afterPs).padStart(width)}${nsText(durationPs).padStart(width)}  ${stage}: ${text}`,
       ...parts.map(
         (part) =>
-          `${nsText(part.afterPs).padStart(widths.after)}${nsText(part.durationPs).padStart(widths.lasts)}    ${part.where}: ${part.text}`,
+          `${nsText(part.afterPs).padStart(width)}${nsText(part.durationPs).padStart(width)}    ${part.where}: ${part.text}`,
       ),
-      ...events.map(
-        (event) =>
-          `${nsText(event.afterPs).padStart(widths.after)}${nsText(event.durationPs).padStart(widths.lasts)}    · ${event.where}: ${event.text}`,
-      ),
+      ...events
+        .slice(0, eventsShown)
+        .map(
+          (event) =>
+            `${nsText(event.afterPs).padStart(width)}${nsText(event.durationPs).padStart(width)}    · ${event.where}: ${event.text}`,
+        ),
+      ...(events.length > eventsShown
+        ? [`${' '.repeat(2 * width)}    · and ${events.length - eventsShown} more events`]
+        : []),
     ]),
-    `${nsText(latencyPs).padStart(widths.after)}${nsText(steps.reduce((sum, { durationPs }) => sum + durationPs, 0)).padStart(widths.lasts)}  all steps together`,
+    `${nsText(latencyPs).padStart(width)}${nsText(steps.reduce((sum, { durationPs }) => sum + durationPs, 0)).padStart(width)}  all steps together`,
   ].join('\n');
 }

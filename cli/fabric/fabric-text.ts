@@ -69,8 +69,8 @@ export function fabricSentences(row: FabricRow): string[] {
   const p99 = flows.map(({ p99Ps }) => p99Ps);
   const rates = flows.map((flow) => flow.bytesPerSecond);
   return [
-    `Together the flows reach ${rateText(bytesPerSecond)} in ${timeText(durationPs)}, ${(bytesPerSecond / cableBytesPerSecond).toFixed(2)} times what one cable of a host carries in such messages (${rateText(cableBytesPerSecond)}).`,
-    `The slowest flow has ${rateText(Math.min(...rates))}, the fastest ${rateText(Math.max(...rates))}; Jain's index of fairness is ${fairness.toFixed(3)}. 99 % of a flow's messages ${row.completesEarly ? 'are in TCP within' : 'take at most'} ${timeText(Math.min(...p99))} to ${timeText(Math.max(...p99))}, with ${args.window} in flight.`,
+    `Together the flows reach ${rateText(bytesPerSecond)} in ${timeText(durationPs)}, ${(bytesPerSecond / cableBytesPerSecond).toFixed(2)} times what the slowest cable of a host carries in such messages (${rateText(cableBytesPerSecond)}).`,
+    `The slowest flow has ${rateText(Math.min(...rates))}, the fastest ${rateText(Math.max(...rates))}; Jain's index of fairness is ${fairness.toFixed(3)}. 99 % of a flow's messages ${row.completesEarly ? 'are in TCP within' : 'take at most'} ${timeText(Math.min(...p99))} to ${timeText(Math.max(...p99))}, with ${Math.min(args.window, args.messages)} in flight.`,
     waitSentence(row),
     ...lossSentences(row),
   ];
@@ -88,7 +88,7 @@ function reductionSentences({
   const { medianPs, p99Ps, maxPs } = messageTimes;
   return [
     `The sum of ${hostCount} vectors of ${bytesText(sizeBytes)} by ${algorithm} takes ${timeText(medianPs)} (median of ${countText(messages)}; 99 % within ${timeText(p99Ps)}, the longest ${timeText(maxPs)}).`,
-    `That is ${rateText(bytesPerSecond)} of the vector, and a bus rate, 2 (n - 1)/n times as much, of ${rateText(bus)}, ${percentText(bus / cableBytesPerSecond)} of what one cable carries in WRITEs of that size.`,
+    `On average that is ${rateText(bytesPerSecond)} of the vector, and a bus rate, 2 (n - 1)/n times as much, of ${rateText(bus)}, ${percentText(bus / cableBytesPerSecond)} of what one cable carries in WRITEs of that size.`,
   ];
 }
 

@@ -2,7 +2,7 @@
  * The parts of an operation's time on a fabric: the way of its last request to the far device, that device, and the way of the answer that
  * completes the operation. They follow one another without a gap.
  */
-import type { Timeline, TimelineRecord } from '../../machine/timeline/index.ts';
+import { packetRetransmitted, type Timeline, type TimelineRecord } from '../../machine/timeline/index.ts';
 import { opcodeRow } from '../../wire/index.ts';
 import type { OperationFlow } from './flows.ts';
 import { type Way, Ways } from './ways.ts';
@@ -17,6 +17,7 @@ export interface FabricPart {
 
 interface Travelled {
   readonly way: Way;
+  readonly record: TimelineRecord;
   readonly host: string;
   readonly fromPs: number;
   readonly toPs: number;
@@ -33,7 +34,7 @@ export function partsOnFabric(timeline: Timeline, flow: OperationFlow): readonly
   );
   const request = lastOf(ways, own.filter(isRequest), answer?.fromPs);
   if (request === undefined) return [];
-  const there = [{ ...idle(`hca${flow.node}`, 'the packet waits for its cable', -Infinity, request.fromPs) }];
+  const there = [idle(`hca${flow.node}`, departureText(request), -Infinity, request.fromPs)];
   if (answer === undefined)
     return [
       ...there,
@@ -48,11 +49,22 @@ export function partsOnFabric(timeline: Timeline, flow: OperationFlow): readonly
   return [
     ...there,
     ...request.way.steps,
-    idle(request.host, 'carries it out, and forms the answer', request.toPs, answer.fromPs),
+    idle(
+      request.host,
+      'carries it out, and sends the answer when its cable is free',
+      request.toPs,
+      answer.fromPs,
+    ),
     ...answer.way.steps,
     idle(answer.host, 'the answer is matched to the request', answer.toPs, Infinity),
   ];
 }
+
+/** Until the packet leaves that arrives in the end. */
+const departureText = ({ record }: Travelled): string =>
+  (record.values[4]! & packetRetransmitted) === 0
+    ? 'the packet waits for its cable'
+    : 'an earlier copy of the packet was lost or refused (NAK, time-out): until this one leaves';
 
 const idle = (where: string, text: string, fromPs: number, toPs: number): FabricPart => ({
   where,
@@ -69,7 +81,7 @@ function lastOf(ways: Ways, packets: readonly TimelineRecord[], untilPs = Infini
     const way = ways.of(record);
     if (way === undefined) continue;
     const [fromPs, toPs] = [way.steps[0]!.fromPs, way.steps.at(-1)!.toPs];
-    if (toPs <= untilPs) return { way, host: record.track.process, fromPs, toPs };
+    if (toPs <= untilPs) return { way, record, host: record.track.process, fromPs, toPs };
   }
   return undefined;
 }

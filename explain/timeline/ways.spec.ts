@@ -9,6 +9,7 @@ import { explanationOfRun } from '../../cli/explain/explanation.ts';
 import { loadTraffic } from '../../experiments/runs/fabric-run.ts';
 import type { FabricArgs, FabricPattern } from '../../experiments/workloads/index.ts';
 import type { PerfArgs } from '../../experiments/workloads/perf-plan.ts';
+import { parsedFault } from '../../machine/faults/index.ts';
 import type { MachineOptions } from '../../machine/index.ts';
 import { parsedTopology } from '../../machine/topology/index.ts';
 
@@ -115,6 +116,26 @@ const inTraffic = (
   const send = { node, ordinal, option: '--explain' };
   return explanationOfRun(options, (machine) => loadTraffic(machine, args), send);
 };
+
+describe('a message over a cable with a fault', () => {
+  it('whose packet was lost has the time until the packet left again as that, not as a wait for the cable', async () => {
+    const lost = { ...over('star:3'), faults: [parsedFault('packet=lost,node=2,to=3,nth=3')] };
+    const parts = partsOf(await inTraffic('incast', lost, 2, 2));
+    expect(parts[0]!.text).toBe(
+      'an earlier copy of the packet was lost or refused (NAK, time-out): until this one leaves',
+    );
+    const whole = partsOf(await inTraffic('incast', over('star:3'), 2, 2));
+    expect(whole[0]!.text).toBe('the packet waits for its cable');
+  });
+
+  it('whose packet a fault holds up waits before it leaves; the cable takes 89.6 ns as ever', async () => {
+    const late = parsedFault('packet=late,node=5,to=4,chance=100%,delay=1us');
+    const explained = await inTraffic('all-to-all', { ...over('dumbbell:4'), faults: [late] }, 3, 0);
+    const trunk = partsOf(explained).filter(({ where }) => where === 'switch5.3 → switch4.3');
+    expect(trunk.map(({ durationPs }) => durationPs)).toEqual([1_000_000, 89_600]);
+    expect(trunk[0]!.text).toBe('a fault, or flow control, holds it up');
+  });
+});
 
 describe('a message that a switch drops', () => {
   it('has the drop among its events, and the way of the packet that was sent again', async () => {

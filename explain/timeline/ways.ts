@@ -192,14 +192,30 @@ export class Ways {
     const arrivedPs = next?.arrivedPs ?? endPs + latencyPs;
     const where = `${this.#nameOf(from)} → ${this.#nameOf(to)}`;
     const isWhole = arrivedPs === endPs + latencyPs;
-    const startPs = last === undefined ? undefined : fromPsOf(last.sending);
+    const leavesPs = isWhole ? fromPsOf(cable) : arrivedPs - latencyPs;
+    const handedPs = last === undefined ? leavesPs : fromPsOf(last.sending);
+    // Rounding of a byte's time may move the first byte by a picosecond.
+    const isHeld = leavesPs - handedPs > 1;
+    const startPs = isHeld ? leavesPs : handedPs;
+    const held: WayStep[] = isHeld
+      ? [
+          {
+            where,
+            step: 'link',
+            fromPs: handedPs,
+            toPs: leavesPs,
+            text: 'a fault, or flow control, holds it up',
+          },
+        ]
+      : [];
     if (!isWhole) {
       const text = 'the first byte crosses the cable';
-      return [{ where, step: 'cable', fromPs: startPs ?? arrivedPs - latencyPs, toPs: arrivedPs, text }];
+      return [...held, { where, step: 'cable', fromPs: startPs, toPs: arrivedPs, text }];
     }
     const sending = { where, step: 'sending', text: 'all its bytes leave' } as const;
     return [
-      { ...sending, fromPs: startPs ?? fromPsOf(cable), toPs: endPs },
+      ...held,
+      { ...sending, fromPs: startPs, toPs: endPs },
       { where, step: 'cable', fromPs: endPs, toPs: arrivedPs, text: 'the last byte crosses the cable' },
     ];
   }

@@ -93,6 +93,17 @@ it('names the line that posted, called or waited', () => {
   expect(found[receive]).toContain('here.receive({ lkey:');
 });
 
+it('names the fault of a forwarding entry of a switch, by which a request got no answer', async () => {
+  const plain = mistakes.find(({ name }) => name === 'every packet of the sender is lost')!;
+  const faults = [{ forwarding: 'none', node: 2, host: 1, at: '0ms' }] as const;
+  const placed = { topology: parsedTopology('star:2'), nodes: [0, 1] } as const;
+  const { findings } = await run({ ...plain, faults }, 'InfiniBand', placed);
+  expect(findings.map(({ cause }) => cause)).toEqual(['forwarding-entry']);
+  expect(findings[0]!.sentence).toMatch(
+    /a forwarding entry of a switch was wrong by the injected fault forwarding=none,.*host=1/,
+  );
+});
+
 it('names the host at the other end of the cable, for any numbering', async () => {
   const topology = parsedTopology('0-3,1-2');
   for (const { host0, host1, cause, node = 0, says } of cmMistakes) {

@@ -385,6 +385,18 @@ const lost: Rule<NoAnswer> = ({ scene, node, qp }) => {
   };
 };
 
+/** A wrong entry in a switch's forwarding table, by an injected fault. */
+const misrouted: Rule<NoAnswer> = ({ scene, node, qp }) => {
+  const fault = scene.faults.find(({ fault: text, fired }) => /forwarding/.test(text) && fired > 0);
+  if (fault === undefined) return undefined;
+  return {
+    cause: 'forwarding-entry',
+    sentence: `${qpName(node, qp.qpn)} got no answer: a forwarding entry of a switch was wrong by the injected fault ${fault.fault}, and ${timeoutsText(qp)} used up retry_cnt ${qp.retryCount}`,
+    evidence: { fired: fault.fired, timeouts: qp.timeouts, retryCount: qp.retryCount },
+    advice: 'Mend the entry: switches count such packets as noRoute or ownPort, hosts as packetForeignLid.',
+  };
+};
+
 const unknown: Rule<NoAnswer> = ({ scene, node, qp, atPs }) => {
   const peer = scene.peer(node, qp, atPs);
   const where =
@@ -417,6 +429,7 @@ export const noAnswerRules: readonly Rule<NoAnswer>[] = [
   mtu,
   slow,
   lost,
+  misrouted,
   unknown,
 ];
 

@@ -10,7 +10,7 @@ import type { DroppedRecords } from '../timeline/index.ts';
 export function captureFile(captures: readonly WireCapture[]): Uint8Array<ArrayBuffer> {
   const interfaces = captures.map(({ name, port, droppedPackets, isEthernet, bitsPerSecond }) => ({
     linkType: isEthernet ? LinkType.ETHERNET : LinkType.ERF,
-    name: port === 1 ? name : `${name}.${port}`,
+    name: endNameOf(name, port),
     description: `${name}, port ${port}: its end of the ${isEthernet ? 'Ethernet' : 'InfiniBand'} cable`,
     bitsPerSecond,
     droppedPackets,
@@ -30,9 +30,13 @@ export function captureFile(captures: readonly WireCapture[]): Uint8Array<ArrayB
   return writeCapture('HCA emulator: times are simulated', interfaces, packets);
 }
 
+/** A switch's ports have numbers; the first port of an adapter has its name alone. */
+const endNameOf = (name: string, port: number): string =>
+  port === 1 && !name.startsWith('switch') ? name : `${name}.${port}`;
+
 /** Number of captured packets of an end, and of packets dropped because the capture was full. */
 export const droppedOf = ({ name, port, packets, droppedPackets }: WireCapture): DroppedRecords => ({
-  process: port === 1 ? name : `${name}, port ${port}`,
+  process: endNameOf(name, port),
   kept: packets.length,
   dropped: droppedPackets,
 });

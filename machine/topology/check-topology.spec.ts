@@ -211,6 +211,14 @@ describe('a rate of its own of a cable', () => {
     expect(text).toContain('all cables of Ethernet have ethernet.gigabitsPerSecond');
   });
 
+  it('has lanes as a number or as a text', () => {
+    const lanesOf = (lanes: unknown) => checkedTopology(ofLink({ speed: 'SDR', lanes })).links[1]!.lanes;
+    expect([lanesOf(1), lanesOf('1')]).toEqual(['1', '1']);
+    expect(messageOf(() => checkedTopology(ofLink({ lanes: 3 })))).toContain(
+      'field lanes, is "3", expected one of',
+    );
+  });
+
   it('is accepted on InfiniBand, and a length on both', () => {
     expect(messageOf(() => configuredOf({ topology: ofLink({ speed: 'DDR', lanes: '1' }) }))).toBe(
       'no error',

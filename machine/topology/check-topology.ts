@@ -187,7 +187,8 @@ function checkedCable(given: Readonly<Record<keyof LinkCable, unknown>>, place: 
   const cable: Partial<Record<keyof LinkCable, ParameterValue>> = {};
   for (const [name, path] of Object.entries(cableFields)) {
     const field = name as keyof LinkCable;
-    const value = given[field];
+    const isCount = field === 'lanes' && typeof given[field] === 'number';
+    const value = isCount ? String(given[field]) : given[field];
     if (value !== undefined) cable[field] = checkedField(`${place}, field ${field},`, path, value);
   }
   return cable as LinkCable;
