@@ -149,7 +149,9 @@ describe('faults of one port that overlap', () => {
 
 describe('a cable that stays unplugged', () => {
   it('ends the requests over it with RETRY_EXC_ERR', async () => {
-    await expect(reportWith(['cable=pulled,node=4,to=5,at=6500us'])).rejects.toThrow(/RETRY_EXC_ERR/);
+    await expect(reportWith(['cable=pulled,node=4,to=5,at=6500us'])).rejects.toThrow(
+      /message from host \d to \d, QP \d+: RETRY_EXC_ERR.*The fault cable=pulled,.* fired once/,
+    );
   });
 });
 
@@ -188,6 +190,13 @@ describe('a forwarding entry of InfiniBand', () => {
     // Switch 5 drops packets of hosts 0 and 1. It sends those of host 3 to switch 4, which drops them.
     expect(notForwardedOf(report, 5)).toEqual({ ownPort: expect.any(Number) });
     expect(notForwardedOf(report, 4)).toEqual({ ownPort: expect.any(Number) });
+  });
+
+  it('that leads to another host ends requests, and the error names both the drops there and the fault', async () => {
+    const stays = 'forwarding=wrong,node=4,host=2,output=1,at=6500us';
+    await expect(reportWith([stays])).rejects.toThrow(
+      /message from host \d to \d, .*Hosts dropped \d+ packets to LIDs of other hosts.*The fault forwarding=wrong/,
+    );
   });
 
   it('that stays wrong ends requests with RETRY_EXC_ERR', async () => {

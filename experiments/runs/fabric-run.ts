@@ -227,18 +227,32 @@ function checkJoined(topology: Topology, flows: readonly Flow[]): void {
 
 /**
  * Runs to the end.
- * @throws RunError that also says so if switches dropped packets which had waited too long, had no route, or still wait
+ * @throws RunError that also says so if switches dropped packets which had waited too long, had no route, or still wait, if hosts dropped
+ *   packets of others, and which faults fired
  */
 async function runTraffic(machine: Machine): Promise<void> {
   try {
     await runMachine(machine);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    const reason = reasonIn(await machine.report());
-    if (reason === undefined) throw error;
-    throw new RunError(`${error.message}. ${reason}`, { cause: error });
+    const report = await machine.report();
+    const reasons = [reasonIn(report), foreignIn(report), ...firedIn(report)].filter(
+      (reason) => reason !== undefined,
+    );
+    if (reasons.length === 0) throw error;
+    throw new RunError([error.message, ...reasons].join('. '), { cause: error });
   }
 }
+
+function foreignIn({ nodes }: Report): string | undefined {
+  const count = nodes.reduce((sum, { hca }) => sum + (hca.violations['packetForeignLid'] ?? 0), 0);
+  return count === 0 ? undefined : `Hosts dropped ${count} packets to LIDs of other hosts (packetForeignLid)`;
+}
+
+const firedIn = ({ faults = [] }: Report): string[] =>
+  faults
+    .filter(({ fired }) => fired > 0)
+    .map(({ fault, fired }) => `The fault ${fault} fired ${fired === 1 ? 'once' : `${fired} times`}`);
 
 const circle = 'links that wait for each other in a circle do that';
 const upDown = `${circle}, and machine.routing=up-down has none`;

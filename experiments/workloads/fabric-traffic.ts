@@ -16,7 +16,10 @@ import {
   IBV_WR_RDMA_WRITE,
   type IbvQp,
   type IbvSendWr,
+  type IbvWc,
   postSend,
+  WcStatus,
+  wcStatusStr,
 } from '../../userlib/index.ts';
 import { commonStart } from './common-start.ts';
 import { CompletionPoller, WorkFailedError } from './completion-poller.ts';
@@ -130,9 +133,9 @@ class Sender {
     const total = args.messages * this.#ends.length + confirmations;
     for (let done = 0; done < total; ) {
       this.#post();
-      const count = await this.#poller.wait();
+      const count = await this.#poller.arrival();
       for (let index = 0; index < count; index++)
-        this.#completed(this.#poller.taken[index]!.wrId, cpu.localPs);
+        this.#completed(this.#checked(this.#poller.taken[index]!), cpu.localPs);
       done += count;
       this.#program.progress(done, total);
     }
@@ -159,6 +162,13 @@ class Sender {
         isAnyPosted = true;
       }
     }
+  }
+
+  /** @returns the lane of a completion. @throws WorkFailedError for a failed one */
+  #checked({ status, wrId, qpNum }: IbvWc): number {
+    if (status === WcStatus.IBV_WC_SUCCESS) return wrId;
+    const { from, to } = this.#ends[Math.floor(wrId / this.#qpCount)]!.flow;
+    throw new WorkFailedError(`message from host ${from} to ${to}, QP ${qpNum}: ${wcStatusStr(status)}`);
   }
 
   /** @param lane the request's QP among all of this host's flows */
