@@ -75,7 +75,10 @@ describe('hca linux refuses, in one line and before anything is fetched,', () =>
       ['--fetch-only', '--run', 'true'],
       '--run is "true", expected left out with --fetch-only, which runs no guest',
     ],
-    [['--run', 'true', '--topology', '0-1'], /^--topology is "0-1", expected left out: --hosts/],
+    [
+      ['--run', 'true', '--topology', 'star:4', '--set', 'hca.capability.linkLayer=ethernet'],
+      /^hca\.capability\.linkLayer is "ethernet", expected infiniband on a fabric of guests/,
+    ],
     [['--run', 'true', '--timeout', '0'], /expected an integer from 1 to 3600/],
   ] as const)('%j', async (options, message) => {
     const { code, out, err } = await hca('linux', ...cache, ...options);

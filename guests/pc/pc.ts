@@ -131,10 +131,11 @@ export class Pc implements CoreHost {
     const pc = new Pc(options);
     pc.#core = await makeCore(options.coreCode, options.config.memoryMib * MIB, pc);
     const { cpu } = pc.#core;
-    if (options.profile !== undefined) pc.#makeProfile(options.profile);
     // Time passes meanwhile, for software of simulated hosts, too.
     await outsideOfMicrotasks(() => {
       new PciHost(cpu, [pc.function]).placeBars();
+      // The placement of BARs is not of the profile.
+      if (options.profile !== undefined) pc.#makeProfile(options.profile);
       options.slot.clientConnected(new CoreMemory(cpu));
     });
     return pc;
