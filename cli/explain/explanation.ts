@@ -43,12 +43,14 @@ export async function explanationOfRun(
   const { timeline: known } = await recordedOf(machine, load, { categories: categoriesOfOperations });
   const flow = operationOf(known, ordinal, node);
   const count = operationFlows(known).filter((each) => each.node === node && each.ordinal >= 0).length;
+  /** A number as the option has it. */
+  const named = (number: number): string | number => (option === '--explain' ? `${node}.${number}` : number);
   if (flow === undefined)
     throw new ConfigurationError(
       option,
-      option === '--explain' ? `${node}.${ordinal}` : ordinal,
+      named(ordinal),
       count > 0
-        ? `a request from 0 to ${count - 1}`
+        ? `${named(0)} to ${named(count - 1)}`
         : `a request of a host that posts: ${hostsThatPost(known)}`,
     );
   const span = timeOf(known, flow);

@@ -125,7 +125,7 @@ describe('the second port', () => {
     const kept = messages * (size / mtuBytes + 1);
     expect(await machine.captureDrops()).toEqual([
       { process: 'hca0', kept, dropped: 0 },
-      { process: 'hca0, port 2', kept, dropped: 0 },
+      { process: 'hca0.2', kept, dropped: 0 },
     ]);
   });
 
