@@ -45,6 +45,7 @@ it('files are named after their contents', () => {
         'compare-plan',
         'diagram-layout',
         'event-details',
+        'format',
         'latest',
         'lit-html',
         'perf-plan',
