@@ -124,8 +124,11 @@ class SwitchPort {
   readonly turns: Int32Array;
   /** First packets of inputs that are to leave by this output. */
   wantedBy = 0;
-  /** Most packets of data lanes that have waited at once. */
+  /** Most packets of data lanes that have waited at once: one that leaves at an instant still waits at that instant. */
   waitingMax = 0;
+  /** The last instant at which packets of data lanes left or were dropped, and their number. */
+  #gonePs = Number.NEGATIVE_INFINITY;
+  #goneCount = 0;
 
   constructor(port: WirePort, lanes: LanesConfig) {
     const laneCount = dataLanesOf(port.config);
@@ -153,6 +156,20 @@ class SwitchPort {
     for (const buffer of this.buffers) buffer.rebase(ps);
     for (let lane = 0; lane < this.#readUntilPs.length; lane++) this.#readUntilPs[lane]! -= ps;
     this.sendsUntilPs -= ps;
+    this.#gonePs -= ps;
+  }
+
+  /** A packet has been added to a data lane: counted whatever the order of the instant's arrivals and departures. */
+  added(nowPs: Picoseconds): void {
+    const count = this.dataCount + (this.#gonePs === nowPs ? this.#goneCount : 0);
+    if (count > this.waitingMax) this.waitingMax = count;
+  }
+
+  /** The first packet of a buffer has left by all its outputs, or was dropped. */
+  gone(buffer: InputBuffer, nowPs: Picoseconds): void {
+    if (buffer === this.buffers.at(-1)) return;
+    this.#goneCount = this.#gonePs === nowPs ? this.#goneCount + 1 : 1;
+    this.#gonePs = nowPs;
   }
 
   /** Packets that wait in data lanes. */
@@ -342,7 +359,7 @@ export class InfinibandSwitch {
     const buffer = own.buffers[lane]!;
     buffer.add(offset, outputs, lanes, readyPs);
     if (buffer.count === 1) this.#countWanted(outputs);
-    if (own.dataCount > own.waitingMax) own.waitingMax = own.dataCount;
+    own.added(this.#lp.nowPs);
     this.#moveBy(readyPs);
   }
 
@@ -475,6 +492,7 @@ export class InfinibandSwitch {
       }
       this.copyCount -= buffer.remaining.length - 1;
       buffer.dropFirst(nowPs);
+      input.gone(buffer, nowPs);
       this.#countWanted(buffer.remaining);
     }
   }
@@ -577,7 +595,10 @@ export class InfinibandSwitch {
     );
     const isLast = buffer.leftBy(outputIndex + 1, this.#lp.nowPs);
     output.wantedBy--;
-    if (isLast) this.#countWanted(buffer.remaining);
+    if (isLast) {
+      input.gone(buffer, this.#lp.nowPs);
+      this.#countWanted(buffer.remaining);
+    }
     output.sendsFrom = inputIndex;
     output.sendsOffset = isLast ? offset : -1;
     output.sendsUntilPs = untilPs;

@@ -41,3 +41,31 @@ it('the wait of a cable for credits is the same whatever the order within an ins
   };
   expect((await playFabricStory(story)).findings).toEqual([]);
 });
+
+it('the most packets that wait at an input are the same whatever the order within an instant', async () => {
+  const story: FabricStory = {
+    seed: 1040,
+    fabric: 'leaf-spine:3x2:4',
+    cables: [],
+    set: {
+      'host.memory.sizeMib': 64,
+      'machine.routing': 'up-down',
+      'switch.forwarding': 'store-and-forward',
+      'switch.inputBufferBytes': 32_768,
+      'switch.latencyNs': 1,
+      'switch.hoqLife': 18,
+      'wire.speed': 'QDR',
+      'wire.lanes': '4',
+      'wire.cableMetres': 2,
+    },
+    faults: [],
+    flows: [
+      flow('read', 3, 4096, 24, 4),
+      { ...flow('group', 2, 854, 7, 3), to: 2 },
+      flow('send', 3, 20_000, 14, 4),
+      flow('send', 3, 65_536, 1, 1),
+    ],
+    again: { partition: 'single', shuffleSeed: 641 },
+  };
+  expect((await playFabricStory(story)).findings).toEqual([]);
+});
