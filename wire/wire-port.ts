@@ -290,7 +290,7 @@ export class WirePort implements LateSender {
     this.#sender.stopWaiting();
   }
 
-  /** Of the packets that were refused, only those of these lanes, as bits, wait any longer. */
+  /** Ends the waits of refused packets in other lanes than these, as bits. */
   waitOnlyFor(lanes: number): void {
     this.#sender.waitOnlyFor(lanes);
   }

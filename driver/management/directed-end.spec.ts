@@ -62,7 +62,7 @@ describe('a response that leaves an adapter', () => {
     expect(returnDirected(smpOf(3, 2), 1)).toBe(false);
   });
 
-  it('without hops leaves by its port, unless it goes on by LIDs', () => {
+  it('without hops leaves by its port, unless its DrDLID routes it by LIDs', () => {
     expect(returnDirected(smpOf(1, 0), 1)).toBe(true);
     expect(returnDirected(smpOf(1, 0, { source: 9 }), 1)).toBe(false);
   });

@@ -56,7 +56,7 @@ export interface SwitchTap<Packet> {
   dropped(packet: Packet, reason: SwitchDrop, output?: number): void;
   /** The packet is no longer stored. */
   released(packet: Packet): void;
-  /** The sender at a port is told to stop a class of traffic, or to continue. */
+  /** A switch stops the sender at a port, for one class of traffic, or lets it continue. */
   stops(port: number, priority: number, isToStop: boolean): void;
   /** All that was due at this instant is done. */
   settled(): void;

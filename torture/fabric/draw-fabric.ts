@@ -43,7 +43,7 @@ const routings = ['min-hop', 'up-down', 'fat-tree'] as const;
 const largeShare = 0.12;
 const ethernetShare = 0.45;
 const faultyShare = 0.5;
-/** Of stories of InfiniBand. */
+/** Share of InfiniBand stories with several data lanes. */
 const lanesShare = 0.4;
 /** Fabrics with more nodes are played in one thread: each node is a thread of its own otherwise. */
 const threadedNodesMax = 8;
@@ -63,7 +63,7 @@ export function fabricStoryOf(seed: number): FabricStory {
   const faults = random.chance(faultyShare) ? drawFaults(random, topology, { isEthernet, set }) : [];
   const flows = drawFlows(random, hostsOf(topology).length, isEthernet);
   const cables = drawCables(random, topology, set);
-  // Of a generator of its own: the rest of a seed's story does not depend on lanes.
+  // Lanes have their own random generator, so the rest of a seed's story does not depend on them.
   const ofLanes = new Random(seed, 'lanes of a fabric story');
   const hasLanes = !isEthernet && ofLanes.chance(lanesShare);
   return {

@@ -77,7 +77,7 @@ describe('an outbound directed-route SMP', () => {
     expect([step, pointer, back]).toEqual([{ to: 'agent' }, 3, [0, 6, 5]]);
   });
 
-  it('IBTA C14-9 (3): goes on by LIDs if DrDLID is one', () => {
+  it('IBTA C14-9 (3): is forwarded by LID if DrDLID is a LID', () => {
     const { step, pointer } = stepOf({ pointer: 1, count: 1, initial: [0, 1], destinationLid: 9 });
     expect([step, pointer]).toEqual([{ to: 'lid', lid: 9 }, 2]);
   });
@@ -138,7 +138,7 @@ describe('a returning directed-route SMP', () => {
     expect(stepOf(given).step).toEqual({ to: 'nowhere' });
   });
 
-  it('IBTA C14-13 (3): goes on by LIDs if DrSLID is one', () => {
+  it('IBTA C14-13 (3): is forwarded by LID if DrSLID is a LID', () => {
     const { step, pointer } = stepOf({ pointer: 1, count: 2, isBack: true, sourceLid: 7 });
     expect([step, pointer]).toEqual([{ to: 'lid', lid: 7 }, 0]);
   });

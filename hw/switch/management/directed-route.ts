@@ -9,7 +9,7 @@
  */
 import { directedHopsMax, MadStatus, mad, smp } from '../../../abi/index.ts';
 
-/** `agent`: it has reached its end; `port`: it leaves by that port; `lid`: it goes on by the forwarding table; otherwise it is dropped. */
+/** `agent`: the packet ends here; `port`: it leaves by that port; `lid`: the forwarding table forwards it; otherwise it is dropped. */
 export type DirectedStep =
   | { readonly to: 'agent' }
   | { readonly to: 'port'; readonly port: number }
