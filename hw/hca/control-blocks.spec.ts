@@ -10,7 +10,7 @@ import { DeviceState } from './connectx3/commands/device-state.ts';
 import { ControlRegisters } from './connectx3/registers/control-registers.ts';
 import { controlWires } from './control-blocks.ts';
 import { EventWriter } from './events/event-writer.ts';
-import { HcaPort } from './port/port.ts';
+import { HcaPort } from './port/hca-port.ts';
 import {
   broughtUp,
   createCq,

@@ -9,3 +9,4 @@ export {
 } from './link-speed.ts';
 export { type LinkTotals, type LinkTraffic, linkTotalsOf } from './link-totals.ts';
 export { PerformanceAgent } from './performance-agent.ts';
+export { vlCapOf } from './vl-cap.ts';

@@ -1,6 +1,6 @@
 /** The ports of the HCA, as one block: commands address each by its number, each may have a cable. */
 import type { BlockState } from '../../../sim/index.ts';
-import type { HcaPort, HcaPortPorts } from './port.ts';
+import type { HcaPort, HcaPortPorts } from './hca-port.ts';
 
 export class HcaPorts {
   readonly all: readonly HcaPort[];

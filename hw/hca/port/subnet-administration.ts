@@ -47,7 +47,7 @@ import { viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { pathRateOf } from '../../management/index.ts';
 import { FIRST_MULTICAST_LID, isSamePartition, PERMISSIVE_LID } from '../ibta/packets/index.ts';
-import type { HcaPort } from './port.ts';
+import type { HcaPort } from './hca-port.ts';
 import { nodeInfoOf } from './subnet-management-agent.ts';
 
 /** A port of the subnet. */

@@ -30,7 +30,7 @@ import {
 } from '../../../abi/index.ts';
 import { type Cycles, viewOf } from '../../../base/index.ts';
 import { PerformanceAgent, vendorSpeedOf } from '../../management/index.ts';
-import type { HcaPort } from './port.ts';
+import type { HcaPort } from './hca-port.ts';
 
 const DESCRIPTION_BYTES = 64;
 

@@ -28,7 +28,7 @@ import { type KeyEntry, type KeySteps, type KeyStores, releaseRegion } from '../
 import type { InterruptPort, SramAllocator } from '../memory/dma-ports.ts';
 import { ContextTable } from '../objects/context-table.ts';
 import { noPauses } from '../port/frame-statistics.ts';
-import type { HcaPort, LinkStateSource } from '../port/port.ts';
+import type { HcaPort, LinkStateSource } from '../port/hca-port.ts';
 import { DiagnosticCounters } from '../statistics/diagnostic-counters.ts';
 import { MemoryDma, SparseMemory } from './memory-dma.ts';
 

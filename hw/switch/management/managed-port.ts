@@ -22,6 +22,7 @@ import {
   type LinkTotals,
   linkTotalsOf,
   portInfoOfLink,
+  vlCapOf,
 } from '../../management/index.ts';
 import type { PortWeights } from './lane-tables.ts';
 
@@ -52,10 +53,10 @@ const defaultGidPrefix = 0xfe80_0000_0000_0000n;
 const defaultPkey = 0xffff;
 const pkeyCount = 32;
 /**
- * PortInfo's code for a number of data lanes, as the adapters report it: other numbers at the ends of a link would make a subnet manager
- * begin it again. With one lane on the cable they report the eight of the card.
+ * Data lanes that a port reports, as the adapters do: other numbers at the ends of a link would make a subnet manager begin it again. With
+ * one lane on the cable they report the eight of the card.
  */
-const vlCapOf = (laneCount: number): number => (laneCount === 1 ? 4 : Math.log2(laneCount) + 1);
+const reportedLanes = (laneCount: number): number => (laneCount === 1 ? 8 : laneCount);
 const greatestLid = 0xbfff;
 /** Frequency of the ticks of PortXmitWait: an estimate. */
 const tickMHz = 250;
@@ -118,8 +119,8 @@ export class ManagedPort {
         linkDownDefault: PortPhysicalState.POLLING,
         neighborMtu: PortMtu.MTU_4096,
         mtuCap: PortMtu.MTU_4096,
-        vlCap: vlCapOf(laneCount),
-        operationalVls: vlCapOf(laneCount),
+        vlCap: vlCapOf(reportedLanes(laneCount)),
+        operationalVls: vlCapOf(reportedLanes(laneCount)),
         vlHighLimit: weights.highLimit,
         vlArbitrationHighCap: weights.high.entryCount,
         vlArbitrationLowCap: weights.low.entryCount,

@@ -13,8 +13,9 @@ import {
   setNode,
   setPortInfiniband,
 } from '../../../../abi/index.ts';
+import { vlCapOf } from '../../../management/index.ts';
 import { type CommandRequest, demand, reject, type Steps } from '../../commands/index.ts';
-import { type HcaPort, MALFORMED, SILENT, vlCapOf } from '../../port/index.ts';
+import { type HcaPort, MALFORMED, SILENT } from '../../port/index.ts';
 import { portReport } from './device-capabilities.ts';
 import type { DeviceState } from './device-state.ts';
 import { setEthernetPort } from './ethernet-ports.ts';

@@ -11,9 +11,9 @@ import {
 import { PortPhysicalState, PortState, portInfo } from '../../../abi/mad-attributes.ts';
 import { queryPort } from '../../../abi/ports.ts';
 import { viewOf } from '../../../base/index.ts';
+import { vlCapOf } from '../../management/index.ts';
 import { broughtUp, bufferAddress, createEq, must } from '../testing/bring-up.ts';
 import type { ControlBench } from '../testing/control-bench.ts';
-import { vlCapOf } from './port.ts';
 
 /** A device whose port events go to EQ 4. */
 function withEvents(...setup: Parameters<typeof broughtUp>): ControlBench {

@@ -30,6 +30,7 @@ import {
   type LinkTraffic,
   linkTotalsOf,
   portInfoOfLink,
+  vlCapOf,
 } from '../../management/index.ts';
 import type { PortInfoReport } from '../events/index.ts';
 import type { PortAddress, RoceTables } from '../ibta/packets/index.ts';
@@ -482,8 +483,3 @@ function setDefaultArbitration(table: Uint8Array, vlCount: number): void {
 }
 
 const evenWeight = 64;
-
-/** PortInfo's code for a number of data VLs: 1, 2, 4, 8 and 15 are 1 to 5. */
-export function vlCapOf(vlCount: number): number {
-  return [1, 2, 4, 8, 15].findIndex((count) => count >= vlCount) + 1;
-}
