@@ -1,6 +1,7 @@
 /** Messages between the page and its workers: plain data, by comlink. */
 
-import type { ComparePath } from '../experiments/workloads/index.ts';
+import type { ComparePath, FabricPattern } from '../experiments/workloads/index.ts';
+import type { TopologyLayout } from '../explain/diagram/index.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 
 export { type ComparePath, comparePaths, pathTitles } from '../experiments/workloads/index.ts';
@@ -256,6 +257,92 @@ export interface TransferPicture {
   readonly isBalanced: boolean;
 }
 
+/** Traffic that can be watched on a fabric. */
+export const fabricTraffic = [
+  'incast',
+  'victim',
+  'all-to-all',
+  'permutation',
+  'ring',
+  'outcast',
+] as const satisfies readonly FabricPattern[];
+
+/** Topologies in the menu; the address may name any other ready-made one. */
+export const fabricTopologies = [
+  'star:8',
+  'star:16',
+  'dumbbell:8',
+  'ring:6',
+  'leaf-spine:2x4:16',
+  'fat-tree:4',
+  'mesh:4',
+] as const;
+
+/** What a fabric carries. */
+export interface FabricChoice {
+  /** As of `hca fabric --topology`. */
+  readonly topology: string;
+  readonly pattern: (typeof fabricTraffic)[number];
+  /** Bytes of a message, and messages of each flow. */
+  readonly sizeBytes: number;
+  readonly messages: number;
+}
+
+export interface FabricQuestion extends FabricChoice {
+  readonly machine: LabMachine;
+  readonly network: LabNetwork;
+}
+
+/** Times of an activity, ascending, which do not touch: from and to in turn. */
+export type Spans = readonly number[];
+
+/** One direction of a cable: from the port of a node to that of another. */
+export interface FabricDirection {
+  readonly from: FabricPort;
+  readonly to: FabricPort;
+  /** Packets and frames are on their way out of the port. */
+  readonly sends: Spans;
+  /** Something waits in a switch for credits of the far port, or for the end of its pause. */
+  readonly waits: Spans;
+}
+
+export interface FabricPort {
+  readonly node: number;
+  readonly port: number;
+}
+
+/** Bytes in a switch at one port: in the buffer of the input on InfiniBand, in the queues of the output on Ethernet. */
+export interface FabricQueue extends FabricPort, PictureLevel {
+  readonly mostBytes: number;
+}
+
+/** Traffic of a fabric as it happened. Instants are relative to its start. */
+export interface FabricPicture {
+  readonly layout: TopologyLayout;
+  readonly toPs: number;
+  readonly directions: readonly FabricDirection[];
+  readonly queues: readonly FabricQueue[];
+  /** Bytes that fill the gauge of a queue: an input's buffer on InfiniBand, the fullest queue on Ethernet. */
+  readonly gaugeBytes: number;
+  /** Packets that switches lost. */
+  readonly losses: readonly (FabricPort & { readonly atPs: number })[];
+  readonly flows: readonly {
+    readonly from: number;
+    readonly to: number;
+    readonly bytesPerSecond: number;
+    readonly medianPs: number;
+    readonly p99Ps: number;
+  }[];
+  readonly durationPs: number;
+  readonly bytesPerSecond: number;
+  /** Payload that the slowest cable of a host could carry in such messages. */
+  readonly cableBytesPerSecond: number;
+  /** Jain's index: 1 if all flows have the same rate. */
+  readonly fairness: number;
+  readonly isEqual: boolean;
+  readonly isBalanced: boolean;
+}
+
 /** The worker of the closed form: it answers immediately, even during a simulation. */
 export interface LabForm {
   /** Names of the profiles, with their descriptions. */
@@ -272,6 +359,7 @@ export interface LabModel {
   operation(question: OperationQuestion): Promise<OperationPicture>;
   outcome(question: OperationQuestion): Promise<OperationOutcome>;
   transfer(question: TransferQuestion): Promise<TransferPicture>;
+  fabric(question: FabricQuestion): Promise<FabricPicture>;
 }
 
 /** A program to run, on a machine of its own. */

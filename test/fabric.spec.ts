@@ -3,7 +3,8 @@
  * times are those of a pair and of the parts that a switch adds, computed by hand.
  */
 import { describe, expect, it, vi } from 'vitest';
-import runFabric, { fairnessOf, quantileOf } from '../experiments/runs/fabric-run.ts';
+import { fairnessOf, quantileOf } from '../experiments/runs/fabric-figures.ts';
+import runFabric from '../experiments/runs/fabric-run.ts';
 import {
   type FabricArgs,
   type FabricPattern,

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
-import { compareCells, compareHead, rateText } from './compare-table.ts';
+import { rateText } from '../../explain/text/format.ts';
+import { compareCells, compareHead } from './compare-table.ts';
 
 it.each([
   [4.1e9, '4.10 GB/s'],

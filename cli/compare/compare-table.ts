@@ -2,22 +2,13 @@
 
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
 import { rowTitleOf } from '../../experiments/workloads/index.ts';
-import { bytesText, countText, timeText } from '../../explain/text/format.ts';
+import { bytesText, countText, rateText, timeText } from '../../explain/text/format.ts';
 import { tableOf } from '../../explain/text/table.ts';
 import type { HostSpent } from '../../machine/index.ts';
 
 /** Host 0 and host 1 share a row; separate rows would double the table. */
 const both = ({ hosts }: CompareRow, text: (spent: HostSpent) => string): string =>
   `${text(hosts[0])} / ${text(hosts[1])}`;
-
-/** Formats a rate for people. */
-export function rateText(bytesPerSecond: number): string {
-  if (bytesPerSecond >= 1e9) return `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`;
-  if (bytesPerSecond >= 1e6) return `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
-  return bytesPerSecond >= 1e3
-    ? `${(bytesPerSecond / 1e3).toFixed(bytesPerSecond >= 1e4 ? 0 : 1)} kB/s`
-    : `${Number(bytesPerSecond.toPrecision(3))} B/s`;
-}
 
 /** Cycles of a host for each byte moved. */
 export const cyclesPerByteOf = ({ hosts, totalBytes }: CompareRow, host: 0 | 1): number =>

@@ -1,9 +1,8 @@
 /** Differences between two outputs, as `hca diff` and `hca rerun` print them on a terminal. */
 import { visible } from '../../base/index.ts';
 import type { FigureChange, ReportDiff, RequestChange } from '../../explain/diff/index.ts';
-import { timeText } from '../../explain/text/format.ts';
+import { rateText, timeText } from '../../explain/text/format.ts';
 import { tableOf, terminalColumns } from '../../explain/text/table.ts';
-import { rateText } from '../compare/compare-table.ts';
 
 const titles: Readonly<Record<ReportDiff['groups'][number]['group'], string>> = {
   results: 'Results and checks',

@@ -1,8 +1,8 @@
 /** A run of `hca fabric` as tables for a terminal, and in sentences. */
-import type { FabricRow, FlowRow, OutputRow } from '../../experiments/runs/fabric-run.ts';
-import { bytesText, countedText, countText, timeText } from '../../explain/text/format.ts';
+import type { FlowRow, OutputRow } from '../../experiments/runs/fabric-figures.ts';
+import type { FabricRow } from '../../experiments/runs/fabric-run.ts';
+import { bytesText, countedText, countText, rateText, timeText } from '../../explain/text/format.ts';
 import { tableOf } from '../../explain/text/table.ts';
-import { rateText } from '../compare/compare-table.ts';
 
 /** Rows of a table in a terminal; a page has all. */
 const rowsShown = 16;

@@ -9,9 +9,9 @@ import {
   reportSections,
   tableSection,
 } from '../../explain/page/index.ts';
-import { bytesText, timeText } from '../../explain/text/format.ts';
+import { bytesText, rateText, timeText } from '../../explain/text/format.ts';
 import type { Report } from '../../machine/index.ts';
-import { compareCells, compareHead, rateText } from '../compare/compare-table.ts';
+import { compareCells, compareHead } from '../compare/compare-table.ts';
 
 export interface MoveOutcome {
   readonly fileBytes: number;

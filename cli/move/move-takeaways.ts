@@ -5,9 +5,8 @@
 
 import type { CompareRow } from '../../experiments/runs/compare-run.ts';
 import type { CompareNetwork, ComparePath } from '../../experiments/workloads/index.ts';
-import { countText, timeText } from '../../explain/text/format.ts';
+import { countText, rateText, timeText } from '../../explain/text/format.ts';
 import type { HostSpent } from '../../machine/index.ts';
-import { rateText } from '../compare/compare-table.ts';
 
 /** Numbers with as many digits as a sentence needs. */
 const figure = (value: number): string =>

@@ -79,6 +79,8 @@ export interface FlowResult extends Flow {
 
 /** Result of one host's program. */
 export interface FabricSide {
+  /** The common start. */
+  readonly startPs: number;
   readonly flows: readonly FlowResult[];
   /** Flows to this host whose bytes were not as sent. */
   readonly wrong: readonly Flow[];

@@ -73,7 +73,7 @@ export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<F
   await program.cpu.sleep(startPs - Number(program.cpu.instantPs));
   const sent = ends.filter(({ flow }) => posterOf(flow, args.verb) === node);
   const results = await new Sender(program, sent, new CompletionPoller(cq)).run(startPs);
-  return { flows: results, wrong: await wrongFlows(program, ends) };
+  return { startPs, flows: results, wrong: await wrongFlows(program, ends) };
 }
 
 /** Connects one flow; both hosts do it in the order of the flows, so that no two wait for each other. */

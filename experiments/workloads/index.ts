@@ -42,6 +42,7 @@ export {
   flowsOf,
   type ReductionSide,
 } from './fabric-plan.ts';
+export { fabricHost } from './fabric-traffic.ts';
 export { RdmaEventError } from './guest-connection.ts';
 export { type CounterpartOutcome, type CounterpartTask, guestCounterpart } from './guest-counterpart.ts';
 export {

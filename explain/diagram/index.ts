@@ -11,3 +11,11 @@ export {
 } from './layout.ts';
 export { cutToCell, headText, laneArrow, laneNumberPlace, lineText, numberPlace } from './shapes.ts';
 export { diagramFile, diagramStyle, diagramSvg, type Work } from './svg.ts';
+export {
+  type TopologyBox,
+  type TopologyCurve,
+  type TopologyLayout,
+  topologyBoxHeight,
+  topologyBoxWidth,
+  topologyLayoutOf,
+} from './topology-layout.ts';

@@ -23,6 +23,15 @@ export function bytesText(bytes: number): string {
   return `${bytes} B`;
 }
 
+/** Bytes per second in B/s, kB/s, MB/s or GB/s. */
+export function rateText(bytesPerSecond: number): string {
+  if (bytesPerSecond >= 1e9) return `${(bytesPerSecond / 1e9).toFixed(2)} GB/s`;
+  if (bytesPerSecond >= 1e6) return `${(bytesPerSecond / 1e6).toFixed(bytesPerSecond >= 1e7 ? 0 : 1)} MB/s`;
+  return bytesPerSecond >= 1e3
+    ? `${(bytesPerSecond / 1e3).toFixed(bytesPerSecond >= 1e4 ? 0 : 1)} kB/s`
+    : `${Number(bytesPerSecond.toPrecision(3))} B/s`;
+}
+
 /** An integer with thousands separators. */
 export const countText = (count: number): string =>
   String(Math.round(count)).replace(/\B(?=(\d{3})+(?!\d))/g, ',');

@@ -16,6 +16,7 @@ const titles: Readonly<Record<ViewName, string>> = {
   'other-way': 'The other way',
   'what-if': 'What if',
   program: 'Write it yourself',
+  fabric: 'A fabric',
   linux: 'A stock Linux',
 };
 
@@ -24,6 +25,7 @@ const makers: Readonly<Record<ViewName, (lab: Lab) => Promise<View>>> = {
   operation: async (lab) => new (await import('./views/operation-view.ts')).OperationView(lab),
   'other-way': async (lab) => new (await import('./views/other-way-view.ts')).OtherWayView(lab),
   'what-if': async (lab) => new (await import('./views/what-if-view.ts')).WhatIfView(lab),
+  fabric: async (lab) => new (await import('./views/fabric-view.ts')).FabricView(lab),
   linux: async (lab) => new (await import('./views/linux-view.ts')).LinuxView(lab),
   program: async (lab) => new (await import('./views/program-view.ts')).ProgramView(lab),
 };

@@ -1,7 +1,7 @@
 /** Addresses of the lab: they contain everything that is shown, and invalid fields are named. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { comparePaths, labNetworks, labVerbs, scenarioNames } from '../protocol.ts';
+import { comparePaths, fabricTraffic, labNetworks, labVerbs, scenarioNames } from '../protocol.ts';
 import { addressOf, defaultState, type LabState, stateOf, viewNames } from './state.ts';
 
 const machines = fc.record({
@@ -49,6 +49,12 @@ const states: fc.Arbitrary<LabState> = fc.record({
   ),
   ranPs: fc.nat(1_000_000_000),
   stepPs: fc.integer({ min: 1, max: 1_000_000_000 }),
+  fabric: fc.record({
+    topology: fc.constantFrom('star:8', 'leaf-spine:2x4:16', '0-2,1-2'),
+    pattern: fc.constantFrom(...fabricTraffic),
+    sizeBytes: fc.integer({ min: 1, max: 1_048_576 }),
+    messages: fc.integer({ min: 1, max: 10_000 }),
+  }),
   hosts: fc.constantFrom<1 | 2>(1, 2),
   side: fc.constantFrom(0, 1),
 });
@@ -82,6 +88,8 @@ describe('the address of a picture', () => {
     ['block=<script>', 'block=<script>'],
     ['fault=<script>', 'fault=<script>'],
     ['text=!!!', 'text=!!!…'],
+    ['topology=<script>', 'topology=<script>'],
+    ['traffic=none', 'traffic=none'],
     ['sice=64', 'sice=64'],
   ])('leaves out %s, and names it', async (address, refused) => {
     expect(await stateOf(address)).toEqual({ state: defaultState, refused: [refused] });

@@ -11,6 +11,8 @@ import type { ParameterValue, ParameterValues } from '../../machine/profile/inde
 import {
   type ComparePath,
   comparePaths,
+  type FabricChoice,
+  fabricTraffic,
   type LabMachine,
   type LabMessage,
   type LabNetwork,
@@ -24,7 +26,7 @@ import {
 } from '../protocol.ts';
 import { labPrograms } from './programs.ts';
 
-export const viewNames = ['operation', 'other-way', 'what-if', 'program', 'linux'] as const;
+export const viewNames = ['operation', 'other-way', 'what-if', 'program', 'fabric', 'linux'] as const;
 export type ViewName = (typeof viewNames)[number];
 
 export interface LabState {
@@ -58,6 +60,8 @@ export interface LabState {
   /** Time for which the program has run, and the length of a step. */
   readonly ranPs: number;
   readonly stepPs: number;
+  /** The fabric and its traffic. */
+  readonly fabric: FabricChoice;
   /** Hosts with a stock Linux. */
   readonly hosts: 1 | 2;
   /** The machine that the sliders change: 0 is A, 1 is B. */
@@ -83,6 +87,7 @@ export const defaultState: LabState = {
   reached: undefined,
   ranPs: 0,
   stepPs: 1_000_000,
+  fabric: { topology: 'star:8', pattern: 'incast', sizeBytes: 65_536, messages: 4 },
   hosts: 1,
   side: 0,
 };
@@ -121,6 +126,10 @@ export async function addressOf(state: LabState): Promise<string> {
   if (state.reached !== undefined) query.set('reached', `${state.reached.node}:${state.reached.ordinal}`);
   put('ran', state.ranPs, defaultState.ranPs);
   put('step', state.stepPs, defaultState.stepPs);
+  put('topology', state.fabric.topology, defaultState.fabric.topology);
+  put('traffic', state.fabric.pattern, defaultState.fabric.pattern);
+  put('bytes', state.fabric.sizeBytes, defaultState.fabric.sizeBytes);
+  put('messages', state.fabric.messages, defaultState.fabric.messages);
   put('hosts', state.hosts, defaultState.hosts);
   if (state.side === 1) query.set('side', 'B');
   if ('text' in program) query.set('text', await packed(program.text));
@@ -166,6 +175,12 @@ export async function stateOf(address: string): Promise<Opened> {
     reached: fields.hostAndNumber('reached'),
     ranPs: fields.integer('ran', defaultState.ranPs, 0, ranPsMax),
     stepPs: fields.integer('step', defaultState.stepPs, 1, ranPsMax),
+    fabric: {
+      topology: fields.text('topology', /^[\w:.,-]{1,200}$/, defaultState.fabric.topology),
+      pattern: fields.word('traffic', fabricTraffic, defaultState.fabric.pattern),
+      sizeBytes: fields.integer('bytes', defaultState.fabric.sizeBytes, 1, 1_048_576),
+      messages: fields.integer('messages', defaultState.fabric.messages, 1, 10_000),
+    },
     hosts: fields.word('hosts', ['1', '2'], '1') === '2' ? 2 : 1,
     side: fields.word('side', ['A', 'B'], 'A') === 'B' ? 1 : 0,
   };

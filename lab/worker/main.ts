@@ -1,6 +1,7 @@
 /** The worker that runs the page's simulations. */
 import { expose } from 'comlink';
 import type { LabModel, OperationQuestion } from '../protocol.ts';
+import { fabric } from './fabric.ts';
 import { operation } from './operation/picture.ts';
 import { remembered } from './remembered.ts';
 import { transfer } from './transfer.ts';
@@ -9,6 +10,8 @@ import { latency, rate } from './what-if.ts';
 /** Number of kept answers of each kind. A picture of an operation has some hundred KiB. */
 const figuresMax = 200;
 const picturesMax = 32;
+/** Spans of a large fabric have some MiB. */
+const fabricsMax = 4;
 
 const pictures = remembered(operation, picturesMax);
 
@@ -21,6 +24,7 @@ const model: LabModel = {
     return { latencyPs, hits, misses };
   },
   transfer: remembered(transfer, picturesMax),
+  fabric: remembered(fabric, fabricsMax),
 };
 
 expose(model);

@@ -10,13 +10,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { labInto } from '../../build/lab.ts';
 import { serveLab } from '../../cli/lab/lab-server.ts';
 import { LinuxFiles } from '../../cli/lab/linux-files.ts';
-import { countText, timeText } from '../../explain/text/format.ts';
+import { bytesText, countText, timeText } from '../../explain/text/format.ts';
 import { wordsOf } from '../../explain/text/words.ts';
 import { silentProgress } from '../../guests/linux/index.ts';
-import { instantsOf, recordsOfCell } from '../../lab/page/moment.ts';
+import { instantsOf, levelAt, recordsOfCell } from '../../lab/page/moment.ts';
 import { labPrograms } from '../../lab/page/programs.ts';
 import { spentUntil } from '../../lab/page/spent.ts';
 import { estimate } from '../../lab/worker/closed-form.ts';
+import { fabric } from '../../lab/worker/fabric.ts';
 import { operation } from '../../lab/worker/operation/picture.ts';
 import { ProgramSession } from '../../lab/worker/program-session.ts';
 import { transfer } from '../../lab/worker/transfer.ts';
@@ -34,7 +35,15 @@ const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
 it('files are named after their contents', () => {
   expect(readdirSync(folder).filter((name) => name.endsWith('.js'))).toEqual(
     [
-      ...['start-model', 'page', 'view-operation', 'view-other-way', 'view-what-if', 'view-program'],
+      ...[
+        'start-model',
+        'page',
+        'view-operation',
+        'view-other-way',
+        'view-what-if',
+        'view-program',
+        'view-fabric',
+      ],
       ...['model.worker', 'form.worker', 'program.worker', 'machine', 'library', 'parser', 'protocol'],
       ...['view-linux', 'linux.worker', 'v86', 'xterm'],
       ...[
@@ -46,15 +55,18 @@ it('files are named after their contents', () => {
         'diagram-layout',
         'event-details',
         'format',
-        'latest',
         'lit-html',
-        'perf-plan',
+        'moment',
         'player',
         'program-worker',
         'programs',
         'ref',
         'rolldown-runtime',
+        'scenario-titles',
         'time-axis',
+        'watched',
+        'words',
+        'workload',
       ],
     ]
       .map((name) => `${name}.js`)
@@ -280,6 +292,32 @@ inBrowser('"The other way" draws what the ledgers of both hosts have', async (tr
       const spent = spentUntil(work, half).map(({ name, amount }) => `${wordsOf(name)} ${countText(amount)}`);
       expect(labels).toContain(`${picture.title}, host ${node}: ${spent.join(', ')}`);
     });
+  });
+});
+
+inBrowser('"A fabric" draws what the queues and ports of a run in Node.js have', async (tree) => {
+  const choice = { topology: 'star:4', pattern: 'incast', sizeBytes: 65_536, messages: 4 } as const;
+  const picture = await fabric({ machine, network: 'infiniband', ...choice });
+  const half = Math.round(picture.toPs / 2000) * 1000;
+  await atAddress(tree, `#view=fabric&topology=star:4&at=${half}`, async (page) => {
+    await untilText(page, /Jain/);
+    expect(await textOf(page)).toContain(timeText(picture.durationPs));
+    const heights = (await page.evaluate(
+      `[...document.querySelectorAll('.gauge .level')].map((bar) => Number(bar.getAttribute('height')))`,
+    )) as number[];
+    const shares = picture.queues.map((queue) => (levelAt(queue, half) ?? 0) / picture.gaugeBytes);
+    expect(Math.max(...shares)).toBeGreaterThan(0.2);
+    expect(heights).toEqual(shares.map((share) => 24 * share));
+    const rows = (await page.evaluate(
+      `[...document.querySelectorAll('tbody tr')].map((row) => row.innerText.split(/\\t/))`,
+    )) as string[][];
+    for (const { node, port, mostBytes } of picture.queues)
+      expect(rows.find(([name]) => name === `switch ${node}, port ${port}`)?.[3]).toBe(bytesText(mostBytes));
+    await press(page, 'Forward ▶');
+    const next = Math.min(
+      ...picture.queues.flatMap(({ steps }) => steps.map(([atPs]) => atPs)).filter((atPs) => atPs > half),
+    );
+    await page.waitForFunction(`location.hash.includes('at=${next}')`, { timeout: limitMs });
   });
 });
 
@@ -550,6 +588,7 @@ const views = [
   ['#view=program&program=rpc&ran=9000000000', /Later operations/],
   ['#view=program&program=write-and-poll&breaks=34,42&ran=3910000000', /block at work/],
   ['#program=ping-pong&posted=1:7', /Milestones/],
+  ['#view=fabric&topology=dumbbell:4&traffic=victim&at=40000000', /Jain/],
   ['#view=linux', /Make the snapshot/],
 ] as const;
 

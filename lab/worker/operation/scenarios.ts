@@ -68,5 +68,9 @@ export function networkSet(network: LabNetwork, { losesPacket }: Scenario): Read
       'lost',
       'another one over iWARP: a WRITE completes before its frame is lost, and TCP sends it again after 200 ms',
     );
-  return network === 'infiniband' ? {} : machineOfRow({ path: 'write', network });
+  return setOf(network);
 }
+
+/** Parameters of a machine on this network. */
+export const setOf = (network: LabNetwork): Readonly<Record<string, string>> =>
+  network === 'infiniband' ? {} : machineOfRow({ path: 'write', network });
