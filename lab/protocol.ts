@@ -278,7 +278,7 @@ export const fabricTopologies = [
   'mesh:4',
 ] as const;
 
-/** What a fabric carries. */
+/** A fabric and its traffic. */
 export interface FabricChoice {
   /** As of `hca fabric --topology`. */
   readonly topology: string;

@@ -1,4 +1,4 @@
-/** Tables of virtual lanes that the subnet manager of the plan writes to all ports: of use where `wire.dataVls` is above 1. */
+/** Tables of virtual lanes that the subnet manager of the plan writes to all ports: other values than these need `wire.dataVls` above 1. */
 import { type ConfigOf, type NumberParameter, number } from '../base/index.ts';
 
 const OPENSM = 'opensm 3.3.23, qos_sl2vl: 0 to 14 in order, then 7';

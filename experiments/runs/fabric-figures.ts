@@ -14,7 +14,7 @@ import {
 } from '../workloads/index.ts';
 
 /** Times of messages from post to completion: see `FabricRow.completesEarly`. */
-export interface MessageTimes {
+interface MessageTimes {
   readonly medianPs: number;
   readonly p99Ps: number;
   readonly maxPs: number;

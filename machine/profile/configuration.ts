@@ -181,6 +181,25 @@ function checkEventQueues({ driver, hca }: MachineConfig): void {
       );
 }
 
+/** Tables of lanes that do not exist would be ignored: one lane needs no table, and the ports of Ethernet have priorities. */
+function checkLanes(config: MachineConfig): void {
+  const dataVls = Number(config.wire.dataVls);
+  const { adapter } = config.machine;
+  const hasLanes = adapter === 'hca' && config.hca.capability.linkLayer === 'infiniband' && dataVls > 1;
+  for (const [path, value] of Object.entries(changesOf(config))) {
+    if (!path.startsWith('lanes.')) continue;
+    if (!hasLanes)
+      throw new ConfigurationError(
+        path,
+        value,
+        'its default, unless ports are of InfiniBand and wire.dataVls is above 1',
+      );
+    const lane = Number(/\.vl(\d)$/.exec(path)?.[1] ?? 0);
+    if (lane >= dataVls)
+      throw new ConfigurationError(path, value, `its default: wire.dataVls has ${dataVls} lanes, from 0`);
+  }
+}
+
 /** Some memory must remain after the reserved areas. */
 function checkMemory({ host }: MachineConfig): void {
   const sizeKib = host.memory.sizeMib * 1024;
@@ -216,6 +235,7 @@ function checkConfiguration(config: MachineConfig, isPaired: boolean): void {
     checkCongestion(config.hca.congestion, config.hca.capability.roce);
     checkEventQueues(config);
   }
+  checkLanes(config);
   checkMemory(config);
   const { machine, net, ethernet } = config;
   if (machine.adapter === 'nic' && machine.nicDriver !== 'none' && net.driver.mtu > ethernet.mtuBytes)

@@ -36,6 +36,23 @@ describe('a configuration', () => {
     expect(config.wire.speed).toBe('QDR');
   });
 
+  it('has no table of a lane that does not exist', () => {
+    const twoLanes = { 'wire.dataVls': '2', 'wire.receiveBufferBytes': 65_536 };
+    expect(configurationOf({ set: { ...twoLanes, 'lanes.low.vl1': 192 } }).lanes.low.vl1).toBe(192);
+    const asked = [
+      { 'lanes.slToVl.sl0': 15 },
+      { 'lanes.low.vl0': 0 },
+      { 'lanes.highLimit': 255, ...twoLanes, 'hca.capability.linkLayer': 'ethernet' },
+      { 'lanes.high.vl2': 1, ...twoLanes },
+    ];
+    expect(asked.map((set) => messageOf(() => configurationOf({ set })))).toEqual([
+      ...['lanes.slToVl.sl0 is 15', 'lanes.low.vl0 is 0', 'lanes.highLimit is 255'].map((what) =>
+        expect.stringContaining(what),
+      ),
+      expect.stringContaining('wire.dataVls has 2 lanes, from 0'),
+    ]);
+  });
+
   it('is constant, down to each of its groups', () => {
     const config = configurationOf();
     expect(() => Object.assign(config.pcie.link, { lanes: 4 })).toThrow(TypeError);
