@@ -16,6 +16,7 @@ import {
   type LinuxReport,
   type LinuxVersions,
   linuxFaultsOf,
+  linuxHostsMax,
   linuxReportOf,
   parsedPcParameters,
   profileText,
@@ -59,7 +60,7 @@ import { type OrderedRun, orderedRuns, RunsOfHosts } from './runs-of-hosts.ts';
 
 interface LinuxCommandOptions extends CommonGuestChoice {
   readonly topology?: Topology;
-  readonly hosts: 1 | 2;
+  readonly hosts: number;
   readonly script?: string;
   readonly scenario?: string;
   readonly fresh?: boolean;
@@ -80,7 +81,7 @@ export function addLinuxCommand(program: Command): void {
     )
     .option(
       '--run <command>',
-      'run a shell command in host 0 (or "host1: command"); with & at its end the next one runs beside it; may be repeated',
+      'run a shell command in host 0 (or "hostN: command"); with & at its end the next one runs beside it; may be repeated',
       collected,
       [],
     )
@@ -90,7 +91,12 @@ export function addLinuxCommand(program: Command): void {
       ),
     )
     .option('--script <file>', 'run a shell script in host 0, before the commands')
-    .option('--hosts <n>', 'PCs: 2 have an HCA each, joined by a cable', integer(1, 2), 1)
+    .option(
+      '--hosts <n>',
+      'PCs, each with an HCA: 2 are joined by a cable, more by a switch',
+      integer(1, linuxHostsMax),
+      1,
+    )
     .option('--timeout <s>', 'longest simulated time of a command', integer(1, hourSeconds), 60)
     .option('--pc <parameter=value>', 'change a parameter of the PCs; may be repeated', collected, [])
     .option(
@@ -116,7 +122,7 @@ export function addLinuxCommand(program: Command): void {
   addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(command))));
   command.option(
     '--topology <file|links|name>',
-    'hosts, switches and cables of InfiniBand, as of hca fabric: the first hosts are the PCs, the others are simulated',
+    'hosts, switches and cables, as of hca fabric: the first hosts are the PCs, the others are simulated',
     parsedTopology,
   );
 }

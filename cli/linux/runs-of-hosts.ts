@@ -33,7 +33,9 @@ export function orderedRuns(texts: readonly string[], hosts: number): OrderedRun
       throw new ConfigurationError(
         '--run',
         text,
-        hosts === 1 ? 'a command of host 0: host 1 takes --hosts 2' : 'a command of host 0 or 1',
+        hosts === 1
+          ? `a command of host 0: host ${node} takes --hosts ${node + 1}`
+          : `a command of hosts 0 to ${hosts - 1}`,
       );
     const server = /^(.*[^&\s])\s*&\s*$/s.exec(line)?.[1];
     if (server !== undefined && hosts === 1)

@@ -1,5 +1,5 @@
 /**
- * One or two PCs, the HCAs in them, and what is between the HCAs: one clock, one thread, nothing of the wall clock's.
+ * The PCs, the HCAs in them, and what is between the HCAs: one clock, one thread, nothing of the wall clock's.
  *
  *     the PC of the earliest instant runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
  *     all halted: time passes to the next timer of a PC, or to what a device has due
@@ -25,7 +25,7 @@ export interface PcMachineOptions {
   readonly config: MachineConfig;
   readonly pc: PcConfig;
   /** PCs, each with an HCA. */
-  readonly pcCount: 1 | 2;
+  readonly pcCount: number;
   readonly cabling: Cabling;
   /** The fabric whose first hosts the PCs are; left out: none. */
   readonly fabric?: Topology | undefined;

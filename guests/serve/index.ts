@@ -26,7 +26,7 @@ export {
   type ServedNodeReport,
   type ServeReport,
 } from './serve-report.ts';
-export type { Cabling } from './served-plan.ts';
+export { type Cabling, servedHcasMax } from './served-plan.ts';
 export { ServedTime } from './served-time.ts';
 export type { Slot } from './slot.ts';
 export type { NotModelled, SlotAccesses } from './slot-ledger.ts';

@@ -8,7 +8,7 @@ import {
   type FaultPlan,
   type HcaRoce,
 } from '../../machine/faults/index.ts';
-import { configuredOf, type JsonValue, type ProgramModule } from '../../machine/index.ts';
+import { checkLinkLayer, configuredOf, type JsonValue, type ProgramModule } from '../../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValues } from '../../machine/profile/index.ts';
 import {
   checkedTopology,
@@ -18,7 +18,7 @@ import {
   type Topology,
   type TopologyEntry,
 } from '../../machine/topology/index.ts';
-import { type Cabling, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
+import { type Cabling, checkHcaCount, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
 
 /** A simulated host at the other end of the cable, and its program. */
 export interface PeerOptions {
@@ -34,7 +34,7 @@ export interface PeerOptions {
 export interface ServeOptions {
   /** Path of the UNIX socket; for two HCAs, the paths with `.0` and `.1` appended. */
   readonly socket: string;
-  /** HCAs, each on its own socket: 1 (default) or 2. */
+  /** HCAs, each on its own socket: 1 (default) or 2, on a topology at most `servedHcasMax`. */
   readonly hcas?: number;
   /** A cable between port 1 of both HCAs. */
   readonly cable?: boolean;
@@ -44,7 +44,7 @@ export interface ServeOptions {
    */
   readonly wire?: string;
   /**
-   * Hosts and switches of InfiniBand: the HCAs are in its first hosts, the others are simulated. Left out: none. For `hca linux` alone.
+   * Hosts and switches: the HCAs are in its first hosts, the others are simulated. Left out: none. For `hca linux` alone.
    */
   readonly topology?: TopologyEntry;
   /** Whether a port without a cable has a loopback plug (default); otherwise its link stays down. */
@@ -132,12 +132,12 @@ const withPlugs = (nodeCount: number): Topology =>
 /** @throws ConfigurationError naming the option */
 export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
   const { hcas = 1, cable = false, wire } = options;
-  if (!Number.isInteger(hcas) || hcas < 1 || hcas > 2) throw new ConfigurationError('hcas', hcas, '1 or 2');
+  const fabric = fabricOf(options);
+  checkHcaCount(hcas, fabric);
   const peer = peerOrderOf(options);
   if (cable && hcas !== 2 && peer === undefined)
     throw new ConfigurationError('cable', `with ${hcas} HCA`, 'an option for two HCAs');
   checkCrossing(options.analysis, 'a served device');
-  const fabric = fabricOf(options);
   const nodeCount = fabric === undefined ? (peer === undefined ? hcas : 2) : hostsOf(fabric).length;
   checkCapture(options.analysis, fabric ?? withPlugs(nodeCount));
   const seed = options.seed === undefined ? {} : { 'machine.seed': options.seed };
@@ -157,12 +157,7 @@ export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
       transport,
       'ibta for guests without a peer: their drivers of this card know no iWARP, a simulated host at the other end does',
     );
-  if (fabric !== undefined && linkLayer !== 'infiniband')
-    throw new ConfigurationError(
-      'hca.capability.linkLayer',
-      linkLayer,
-      'infiniband on a fabric of guests: switches of Ethernet have no management that guests could use',
-    );
+  if (fabric !== undefined) checkLinkLayer(config);
   if (linkLayer === 'ethernet') checkEthernet(faults, roce);
   else if (roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');

@@ -30,6 +30,7 @@ import {
 } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import {
+  hostsOf,
   hostsWith,
   linkBetween,
   pairsOf,
@@ -43,7 +44,9 @@ import { peerNode } from './peer-host.ts';
 const cablings = ['cable', 'loopback', 'open', 'socket', 'fabric'] as const;
 export type Cabling = (typeof cablings)[number];
 
-const hcaCountMax = 2;
+/** Served HCAs at most: on a fabric, and without one. */
+export const servedHcasMax = 8;
+const cabledHcasMax = 2;
 
 export interface ServedChoice {
   readonly config: MachineConfig;
@@ -75,11 +78,18 @@ export const guestName = (node: number): string => `guest${node}`;
 /** The end of a channel that is unconnected, or to which a third-party endpoint connects. */
 export const openEndName = (node: number): string => `open${node}`;
 
-/** @throws ConfigurationError for a number of HCAs other than 1 or 2, or a cable with one end */
+/** The number of served HCAs must be possible. @throws ConfigurationError */
+export function checkHcaCount(hcaCount: number, fabric: Topology | undefined): void {
+  const most =
+    fabric === undefined ? cabledHcasMax : Math.min(servedHcasMax, hostsOf(fabric).length);
+  if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > most)
+    throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${most}`);
+}
+
+/** @throws ConfigurationError for a number of HCAs that is not possible, or a cable with one end */
 export function planServed(choice: ServedChoice): ServedPlan {
   const { config, hcaCount, cabling, faults, shortcuts = true, hasPeer = false } = choice;
-  if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > hcaCountMax)
-    throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${hcaCountMax}`);
+  checkHcaCount(hcaCount, choice.fabric);
   if (choice.fabric !== undefined) return planFabric(choice, choice.fabric);
   if (hasPeer) checkPeer(choice);
   else if (cabling === 'cable' && hcaCount !== 2)

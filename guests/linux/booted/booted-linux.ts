@@ -1,5 +1,5 @@
 /**
- * One or two stock Linux that have booted, on PCs with our HCAs: drivers, commands, time. Nothing here reads a file or belongs to
+ * Stock Linuxes that have booted, on PCs with our HCAs: drivers, commands, time. Nothing here reads a file or belongs to
  * a runtime, so a page runs it as Node.js does. Only the watchdog reads a wall clock: the same options and commands give the same
  * output, the same instants and the same report.
  *
@@ -32,7 +32,7 @@ export interface BootedOrder {
   readonly coreCode: Uint8Array;
   readonly devices: DevicesOrder;
   readonly pc: PcConfig;
-  readonly hosts: 1 | 2;
+  readonly hosts: number;
   readonly versions: LinuxVersions;
   /** Modules of the user's own, which {@link BootedLinux.load} loads after the adapter's. */
   readonly modules: readonly string[];
@@ -125,7 +125,7 @@ export class BootedLinux {
   async joinHosts(): Promise<void> {
     const nodes = [...this.hosts.keys()];
     if (nodes.length > 1)
-      for (const node of nodes) await this.check(node, networkCommand(node), 'joining the hosts');
+      for (const node of nodes) await this.check(node, networkCommand(node, nodes.length), 'joining the hosts');
   }
 
   /** Loads the adapter's drivers, their interfaces for user space and the user's modules; waits for the ports. @throws GuestError */
@@ -335,10 +335,11 @@ for port in /sys/class/infiniband/*/ports/*/state; do
   done
 done`;
 
-const networkCommand = (node: number): string =>
+/** Host n is 10.0.0.(n + 1) on the Ethernet of the hosts. */
+const networkCommand = (node: number, hostCount: number): string =>
   [
     'modprobe ne2k-pci',
     `ip addr add 10.0.0.${node + 1}/24 dev eth0`,
     'ip link set eth0 up',
-    'printf "10.0.0.1 host0\\n10.0.0.2 host1\\n" >>/etc/hosts',
+    `printf '${Array.from({ length: hostCount }, (_, each) => `10.0.0.${each + 1} host${each}\\n`).join('')}' >>/etc/hosts`,
   ].join(' && ');

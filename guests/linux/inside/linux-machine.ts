@@ -1,5 +1,5 @@
 /**
- * One or two stock Linux on PCs of this process, with our HCAs in them, from a snapshot to the report. Nothing here reads a
+ * Stock Linuxes on PCs of this process, with our HCAs in them, from a snapshot to the report. Nothing here reads a
  * wall clock but the watchdog: the same options and commands give the same output, the same instants and the same report.
  *
  *     snapshot of a booted Linux (made once) ─► each PC ─► load(): drivers ─► start, run … ─► report()
@@ -11,10 +11,10 @@ import { ConfigurationError } from '../../../base/index.ts';
 import type { AnalysisOptions } from '../../../machine/analysis/index.ts';
 import type { FaultPlan } from '../../../machine/faults/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
-import type { TopologyEntry } from '../../../machine/topology/index.ts';
+import { parsedTopology, type TopologyEntry } from '../../../machine/topology/index.ts';
 import { replaceFile } from '../../../runtime/files.ts';
 import { type BootFiles, coreCode, coreVersion, type PcConfig, PcMachine } from '../../pc/index.ts';
-import { type DevicesOrder, devicesOrderOf } from '../../serve/index.ts';
+import { type DevicesOrder, devicesOrderOf, servedHcasMax } from '../../serve/index.ts';
 import {
   BootedLinux,
   type BootedOrder,
@@ -46,9 +46,12 @@ interface GuestProfileOptions {
 
 export interface LinuxMachineOptions extends InsideChoice {
   readonly cache: CacheOptions;
-  /** PCs, each with an HCA: 1 (default), whose port has a loopback plug; or 2 with a cable between their HCAs. */
-  readonly hosts?: 1 | 2;
-  /** Hosts and switches of InfiniBand, the first hosts of which are the PCs; the others are simulated. Left out: as `hosts` says. */
+  /**
+   * PCs, each with an HCA, 1 (default) to {@link linuxHostsMax}. Without `topology`, the HCA of one has a loopback plug, those of two
+   * are joined by a cable, and those of more by a switch.
+   */
+  readonly hosts?: number;
+  /** Hosts and switches, the first hosts of which are the PCs; the others are simulated. Left out: as `hosts` says. */
   readonly topology?: TopologyEntry | undefined;
   /** Default: `servedProfile`. */
   readonly profile?: string;
@@ -97,6 +100,8 @@ const ownParameters = [
 /** Steps between two turns of the event loop. */
 const stepsPerTurn = 4096;
 const bootSeconds = 120;
+/** PCs of a machine at most. */
+export const linuxHostsMax = servedHcasMax;
 const psPerSecond = 1e12;
 
 export class LinuxMachine extends BootedLinux {
@@ -235,8 +240,10 @@ export interface KeptLinux {
 
 /** @throws ConfigurationError naming the option */
 function checkedOrder(options: LinuxMachineOptions): DevicesOrder {
-  const { hosts = 1, topology, profile, set, seed, faults, shortcuts, analysis } = options;
-  if (hosts !== 1 && hosts !== 2) throw new ConfigurationError('hosts', hosts, '1 or 2');
+  const { hosts = 1, profile, set, seed, faults, shortcuts, analysis } = options;
+  if (!Number.isInteger(hosts) || hosts < 1 || hosts > linuxHostsMax)
+    throw new ConfigurationError('hosts', hosts, `an integer from 1 to ${linuxHostsMax}`);
+  const topology = options.topology ?? (hosts > 2 ? parsedTopology(`star:${hosts}`) : undefined);
   return devicesOrderOf({
     ...{ hcas: hosts, cable: hosts === 2 && topology === undefined },
     ...(topology === undefined ? {} : { topology }),

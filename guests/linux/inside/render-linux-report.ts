@@ -18,7 +18,7 @@ const kinds = {
   idlePs: 'halted',
 } as const satisfies Record<keyof PcTimeAccount, string>;
 
-/** Everything, the tables of the hosts at most 80 columns wide. */
+/** Everything; the tables of two hosts are at most 80 columns wide. */
 export const renderLinuxReport = (report: LinuxReport): string =>
   [renderDevicesReport(report.devices), renderHosts(report), ...linesOf(report)].join('\n');
 
