@@ -66,6 +66,10 @@ describe('hca linux refuses, in one line and before anything is fetched,', () =>
     ],
     ...[
       ...[['--run', 'true'], ['--script', '/dev/null'], ['--hosts', '2'], ['--timeout', '5'], ['--why']],
+      ...[
+        ['--peer', 'p.ts'],
+        ['--topology', 'star:4'],
+      ],
       ...[['--budget', 'b.json'], ['--html', 'p.html'], ['--timeline', 't.json'], ['--cpu-profile']],
     ].map((given): [string[], RegExp] => [
       ['--scenario', 'loopback', ...given],
@@ -78,6 +82,18 @@ describe('hca linux refuses, in one line and before anything is fetched,', () =>
     [
       ['--run', 'true', '--topology', 'star:4', '--set', 'hca.capability.linkLayer=ethernet'],
       /^hca\.capability\.roce is "none", expected v1 or v2/,
+    ],
+    [['--hosts', '3', '--run', 'host3: true'], '--run is "host3: true", expected a command of hosts 0 to 2'],
+    [['--hosts', '9', '--run', 'true'], /expected an integer from 1 to 8/],
+    [['--hosts', '3', '--topology', '0-1', '--run', 'true'], 'hcas is 3, expected an integer from 1 to 2'],
+    [
+      ['--peer', join(folder, 'none.ts'), '--run', 'true'],
+      /^--peer is ".*none.ts", expected a module of JavaScript or TypeScript$/,
+    ],
+    [['--peer-args', '1', '--run', 'true'], '--peer-args is "1", expected an option beside --peer'],
+    [
+      ['--peer', import.meta.filename, '--hosts', '2', '--run', 'true'],
+      'hcas is 2, expected 1 beside a peer: the other HCA is its',
     ],
     [['--run', 'true', '--timeout', '0'], /expected an integer from 1 to 3600/],
   ] as const)('%j', async (options, message) => {

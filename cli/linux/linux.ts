@@ -11,6 +11,7 @@ import {
   GuestError,
   insideFiles,
   insideKernelNames,
+  insideScenarioOf,
   LinuxMachine,
   type LinuxMachineOptions,
   type LinuxReport,
@@ -44,6 +45,7 @@ import {
   refuseBesideScenario,
   refuseOutputsWithoutGuest,
 } from '../guest/common-options.ts';
+import { addPeerOptions, type PeerChoice, peerOptionsOf } from '../guest/peer-options.ts';
 import { headOf, writePage } from '../html-output.ts';
 import type { ScenarioOutput } from '../json-outputs.ts';
 import { addFaultOptions, addMachineOptions, integer } from '../options.ts';
@@ -58,7 +60,7 @@ import {
 import { linuxPage } from './linux-page.ts';
 import { type OrderedRun, orderedRuns, RunsOfHosts } from './runs-of-hosts.ts';
 
-interface LinuxCommandOptions extends CommonGuestChoice {
+interface LinuxCommandOptions extends CommonGuestChoice, PeerChoice {
   readonly topology?: Topology;
   readonly hosts: number;
   readonly script?: string;
@@ -119,7 +121,7 @@ export function addLinuxCommand(program: Command): void {
     .action(linux);
   addGuestFileOptions(command, insideKernelNames, 'each host');
   addGuestOutputOptions(addGuestCacheOptions(command, "the hosts'"));
-  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(command))));
+  addTimelineOptions(addAnalysisOptions(addFaultOptions(addMachineOptions(addPeerOptions(command)))));
   command.option(
     '--topology <file|links|name>',
     'hosts, switches and cables, as of hca fabric: the first hosts are the PCs, the others are simulated',
@@ -161,6 +163,8 @@ const ofSession = {
     topology: '--topology',
     load: '--no-load',
     timeout: '--timeout',
+    peer: '--peer',
+    peerArgs: '--peer-args',
   },
   ...{ budget: '--budget', writeBudget: '--write-budget', why: '--why', cpuProfile: '--cpu-profile' },
   ...{ html: '--html', timeline: '--timeline', vcd: '--vcd' },
@@ -190,7 +194,7 @@ async function scenario(
   screen: Screen,
 ): Promise<void> {
   refuseBesideScenario(name, ofSession, command);
-  const chosen = scenarioNamed(name);
+  const chosen = insideScenarioOf(scenarioNamed(name));
   let versions: LinuxVersions | undefined;
   const outcome = await runScenario(
     chosen,
@@ -216,6 +220,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     options.budget === undefined ? undefined : readBudget(options.budget, options.run, options.hosts);
   const machine = await LinuxMachine.start({
     ...hostOptionsOf(options),
+    peer: peerOptionsOf(options),
     hosts: options.hosts,
     topology: options.topology,
   });
@@ -225,6 +230,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     machine.beginCpuProfile();
     for (const run of runs) await ran.run(run);
     await ran.finish();
+    await machine.peer?.ended();
   });
   const profiles = options.cpuProfile === undefined ? [] : await machine.cpuProfile();
   const interrupts = isWhole ? await machine.compareInterrupts() : [];

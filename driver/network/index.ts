@@ -4,6 +4,7 @@ export { ProtocolTimers } from '../protocol-timers.ts';
 export { arpRequest } from './arp.ts';
 export { receiveArp } from './arp-reception.ts';
 export { macOfIpv6Group } from './ethernet-header.ts';
+export { internetChecksumOf, internetSum } from './internet-checksum.ts';
 export { receiveNeighborMessage } from './neighbor-reception.ts';
 export { allNodes, neighborSolicitation, solicitedNode } from './neighbour-discovery.ts';
 export { type Neighbour, NeighbourTable } from './neighbour-table.ts';

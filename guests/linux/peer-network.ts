@@ -5,11 +5,13 @@
  * ports the host itself answers, and with a NIC the adapter's interface is the only one.
  */
 import { portGuidOf } from '../../hw/hca/index.ts';
-import { peerNetworkAddresses } from './qemu.ts';
 
 /** Host n is 10.0.0.(n+1): on IP over InfiniBand, and on Ethernet. */
 export const peerNet = '10.0.0';
 export const peerAddresses = { guest: '10.0.0.1', peer: '10.0.0.2' } as const;
+
+/** Addresses of the guest and its peer on the Ethernet to the peer's program; the net is that of QEMU's user networking. */
+export const peerNetworkAddresses = { guest: '10.0.2.15', peer: '10.0.2.100' } as const;
 
 /** Flags and QP number of an IPoIB interface that receives nothing, and the GID of the simulated host's port (RFC 4391, 9.1.1). */
 function linkAddress(): string {
@@ -32,17 +34,21 @@ done
 $ip neigh replace ${peerAddresses.peer} lladdr ${linkAddress()} dev ib0 nud permanent
 `;
 
-/** Run before the drivers are loaded: the Ethernet to the peer's program is up. */
-export const peerNetworkCommand = [
-  'modprobe -a virtio_pci virtio_net',
-  `ip addr add ${peerNetworkAddresses.guest}/24 dev eth0`,
-  'ip link set eth0 up',
-  `printf "${peerNetworkAddresses.peer} peer\\n" >>/etc/hosts`,
-].join(' && ');
+/**
+ * Run before the drivers are loaded: the Ethernet to the peer's program is up.
+ * @param modules of the guest's own Ethernet card
+ */
+export const peerNetworkCommand = (modules: readonly string[]): string =>
+  [
+    `modprobe -a ${modules.join(' ')}`,
+    `ip addr add ${peerNetworkAddresses.guest}/24 dev eth0`,
+    'ip link set eth0 up',
+    `printf "${peerNetworkAddresses.peer} peer\\n" >>/etc/hosts`,
+  ].join(' && ');
 
 /** Makes `peer-ip` a command, for InfiniBand ports. */
 export const peerIpCommand = [
-  `echo ${Buffer.from(peerIpScript).toString('base64')} | base64 -d >/usr/bin/peer-ip`,
+  `echo ${btoa(peerIpScript)} | base64 -d >/usr/bin/peer-ip`,
   'chmod +x /usr/bin/peer-ip',
 ].join(' && ');
 

@@ -7,6 +7,7 @@
 import { join } from 'node:path';
 import { adapterArguments } from '../serve/index.ts';
 import { consoleDevice } from './image/init-scripts.ts';
+import { peerNetworkAddresses } from './peer-network.ts';
 import { type CommandLine, treeProgram } from './tree-program.ts';
 
 /** Virtual Ethernet between guests: each QEMU's end of a UNIX socket. */
@@ -28,9 +29,6 @@ export interface PeerNetwork {
   /** Busybox of this computer: it carries each connection of the guest. */
   readonly busybox: string;
 }
-
-/** Addresses of the guest and its peer on that Ethernet; the net is that of QEMU's user networking. */
-export const peerNetworkAddresses = { guest: '10.0.2.15', peer: '10.0.2.100' } as const;
 
 export interface QemuOptions {
   /** Folder of the unpacked QEMU packages. */

@@ -7,5 +7,5 @@ export type { PageTables } from './page-tables.ts';
 export { type PcConfig, pcParameters } from './parameters.ts';
 export type { Pc, PcSnapshot } from './pc.ts';
 export type { PcTimeAccount } from './pc-clock.ts';
-export { PcMachine } from './pc-machine.ts';
+export { PcMachine, type PcPeer } from './pc-machine.ts';
 export { type PcProfileCounts, type PcProfileOptions, type ProfileMode, UNTIL_HALT } from './pc-profile.ts';

@@ -4,13 +4,15 @@
  *     the PC of the earliest instant runs a quantum ─► devices come to the PCs' instant ─► interrupts, for the next quantum
  *     all halted: time passes to the next timer of a PC, or to what a device has due
  */
-import { ConfigurationError, defaultsOf, outsideOfMicrotasks, psPerUs } from '../../base/index.ts';
+import { ConfigurationError, defaultsOf, nsToPs, outsideOfMicrotasks, psPerUs } from '../../base/index.ts';
 import type { AnalysisOptions } from '../../machine/analysis/index.ts';
 import type { Fault } from '../../machine/faults/index.ts';
+import type { JsonValue } from '../../machine/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import type { Topology } from '../../machine/topology/index.ts';
-import { type Cabling, Emulation, servingParameters } from '../serve/index.ts';
+import { type Cabling, Emulation, type PeerProgram, servingParameters } from '../serve/index.ts';
 import type { BootFiles } from './boot.ts';
+import { ExchangeRelay } from './exchange-relay.ts';
 import { chanceOf, noChance } from './jitter.ts';
 import { LockstepTime } from './lockstep-time.ts';
 import type { PcConfig } from './parameters.ts';
@@ -37,6 +39,17 @@ export interface PcMachineOptions {
   readonly jitter?: number | undefined;
   /** Left out: no profile is taken. */
   readonly profile?: PcProfileOptions | undefined;
+  /** A simulated host at the other end of the one PC's cable; left out: none. */
+  readonly peer?: PcPeer | undefined;
+}
+
+/** A simulated host beside a PC, and how the PC's programs reach its program. */
+export interface PcPeer {
+  readonly program: PeerProgram;
+  /** Receives the values that the program puts into the exchange, but for those of TCP. */
+  readonly onValue: (name: string, value: JsonValue) => void;
+  /** IPv4 addresses of both on the PC's Ethernet, and the port at which the program is reached; left out: by the cable alone. */
+  readonly network?: { readonly pc: number; readonly peer: number; readonly port: number };
 }
 
 const descriptorsOfPc = 4096;
@@ -49,18 +62,21 @@ export class PcMachine {
   readonly #time: LockstepTime;
   readonly #options: PcMachineOptions;
   readonly #network: PcNetwork;
+  readonly #relay: ExchangeRelay | undefined;
 
   private constructor(
     options: PcMachineOptions,
     emulation: Emulation,
     time: LockstepTime,
     pcs: readonly Pc[],
+    relay: ExchangeRelay | undefined,
   ) {
+    this.#relay = relay;
     this.#options = options;
     this.emulation = emulation;
     this.#time = time;
     this.pcs = pcs;
-    this.#network = new PcNetwork(pcs, options.pc.networkLatencyUs * psPerUs);
+    this.#network = new PcNetwork(pcs, options.pc.networkLatencyUs * psPerUs, relay?.station);
   }
 
   /** PCs without software. @throws ConfigurationError; CorePatchError */
@@ -68,6 +84,14 @@ export class PcMachine {
     checkProfile(options.profile);
     const pcs: Pc[] = [];
     let time: LockstepTime | undefined;
+    const { peer } = options;
+    const put = (name: string, value: JsonValue): void => emulation.putValue(name, value);
+    const relay = relayOf(options, put);
+    const onValue = (name: string, value: JsonValue): void => {
+      // The devices run: they take no value in between.
+      if (name.startsWith('tcp.')) relay?.arrived(name, value, time!.instantPs);
+      else peer?.onValue(name, value);
+    };
     // Devices power on, and software of simulated hosts with them.
     const powerOn = (): Emulation =>
       new Emulation({
@@ -85,6 +109,7 @@ export class PcMachine {
         wall: () => time!.nowMs,
         raise: (descriptor) => pcs[Math.floor(descriptor / descriptorsOfPc)]!.raise(descriptor),
         analysis: options.analysis,
+        ...(peer === undefined ? {} : { peer: peer.program, onValue }),
       });
     const emulation = await outsideOfMicrotasks(powerOn);
     for (const [node, slot] of emulation.slots.entries())
@@ -102,7 +127,7 @@ export class PcMachine {
           profile: options.profile,
         }),
       );
-    return new PcMachine(options, emulation, time!, pcs);
+    return new PcMachine(options, emulation, time!, pcs, relay);
   }
 
   get time(): LockstepTime {
@@ -137,7 +162,16 @@ export class PcMachine {
     this.#network.deliver(pc);
     if (pc.end !== undefined || (pc.isHalted && this.#sleep(pc))) return;
     pc.runQuantum(this.#quantumOf(pc));
+    this.#devicesCome(pc);
+  }
+
+  /** Devices, and the station of a simulated host, come to a PC's instant. */
+  #devicesCome({ clock: { nowPs } }: Pc): void {
     this.emulation.work(0);
+    if (this.#relay === undefined) return;
+    this.#relay.work();
+    if (this.emulation.peer?.hasEnded === true) this.#relay.programEnded(nowPs);
+    this.#network.runStation(nowPs);
   }
 
   /** PCs that their guests have not ended; all, if they have ended all. */
@@ -190,13 +224,28 @@ export class PcMachine {
     const { nowPs } = pc.clock;
     const timerPs = pc.wakesAtPs;
     if (timerPs <= nowPs) return false;
-    const ownPs = Math.min(this.#network.nextPs(pc), pc.nextInterruptPs);
+    const ownPs = Math.min(this.#network.nextPs(pc), this.#network.stationPs, pc.nextInterruptPs);
     const duePs = Math.min(this.#time.nextPs + 1, ownPs, this.#othersActPs(pc));
     const untilPs = Math.min(timerPs, Math.max(nowPs + 1, duePs));
     pc.sleepUntil(untilPs);
-    this.emulation.work(0);
+    this.#devicesCome(pc);
     return true;
   }
+}
+
+/** Locally administered, as those of the PCs. */
+const stationMac = Uint8Array.of(0x02, 0, 0, 0, 0, 0xfe);
+
+function relayOf(
+  { peer, config }: PcMachineOptions,
+  put: (name: string, value: JsonValue) => void,
+): ExchangeRelay | undefined {
+  if (peer?.network === undefined) return undefined;
+  const { pc: pcAddress, peer: address, port } = peer.network;
+  const lingerPs = 2 * nsToPs(config.machine.exchangeLatencyNs);
+  return new ExchangeRelay({
+    ...{ mac: stationMac, address, port, limits: config.net.stack, pcAddress, lingerPs, put },
+  });
 }
 
 const profileQuantumMin = 50;

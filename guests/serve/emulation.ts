@@ -38,7 +38,7 @@ import { GuestNode } from './guest-node.ts';
 import type { RaiseInterrupt } from './interrupt-lines.ts';
 import { makeOpenEnd } from './open-end.ts';
 import type { ServingConfig } from './parameters.ts';
-import { isPeerFailure, PeerHost, type PeerProgram, stepPrograms } from './peer-host.ts';
+import { isPeerFailure, PeerHost, type PeerProgram, peerNode, stepPrograms } from './peer-host.ts';
 import type { PeerLedgers } from './serve-report.ts';
 import {
   guestName,
@@ -364,7 +364,9 @@ export class Emulation {
     if (plan.peer !== undefined && options.peer !== undefined)
       this.peer = new PeerHost({ ...plan.peer, channels: plan.channels, analysis: watched }, options.peer);
     this.fabric =
-      plan.fabric === undefined ? undefined : new FabricPart({ ...plan.fabric, analysis: watched });
+      plan.fabric === undefined
+        ? undefined
+        : new FabricPart({ ...plan.fabric, analysis: watched }, plan.peer && peerNode);
     const own = [...this.guests, ...this.hcas].map(({ lp }) => lp);
     const runner =
       this.peer === undefined && this.fabric === undefined

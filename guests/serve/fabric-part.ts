@@ -29,10 +29,13 @@ export class FabricPart {
   readonly hcas: readonly HcaNode[];
   readonly switches: readonly FabricSwitch[];
 
-  /** Powers hosts and switches on. */
-  constructor(plan: MachinePlan) {
+  /**
+   * Powers hosts and switches on.
+   * @param peer a host that runs a program, which is not of this part; undefined: none
+   */
+  constructor(plan: MachinePlan, peer: number | undefined) {
     const { topology, config, guestHosts = 0 } = plan;
-    const nodes = hostsOf(topology).filter((node) => node >= guestHosts);
+    const nodes = hostsOf(topology).filter((node) => node >= guestHosts && node !== peer);
     const routes = fabricRoutesOf(topology, config.machine.routing);
     const shared = { earlyPlacement: plan.shortcuts, zeroCopy: false };
     this.hcas = nodes.map((node) => new HcaNode(plan, node, undefined, shared));

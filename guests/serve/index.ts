@@ -5,7 +5,7 @@ export type { Defect, DefectCause } from './defect.ts';
 export { Emulation } from './emulation.ts';
 export type { Awaited, EmulationTime } from './emulation-time.ts';
 export { servingParameters } from './parameters.ts';
-export type { PeerState } from './peer-host.ts';
+export type { PeerProgram, PeerState } from './peer-host.ts';
 export { adapterArguments, wireNetworkLine } from './qemu-options.ts';
 export { renderDevicesReport, renderServeReport } from './render-serve-report.ts';
 export { type ServedMachine, type ServeListeners, serve } from './serve.ts';

@@ -18,7 +18,14 @@ import {
   type Topology,
   type TopologyEntry,
 } from '../../machine/topology/index.ts';
-import { type Cabling, checkHcaCount, checkPeer, checkStranger, strangerNode } from './served-plan.ts';
+import {
+  type Cabling,
+  checkFabricPeer,
+  checkHcaCount,
+  checkPeer,
+  checkStranger,
+  strangerNode,
+} from './served-plan.ts';
 
 /** A simulated host at the other end of the cable, and its program. */
 export interface PeerOptions {
@@ -161,7 +168,8 @@ export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
   if (linkLayer === 'ethernet') checkEthernet(faults, roce);
   else if (roce !== 'none')
     throw new ConfigurationError('hca.capability.roce', roce, 'none where ports are of InfiniBand');
-  if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
+  if (peer !== undefined && fabric !== undefined) checkFabricPeer({ config, hcaCount: hcas }, fabric);
+  else if (peer !== undefined) checkPeer({ config, hcaCount: hcas, cabling });
   checkAdapter(options, config);
   if (wire !== undefined) {
     checkWire(options, config, hcas);
@@ -180,10 +188,10 @@ export function devicesOrderOf(options: DevicesOptions): DevicesOrder {
 }
 
 /** The fabric's hosts and switches. @throws ConfigurationError for other cables beside it */
-function fabricOf({ topology, cable, wire, peer }: DevicesOptions): Topology | undefined {
+function fabricOf({ topology, cable, wire }: DevicesOptions): Topology | undefined {
   if (topology === undefined) return undefined;
   const fabric = checkedTopology(topology);
-  for (const [name, value] of Object.entries({ cable: cable === true ? true : undefined, wire, peer }))
+  for (const [name, value] of Object.entries({ cable: cable === true ? true : undefined, wire }))
     if (value !== undefined) throw new ConfigurationError(name, value, 'left out with a topology');
   return fabric;
 }

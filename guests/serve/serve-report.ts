@@ -55,6 +55,7 @@ import {
   declaredOf,
   directionsOf,
   type LinkDirectionEnds,
+  peersOf,
   type Topology,
 } from '../../machine/topology/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
@@ -461,7 +462,8 @@ function checksOf(
     peer &&
     peerFailures(
       peer,
-      links.filter(({ from }) => from.node === peer.host.node).map(({ to }) => hcas[to.node]!),
+      links.length === 0 ? [] : peersOf(topology, peer.host.node).map((node) => hcas[node]!),
+      fabric !== undefined,
     );
   const checks = {
     ...(host === undefined ? {} : { cpu: checkOf(host.cpu) }),
@@ -488,8 +490,8 @@ function checksOf(
 }
 
 /** Failed balances of the simulated host; an HCA's blocks are among those of all HCAs. */
-function peerFailures({ host, hca, nic }: PeerParts, peers: readonly HcaLedger[]) {
-  if (hca !== undefined) return { ...hostFailures(host, hca, { hcas: peers, areShared: false }), blocks: [] };
+function peerFailures({ host, hca, nic }: PeerParts, peers: readonly HcaLedger[], areShared: boolean) {
+  if (hca !== undefined) return { ...hostFailures(host, hca, { hcas: peers, areShared }), blocks: [] };
   return nicHostFailures(host, nic!);
 }
 

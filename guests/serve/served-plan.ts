@@ -80,8 +80,7 @@ export const openEndName = (node: number): string => `open${node}`;
 
 /** The number of served HCAs must be possible. @throws ConfigurationError */
 export function checkHcaCount(hcaCount: number, fabric: Topology | undefined): void {
-  const most =
-    fabric === undefined ? cabledHcasMax : Math.min(servedHcasMax, hostsOf(fabric).length);
+  const most = fabric === undefined ? cabledHcasMax : Math.min(servedHcasMax, hostsOf(fabric).length);
   if (!Number.isInteger(hcaCount) || hcaCount < 1 || hcaCount > most)
     throw new ConfigurationError('hcas', hcaCount, `an integer from 1 to ${most}`);
 }
@@ -126,14 +125,18 @@ export function planServed(choice: ServedChoice): ServedPlan {
 
 /** A machine of simulated hosts and switches, whose first hosts are guests. */
 function planFabric(
-  { config, hcaCount, faults, shortcuts = true }: ServedChoice,
+  { config, hcaCount, faults, shortcuts = true, hasPeer = false }: ServedChoice,
   topology: Topology,
 ): ServedPlan {
+  if (hasPeer) checkFabricPeer({ config, hcaCount }, topology);
   const how = { config, topology, faults, shuffleSeed: undefined, shortcuts };
   const fabric = planMachine({ ...how, partition: 'single', analysis: undefined });
   const isGuests = (name: string): boolean =>
     Array.from({ length: hcaCount }, (_, node) => hostName(node)).includes(name);
-  const kept = Object.entries(fabric.channels).filter(([key]) => !key.split('>').some(isGuests));
+  const exchanges = hasPeer ? exchangeKeys : [];
+  const kept = Object.entries(fabric.channels).filter(
+    ([key]) => exchanges.includes(key) || !key.split('>').some(isGuests),
+  );
   const channels: Record<string, SharedArrayBuffer> = Object.fromEntries(kept);
   for (let node = 0; node < hcaCount; node++) {
     const [guest, hca] = [guestName(node), hcaName(node)];
@@ -141,7 +144,9 @@ function planFabric(
     channels[channelKey(hca, guest)] = new SharedArrayBuffer(bytesToHost(config));
   }
   return {
-    ...{ ...how, hcaCount, cabling: 'fabric', channels, peer: undefined },
+    ...{ ...how, hcaCount, cabling: 'fabric', channels },
+    // The peer exchanges values with the guest, too.
+    peer: hasPeer ? { ...fabric, channels, guestHosts: 0 } : undefined,
     fabric: { ...fabric, channels, guestHosts: hcaCount },
   };
 }
@@ -196,6 +201,25 @@ function planPeer(choice: Pick<MachinePlan, 'config' | 'faults' | 'shuffleSeed' 
   const channels = Object.fromEntries(Object.entries(plan.channels).filter(([key]) => !isOwn(key)));
   return { ...plan, channels, ...(hasNic ? { nicFarEnd: hcaName(0) } : {}) };
 }
+
+/** The peer on a fabric is its host 1. @throws ConfigurationError for options that leave it no place */
+export function checkFabricPeer(
+  { config, hcaCount }: Pick<ServedChoice, 'config' | 'hcaCount'>,
+  fabric: Topology,
+): void {
+  if (hcaCount !== peerNode)
+    throw new ConfigurationError('hcas', hcaCount, '1 beside a peer: host 1 of the topology is its');
+  const hostCount = hostsOf(fabric).length;
+  if (hostCount <= peerNode)
+    throw new ConfigurationError('topology', `${hostCount} host`, 'a host for the peer');
+  checkLinkLayer(config);
+}
+
+/** Channels between the guest and the simulated host beside it. */
+const exchangeKeys: readonly string[] = [
+  channelKey(hostName(peerNode), hostName(0)),
+  channelKey(hostName(0), hostName(peerNode)),
+];
 
 /** The channels of the exchange with the simulated host, as in the guest's slot. */
 export const exchangeChannelsOf = ({ channels }: ServedPlan) => ({

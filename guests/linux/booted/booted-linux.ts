@@ -7,14 +7,22 @@
  */
 import { ConfigurationError, outsideOfMicrotasks } from '../../../base/index.ts';
 import type { Evidence } from '../../../machine/evidence/index.ts';
+import type { JsonValue } from '../../../machine/index.ts';
 import type { MachineConfig } from '../../../machine/profile/index.ts';
 import { type DroppedRecords, mergedTimeline, type Timeline } from '../../../machine/timeline/index.ts';
 import { type PcConfig, PcMachine, type PcProfileOptions } from '../../pc/index.ts';
-import { buildDevicesReport, type DevicesOrder, type DevicesReport } from '../../serve/index.ts';
+import {
+  buildDevicesReport,
+  type DevicesOrder,
+  type DevicesReport,
+  type PeerProgram,
+} from '../../serve/index.ts';
 import { GuestError } from '../guest-error.ts';
 import { comparedWithDevice, type VectorComparison } from '../interrupts.ts';
 import { ethernetLoadCommand } from '../load-commands.ts';
+import { peerIpCommand, peerNameCommand, peerNet, peerNetworkCommand } from '../peer-network.ts';
 import type { BootedPc } from './booted-pc.ts';
+import { BootedPeer, type PeerValue, pcPeerOf } from './booted-peer.ts';
 import { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
 import { serverCommand } from './server-command.ts';
 
@@ -40,6 +48,14 @@ export interface BootedOrder {
   readonly jitter?: number | undefined;
   /** Left out: no profile is taken. */
   readonly profile?: PcProfileOptions | undefined;
+  /** The program of a simulated host at the other end of the one PC's cable; left out: no such host. */
+  readonly peer?: PeerProgram | undefined;
+}
+
+/** PCs without software, and the values that the simulated host's program has put into its exchange. */
+export interface BootedPcs {
+  readonly machine: PcMachine;
+  readonly values: PeerValue[];
 }
 
 /** Steps between two readings of the wall clock, and between two turns of the event loop. */
@@ -62,11 +78,16 @@ export class BootedLinux {
   readonly versions: LinuxVersions;
   /** Called after each quantum; a promise that it returns is waited for before the next. */
   onStep: (() => Promise<void> | undefined) | undefined;
+  /** The program of the simulated host; undefined without one. */
+  readonly peer: BootedPeer | undefined;
   readonly #order: BootedOrder;
+  /** Values for the simulated host's program, which enter its exchange before the next step. */
+  readonly #valuesToPut: PeerValue[] = [];
   #stopReason: string | undefined;
 
-  protected constructor(order: BootedOrder, machine: PcMachine) {
+  protected constructor(order: BootedOrder, { machine, values }: BootedPcs) {
     this.#order = order;
+    this.peer = order.peer && new BootedPeer(this, values);
     this.config = order.devices.config;
     this.pcConfig = order.pc;
     this.versions = order.versions;
@@ -82,11 +103,12 @@ export class BootedLinux {
   }
 
   /** PCs without software. @throws ConfigurationError */
-  protected static pcsOf(order: BootedOrder): Promise<PcMachine> {
+  protected static async pcsOf(order: BootedOrder): Promise<BootedPcs> {
     const { config, cabling, fabric, faults, shortcuts, analysis } = order.devices;
     const { coreCode, pc, hosts: pcCount, jitter, profile } = order;
     const { seed } = config.machine;
-    return PcMachine.make({
+    const values: PeerValue[] = [];
+    const machine = await PcMachine.make({
       ...{
         coreCode,
         config,
@@ -100,8 +122,10 @@ export class BootedLinux {
         seed,
         jitter,
         profile,
+        peer: order.peer && pcPeerOf(order.peer, config, (name, value) => values.push({ name, value })),
       },
     });
+    return { machine, values };
   }
 
   /** Continues each PC from the snapshot, as a host with a name and random numbers of its own. @throws GuestError */
@@ -125,25 +149,41 @@ export class BootedLinux {
   async joinHosts(): Promise<void> {
     const nodes = [...this.hosts.keys()];
     if (nodes.length > 1)
-      for (const node of nodes) await this.check(node, networkCommand(node, nodes.length), 'joining the hosts');
+      for (const node of nodes)
+        await this.check(node, networkCommand(node, nodes.length), 'joining the hosts');
   }
 
-  /** Loads the adapter's drivers, their interfaces for user space and the user's modules; waits for the ports. @throws GuestError */
-  async load(): Promise<void> {
+  /**
+   * Loads the adapter's drivers, their interfaces for user space and the user's modules; waits for the ports.
+   * @param drivers command that loads them for ports of InfiniBand
+   * @throws GuestError
+   */
+  async load(drivers = driversLine): Promise<void> {
     const { capability, control } = this.config.hca;
     const { linkLayer, roce } = capability;
     const portState = control.embeddedSubnetManager ? 'ACTIVE' : 'INIT';
     const nodes = [...this.hosts.keys()];
     await this.joinHosts();
+    for (const command of this.#peerCommands()) await this.check(0, command, 'joining the host and its peer');
     // At once, because the ports at both ends of a cable come up together.
     await this.#checkAll('loading the drivers', (node) =>
       linkLayer === 'ethernet'
-        ? ethernetLoadCommand(node, roce !== 'none', adapterNetwork)
-        : loadCommand(portState),
+        ? ethernetLoadCommand(node, roce !== 'none', this.peer === undefined ? adapterNetwork : peerNet)
+        : loadCommand(drivers, portState),
     );
     for (const node of nodes)
       for (const name of this.#order.modules)
         await this.check(node, `modprobe ${name}`, `loading your module ${name}`);
+  }
+
+  /** Commands by which a host reaches the simulated host beside it. */
+  #peerCommands(): string[] {
+    if (this.peer === undefined) return [];
+    const { machine, hca } = this.config;
+    // A simulated host with a NIC is reached only over the cable.
+    if (machine.adapter === 'nic') return [peerNameCommand];
+    const joined = peerNetworkCommand(['ne2k-pci']);
+    return hca.capability.linkLayer === 'ethernet' ? [joined] : [joined, peerIpCommand];
   }
 
   /** Runs a command in every host at the same time; each must succeed. @throws GuestError */
@@ -209,6 +249,11 @@ export class BootedLinux {
         : { fabric: { ...fabric.ledgers(), topology } }),
       elapsedPs: emulation.time.runner.instantPs,
       slots: emulation.ledgers(),
+      peer: emulation.peer && {
+        ...emulation.peerLedgers()!,
+        state: emulation.peer.state(),
+        log: emulation.peer.log,
+      },
       defects: emulation.defects,
       analyses: emulation.analyses(),
     });
@@ -220,8 +265,9 @@ export class BootedLinux {
       const compared: VectorComparison[] = [];
       for (const [node, { pc }] of this.hosts.entries()) {
         const text = await this.check(node, 'cat /proc/interrupts');
-        const address = `0000:00:${pc.function.device.toString(16).padStart(2, '0')}.0`;
-        compared.push(...comparedWithDevice(node, address, text, this.devices().nodes[node]!.interrupts));
+        compared.push(
+          ...comparedWithDevice(node, addressOf(pc), text, this.devices().nodes[node]!.interrupts),
+        );
       }
       if (attempt === interruptAttempts || compared.every(({ isServed }) => isServed)) return compared;
       await this.until(() => false, psPerMs);
@@ -242,6 +288,11 @@ export class BootedLinux {
   /** Number of packets in the capture at each end, and number that arrived when it was full. */
   captureDrops(): DroppedRecords[] {
     return this.machine.emulation.captureDrops();
+  }
+
+  /** Puts a value into a mailbox of the simulated host's program, at the next step. */
+  putValue(name: string, value: JsonValue): void {
+    this.#valuesToPut.push({ name, value });
   }
 
   /** Ends the traces. */
@@ -285,6 +336,7 @@ export class BootedLinux {
   /** Runs at most {@link stepsPerPoll} steps. @returns a promise to wait for before the next, if there is one */
   #runSteps(isDone: () => boolean, limitPs: number): { readonly waits: Promise<void> | undefined } {
     const { machine } = this;
+    for (const { name, value } of this.#valuesToPut.splice(0)) machine.emulation.putValue(name, value);
     for (let steps = 0; steps < stepsPerPoll && !isDone() && this.nowPs < limitPs; steps++) {
       machine.step();
       const [defect] = machine.emulation.defects;
@@ -309,6 +361,10 @@ export class BootedLinux {
   }
 }
 
+/** Address of a PC's HCA, as /sys/bus/pci has it. */
+export const addressOf = ({ function: { device } }: LinuxHost['pc']): string =>
+  `0000:00:${device.toString(16).padStart(2, '0')}.0`;
+
 /** Reason why a guest never runs again. */
 function endOf({ pc: { end } }: LinuxHost): string {
   if (end === 'reset') return 'the guest restarted by itself';
@@ -326,7 +382,7 @@ const adapterNetwork = '10.2.$adapter';
 export const driversLine = 'modprobe -a mlx4_core mlx4_ib mlx4_en ib_uverbs ib_umad rdma_ucm';
 
 /** Also waits for its ports, at the pace of simulated time: until they are active, or linked where a subnet manager is yet to come. */
-const loadCommand = (state: 'ACTIVE' | 'INIT'): string => `${driversLine} || exit 1
+const loadCommand = (drivers: string, state: 'ACTIVE' | 'INIT'): string => `${drivers} || exit 1
 tries=0
 for port in /sys/class/infiniband/*/ports/*/state; do
   until grep -q ${state} $port; do

@@ -1,6 +1,13 @@
 /** Stock Linux that has booted, in any runtime: see README.md. */
 
-export { BootedLinux, type BootedOrder, driversLine, type LinuxVersions } from './booted-linux.ts';
+export {
+  addressOf,
+  BootedLinux,
+  type BootedOrder,
+  type BootedPcs,
+  driversLine,
+  type LinuxVersions,
+} from './booted-linux.ts';
 export { type BootedPc, bootedOfBytes, bytesOfBooted } from './booted-pc.ts';
 export { LinuxHost, type LinuxLimits, type LinuxResult, type RunningCommand } from './linux-host.ts';
 export { type LinuxOffer, linuxPaths } from './linux-offer.ts';

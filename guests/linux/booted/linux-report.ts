@@ -6,7 +6,7 @@ import type { Cause } from '../../../explain/why/index.ts';
 import type { PcConfig, PcTimeAccount } from '../../pc/index.ts';
 import type { DevicesReport } from '../../serve/index.ts';
 import { type BudgetRow, budgetFaultsOf, type RunCost } from '../budget.ts';
-import { commandFaultsOf, deviceFaultsOf, differencesOf } from '../guest-report.ts';
+import { commandFaultsOf, deviceFaultsOf, differencesOf, peerFaultsOf } from '../guest-report.ts';
 import type { VectorComparison } from '../interrupts.ts';
 import type { BootedLinux, LinuxVersions } from './booted-linux.ts';
 import type { LinuxHost, LinuxResult } from './linux-host.ts';
@@ -108,6 +108,7 @@ export function linuxFaultsOf({ commands, budget = [], interrupts, devices }: Li
     ...commands.flatMap(({ host, ...ended }) => commandFaultsOf(`host${host}`, ended)),
     ...budgetFaultsOf(budget),
     ...differencesOf(interrupts),
+    ...peerFaultsOf(devices),
     ...deviceFaultsOf(devices),
   ];
 }

@@ -10,15 +10,23 @@ import { basename } from 'node:path';
 import { ConfigurationError } from '../../../base/index.ts';
 import type { AnalysisOptions } from '../../../machine/analysis/index.ts';
 import type { FaultPlan } from '../../../machine/faults/index.ts';
+import { loadProgram } from '../../../machine/index.ts';
 import type { ParameterValues } from '../../../machine/profile/index.ts';
 import { parsedTopology, type TopologyEntry } from '../../../machine/topology/index.ts';
 import { replaceFile } from '../../../runtime/files.ts';
 import { type BootFiles, coreCode, coreVersion, type PcConfig, PcMachine } from '../../pc/index.ts';
-import { type DevicesOrder, devicesOrderOf, servedHcasMax } from '../../serve/index.ts';
+import {
+  type DevicesOrder,
+  devicesOrderOf,
+  type PeerOptions,
+  type PeerProgram,
+  servedHcasMax,
+} from '../../serve/index.ts';
 import {
   BootedLinux,
   type BootedOrder,
   type BootedPc,
+  type BootedPcs,
   LinuxHost,
   type LinuxVersions,
   pcConfigOf,
@@ -73,6 +81,8 @@ export interface LinuxMachineOptions extends InsideChoice {
   /** Receives what a guest writes to its console, from its boot on: single characters. */
   readonly onConsole?: ((host: string, text: string) => void) | undefined;
   readonly faults?: FaultPlan;
+  /** A simulated host with a user's program at the other end of the one PC's cable; left out: none. */
+  readonly peer?: Omit<PeerOptions, 'guestPorts'> | undefined;
   readonly analysis?: AnalysisOptions;
   readonly shortcuts?: boolean;
   /** Seed of what may happen by chance: interrupts later, other quanta, other costs; left out: nothing does. */
@@ -108,13 +118,8 @@ export class LinuxMachine extends BootedLinux {
   readonly files: InsideFiles;
   readonly options: LinuxMachineOptions;
 
-  private constructor(
-    options: LinuxMachineOptions,
-    files: InsideFiles,
-    order: BootedOrder,
-    machine: PcMachine,
-  ) {
-    super(order, machine);
+  private constructor(options: LinuxMachineOptions, files: InsideFiles, order: BootedOrder, pcs: BootedPcs) {
+    super(order, pcs);
     this.options = options;
     this.files = files;
     const { onConsole } = options;
@@ -141,6 +146,7 @@ export class LinuxMachine extends BootedLinux {
       modules: ownFiles.modules.map(moduleNameOf),
       jitter: options.jitter,
       profile: options.cpuProfile && { ...options.cpuProfile, programOf },
+      peer: await programOfPeer(order),
     };
     const pcs = await BootedLinux.pcsOf(bootedOrder);
     const machine = new LinuxMachine(options, files, bootedOrder, pcs);
@@ -185,6 +191,12 @@ export class LinuxMachine extends BootedLinux {
     }
     return profiles;
   }
+}
+
+async function programOfPeer({ peer }: DevicesOrder): Promise<PeerProgram | undefined> {
+  if (peer === undefined) return undefined;
+  const { name, args, url, exportName } = peer;
+  return { name, args, run: await loadProgram(url, exportName) };
 }
 
 /** Inputs of a run, and the path of their snapshot. */
@@ -240,7 +252,7 @@ export interface KeptLinux {
 
 /** @throws ConfigurationError naming the option */
 function checkedOrder(options: LinuxMachineOptions): DevicesOrder {
-  const { hosts = 1, profile, set, seed, faults, shortcuts, analysis } = options;
+  const { hosts = 1, profile, set, seed, faults, shortcuts, analysis, peer } = options;
   if (!Number.isInteger(hosts) || hosts < 1 || hosts > linuxHostsMax)
     throw new ConfigurationError('hosts', hosts, `an integer from 1 to ${linuxHostsMax}`);
   const topology = options.topology ?? (hosts > 2 ? parsedTopology(`star:${hosts}`) : undefined);
@@ -253,6 +265,7 @@ function checkedOrder(options: LinuxMachineOptions): DevicesOrder {
     ...(faults === undefined ? {} : { faults }),
     ...(shortcuts === undefined ? {} : { shortcuts }),
     ...(analysis === undefined ? {} : { analysis }),
+    ...(peer === undefined ? {} : { peer }),
   });
 }
 
