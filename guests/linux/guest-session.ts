@@ -35,6 +35,7 @@ import { addedModules, withOwnFiles } from './own-image.ts';
 import { type CacheOptions, packagesOfKit } from './packages/cache.ts';
 import { peerIpCommand, peerNameCommand, peerNet, peerNetworkCommand } from './peer-network.ts';
 import type { PeerNetwork } from './qemu.ts';
+import type { StagePeer } from './scenarios/index.ts';
 import { makeTemporaryFolder } from './temporary-folder.ts';
 
 export interface SessionOptions extends GuestChoice {
@@ -93,6 +94,8 @@ export class GuestSession implements AsyncDisposable {
   /** A guest's end is reported only if it was not requested. */
   readonly #listening: { isOn: boolean };
   readonly #hasPeer: boolean;
+  /** The program of the simulated host; undefined without one. */
+  readonly peer: StagePeer | undefined;
   readonly #hasStranger: boolean;
   #peerTimer: NodeJS.Timeout | undefined;
 
@@ -115,6 +118,7 @@ export class GuestSession implements AsyncDisposable {
     this.#removeFolder = removeFolder;
     this.#listening = listening;
     this.#hasPeer = hasPeer;
+    this.peer = hasPeer ? peerOf(machine) : undefined;
     this.#hasStranger = hasStranger;
     void machine.peerEnded.then((state) => this.#peerHasEnded(state));
   }
@@ -206,6 +210,11 @@ export class GuestSession implements AsyncDisposable {
     return this.guest(guest).run(command, limits);
   }
 
+  /** Each adapter has its own root port; its bus number follows the port's position. */
+  adapterAddress(adapter: number): string {
+    return `0000:${(adapter + 1).toString(16).padStart(2, '0')}:00.0`;
+  }
+
   /** Counts of each HCA so far. */
   async figures(): Promise<GuestFigures[]> {
     return (await this.machine.report()).nodes.map(figuresOf);
@@ -230,7 +239,8 @@ export class GuestSession implements AsyncDisposable {
     // A simulated host with a NIC is reached only over the cable.
     const hasNicPeer = this.#hasPeer && machine.adapter === 'nic';
     const network = this.#hasPeer ? peerNet : '10.2.$adapter';
-    const hcaPeerCommands = isEthernet ? [peerNetworkCommand] : [peerNetworkCommand, peerIpCommand];
+    const joined = peerNetworkCommand(['virtio_pci', 'virtio_net']);
+    const hcaPeerCommands = isEthernet ? [joined] : [joined, peerIpCommand];
     const peerCommands = hasNicPeer ? [peerNameCommand] : hcaPeerCommands;
     const joiningCommands = this.#hasPeer ? peerCommands : [];
     await Promise.all(
@@ -310,13 +320,22 @@ export class GuestSession implements AsyncDisposable {
     return nodes.flatMap(({ interrupts }, adapter) => {
       const hasAll = this.guests.length === 1;
       const text = texts[hasAll ? 0 : adapter]!;
-      return comparedWithDevice(adapter, functionAddress(hasAll ? adapter : 0), text, interrupts);
+      return comparedWithDevice(adapter, this.adapterAddress(hasAll ? adapter : 0), text, interrupts);
     });
   }
 }
 
-/** Each adapter has its own root port; its bus number follows the port's position. */
-const functionAddress = (place: number): string => `0000:${(place + 1).toString(16).padStart(2, '0')}:00.0`;
+/** The simulated host's program, as the steps of a scenario use it: the limits of waiting are of wall-clock time. */
+const peerOf = (machine: ServedMachine): StagePeer => ({
+  put: (name, value) => machine.put(name, value),
+  take: (name, limitMs) =>
+    Promise.race([
+      machine.take(name),
+      machine.peerEnded.then(() => undefined),
+      delay(limitMs, undefined, { ref: false }),
+    ]),
+  ended: () => machine.peerEnded,
+});
 
 /** Waits for all, and leaves none running if one fails. */
 async function startAll(options: readonly LinuxGuestOptions[]): Promise<LinuxGuest[]> {

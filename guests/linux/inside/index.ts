@@ -33,7 +33,7 @@ export { GuestError } from '../guest-error.ts';
 export type { CacheOptions } from '../packages/cache.ts';
 export type { GuestProfile, ProfiledFunction } from './guest-profile.ts';
 export { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
-export { type InsideStage, startInside } from './inside-session.ts';
+export { type InsideStage, insideScenarioOf, needOfQemu, startInside } from './inside-session.ts';
 export { LinuxMachine, type LinuxMachineOptions, linuxHostsMax } from './linux-machine.ts';
 export { foldedProfile, profileText } from './profile-text.ts';
 export { renderHosts, renderLinuxReport } from './render-linux-report.ts';

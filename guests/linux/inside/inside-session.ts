@@ -1,21 +1,40 @@
 /** Hosts of this process as the guests of a scenario (../scenarios): the same steps, in simulated time. */
 import { ConfigurationError } from '../../../base/index.ts';
 import type { CommandLimits, CommandResult } from '../agent-line.ts';
+import { addressOf } from '../booted/index.ts';
 import type { VectorComparison } from '../interrupts.ts';
-import { type Scenario, Stage, type StageResult, type StageSession } from '../scenarios/index.ts';
+import {
+  type Scenario,
+  Stage,
+  type StagePeer,
+  type StageResult,
+  type StageSession,
+  type Step,
+} from '../scenarios/index.ts';
 import { LinuxMachine, type LinuxMachineOptions } from './linux-machine.ts';
 
 const psPerMs = 1e9;
+/** Steps know hosts as guests. */
+const guestNames = `names=$(sed -n 's/ host/ guest/p' /etc/hosts); echo "$names" >>/etc/hosts`;
+/** Those of a guest of QEMU: without the Ethernet driver, which warns of what the adapter has not. */
+const scenarioDrivers = 'modprobe mlx4_core && modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm';
 
 class InsideSession implements StageSession {
   readonly linux: LinuxMachine;
   /** The guests' processors are this process's. */
   readonly guests: readonly { readonly cpuMs: number }[];
+  readonly peer: StagePeer | undefined;
   readonly machine = { report: async () => this.linux.devices() };
 
   constructor(linux: LinuxMachine) {
     this.linux = linux;
+    this.peer = linux.peer;
     this.guests = linux.hosts.map(() => ({ cpuMs: 0 }));
+  }
+
+  /** A PC has one. */
+  adapterAddress(): string {
+    return addressOf(this.linux.host(0).pc);
   }
 
   async run(guest: number, command: string, limits: CommandLimits): Promise<CommandResult> {
@@ -24,7 +43,8 @@ class InsideSession implements StageSession {
   }
 
   async load(): Promise<void> {
-    await this.linux.load();
+    await this.linux.load(scenarioDrivers);
+    for (const node of this.linux.hosts.keys()) await this.linux.check(node, guestNames, 'naming the guests');
   }
 
   async compareInterrupts(): Promise<VectorComparison[]> {
@@ -47,25 +67,44 @@ export class InsideStage extends Stage {
   declare readonly session: InsideSession;
 }
 
+/** A scenario without the steps that only guests of QEMU can take. */
+export function insideScenarioOf(scenario: Scenario): Scenario {
+  const without = (steps: readonly Step[]): Step[] => steps.filter(({ needsQemu = false }) => !needsQemu);
+  const { steps, briefSteps } = scenario;
+  return {
+    ...scenario,
+    steps: without(steps),
+    ...(briefSteps === undefined ? {} : { briefSteps: without(briefSteps) }),
+  };
+}
+
 /** Starts the hosts of a scenario. @throws ConfigurationError for one that needs what a PC of this process lacks; GuestError */
 export async function startInside(
   scenario: Scenario,
   options: Omit<LinuxMachineOptions, 'hosts'>,
 ): Promise<InsideStage> {
-  const { guests, hcas, faults, set = {}, isLoaded } = scenario;
-  if (!runsInside(scenario))
-    throw new ConfigurationError('scenario', scenario.name, 'one with an HCA for each host and nothing else');
+  const { guests, faults, peer, set = {}, isLoaded } = scenario;
+  const need = needOfQemu(scenario);
+  if (need !== undefined)
+    throw new ConfigurationError('scenario', scenario.name, `one that needs no guest of QEMU: ${need}`);
   const linux = await LinuxMachine.start({
     ...options,
     extent: 'all',
     hosts: guests,
+    ...(peer === undefined ? {} : { peer: { run: peer } }),
     set: { ...options.set, ...set },
     faults: [...(options.faults ?? []), ...faults],
   });
-  if (isLoaded) await linux.load();
-  return new InsideStage(new InsideSession(linux));
+  const session = new InsideSession(linux);
+  if (isLoaded) await session.load();
+  return new InsideStage(session);
+}
 
-  function runsInside({ peer, stranger, hasSoftIwarp = false }: Scenario): boolean {
-    return hcas === guests && peer === undefined && stranger === undefined && !hasSoftIwarp;
-  }
+/** Why a scenario runs on guests of QEMU alone; undefined if PCs of this process can run it. */
+export function needOfQemu(scenario: Scenario): string | undefined {
+  const { guests, hcas, stranger, hasSoftIwarp = false, needsQemu } = scenario;
+  if (hcas > guests) return 'it has two adapters in one guest';
+  if (stranger !== undefined) return 'kernels of 32 bits have no Soft-RoCE';
+  if (hasSoftIwarp) return 'kernels of 32 bits have no Soft-iWARP';
+  return needsQemu;
 }

@@ -2,11 +2,15 @@
 import { ScenarioFailure, type Stage } from './stage.ts';
 
 /** Binds the first adapter to the loaded driver, and unbinds it. */
-export const bind = 'echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx4_core/bind';
-export const unbind = 'echo 0000:01:00.0 >/sys/bus/pci/drivers/mlx4_core/unbind';
+export const bind = (stage: Stage): string => echoed(stage, 'bind');
+export const unbind = (stage: Stage): string => echoed(stage, 'unbind');
 
-/** Modules in unloading order. */
+const echoed = ({ session }: Stage, file: string): string =>
+  `echo ${session.adapterAddress(0)} >/sys/bus/pci/drivers/mlx4_core/${file}`;
+
+/** Modules in unloading order, without the Ethernet driver: a guest may not have loaded it. */
 const driverModules = ['rdma_ucm', 'rdma_cm', 'ib_umad', 'mlx4_ib', 'mlx4_core'];
+const withoutEthernet = '{ ! lsmod | grep -q ^mlx4_en || rmmod mlx4_en; }';
 
 /** Loads the drivers and waits for the port; the kernel must not have warned. */
 export async function loadWithoutWarning(stage: Stage): Promise<void> {
@@ -18,7 +22,7 @@ export async function loadWithoutWarning(stage: Stage): Promise<void> {
 /** Unloads the drivers, which must leave nothing loaded and cause no warning. */
 export async function unload(stage: Stage): Promise<void> {
   const mark = await stage.markMessages();
-  await stage.check(`rmmod ${driverModules.join(' ')}`);
+  await stage.check(`${withoutEthernet} && rmmod ${driverModules.join(' ')}`);
   await expectNoWarning(stage, mark);
   const left = await stage.check('grep -c mlx4 /proc/interrupts; true');
   if (left.trim() !== '0') throw new ScenarioFailure(`the driver left interrupts: ${left}`);
@@ -27,7 +31,7 @@ export async function unload(stage: Stage): Promise<void> {
 /** Unloads loaded drivers, after an error. */
 export async function unloadAnyhow(stage: Stage): Promise<void> {
   await stage.check(
-    `for module in ${driverModules.join(' ')}; do rmmod $module 2>/dev/null; done; ! lsmod | grep mlx4`,
+    `for module in mlx4_en ${driverModules.join(' ')}; do rmmod $module 2>/dev/null; done; ! lsmod | grep mlx4`,
   );
 }
 
@@ -53,13 +57,14 @@ export async function expectNoWarning(stage: Stage, mark: number): Promise<void>
 
 /** Waits until the function answers again: until then its configuration space reads as all ones. */
 export async function waitUntilBack(stage: Stage): Promise<void> {
-  await stage.check('until [ "$(setpci -s 01:00.0 VENDOR_ID)" = 15b3 ]; do sleep 0.2; done');
+  const address = stage.session.adapterAddress(0);
+  await stage.check(`until [ "$(setpci -s ${address} VENDOR_ID)" = 15b3 ]; do sleep 0.2; done`);
 }
 
 /** Removes the adapter from the bus and finds it again, as after an exchange of cards. */
 export async function rescan(stage: Stage): Promise<void> {
+  const device = `/sys/bus/pci/devices/${stage.session.adapterAddress(0)}`;
   await stage.check(
-    'echo 1 >/sys/bus/pci/devices/0000:01:00.0/remove; sleep 0.2; echo 1 >/sys/bus/pci/rescan; sleep 0.2; ' +
-      'grep 15b3 /sys/bus/pci/devices/0000:01:00.0/vendor',
+    `echo 1 >${device}/remove; sleep 0.2; echo 1 >/sys/bus/pci/rescan; sleep 0.2; grep 15b3 ${device}/vendor`,
   );
 }

@@ -48,7 +48,7 @@ const anotherOwns = /Multiple PFs not yet supported/;
 /** Tries to bind the device to the loaded driver. @returns the kernel's messages */
 async function bindWithoutSuccess(stage: Stage): Promise<string> {
   const mark = await stage.markMessages();
-  await stage.check(`! ${bind}`);
+  await stage.check(`! ${bind(stage)}`);
   return await stage.messagesSince(mark);
 }
 
@@ -78,7 +78,7 @@ const steps: readonly Step[] = [
   {
     title: 'after all of these the drivers load, and data moves',
     async run(stage) {
-      await stage.check(bind);
+      await stage.check(bind(stage));
       await stage.session.load();
       await pingPong(stage);
       return undefined;
@@ -89,7 +89,7 @@ const steps: readonly Step[] = [
     async run(stage) {
       const mark = await stage.markMessages();
       const before = await semaphoreReads(stage);
-      await stage.check(`${unbind} && ${bind}`);
+      await stage.check(`${unbind(stage)} && ${bind(stage)}`);
       const reads = (await semaphoreReads(stage)) - before;
       if (reads < 2) throw new ScenarioFailure(`the semaphore was read ${reads} times`);
       await expectNoWarning(stage, mark);

@@ -17,9 +17,9 @@ const steps: readonly Step[] = [
       'drivers are there, with an adapter whose first interrupt gets lost still to be probed in the background',
     async run(stage) {
       await stage.check('echo 0 >/sys/bus/pci/drivers_autoprobe; modprobe mlx4_core');
-      await stage.check(bind('0000:01:00.0'));
+      await stage.check(bind(stage.session.adapterAddress(0)));
       await stage.session.load();
-      await stage.check(`(${bind('0000:02:00.0')}) >/run/bind.log 2>&1 & sleep 0.1`);
+      await stage.check(`(${bind(stage.session.adapterAddress(1))}) >/run/bind.log 2>&1 & sleep 0.1`);
       return undefined;
     },
   },

@@ -25,9 +25,15 @@ import { srpUnbind } from './srp-unbind.ts';
 import { subnetManager } from './subnet-manager.ts';
 
 export { runScenario, type ScenarioOutcome } from './run-scenario.ts';
-export { finishScenario, type Scenario, type ScenarioOptions, startScenario } from './scenario.ts';
+export {
+  finishScenario,
+  type Scenario,
+  type ScenarioOptions,
+  type Step,
+  startScenario,
+} from './scenario.ts';
 export { Stage } from './stage.ts';
-export type { StageResult, StageSession } from './stage-session.ts';
+export type { StagePeer, StageResult, StageSession } from './stage-session.ts';
 
 export const scenarios: readonly Scenario[] = [
   probe,

@@ -4,7 +4,6 @@
  */
 
 import { constants as os } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import type {
   CounterpartOutcome,
   CounterpartTask,
@@ -39,16 +38,12 @@ export async function play(
   isListening: boolean,
   seconds = stepSeconds,
 ): Promise<string> {
-  const { machine } = stage.qemuSession;
-  const ended = machine.peerEnded.then(
-    ({ error = 'it has ended' }): CounterpartOutcome => ({ error: `its program is gone: ${error}` }),
-  );
-  const done = Promise.race([machine.take('done') as Promise<CounterpartOutcome>, ended]);
-  machine.put('task', { ...task });
-  if (isListening) await Promise.race([machine.take('listening'), ended]);
+  const { peer: program } = stage;
+  program.put('task', { ...task });
+  if (isListening) await program.take('listening', listeningMs);
   const { output, exitStatus } = await stage.run(`timeout -s KILL ${seconds} ${command}`);
   // If the guest's side has failed, the simulated one may wait for it indefinitely.
-  const outcome = await Promise.race([done, delay(patienceMs, { error: 'it waits' }, { ref: false })]);
+  const outcome = await outcomeOf(stage);
   if ('error' in outcome || exitStatus !== 0) {
     const seen = JSON.stringify(outcome);
     const isStuck = exitStatus === killedStatus;
@@ -57,12 +52,20 @@ export async function play(
   return output;
 }
 
+/** Outcome of the simulated host's task, when the guest's side has ended. */
+export const outcomeOf = async ({ peer: program }: Stage): Promise<CounterpartOutcome> =>
+  ((await program.take('done', patienceMs)) as CounterpartOutcome | undefined) ?? {
+    error: 'it waits, or its program has ended',
+  };
+
 /** Exit status of a program that `timeout -s KILL` ended. */
 export const killedStatus = 128 + os.signals.SIGKILL;
 
 /** Each side waits indefinitely for one that has failed. */
 const stepSeconds = 120;
 const patienceMs = 30_000;
+/** Setting up the simulated host's side takes this long at most. */
+const listeningMs = 120_000;
 
 const iterations = 50;
 
@@ -143,9 +146,9 @@ const rpingStep = (guest: 'client' | 'server'): Step => ({
 
 export const endStep: Step = {
   title: 'the program of the simulated host ends when it is told to',
-  async run({ qemuSession: { machine } }) {
-    machine.put('task', null);
-    const { outcome, result, error = '' } = await machine.peerEnded;
+  async run({ peer: program }) {
+    program.put('task', null);
+    const { outcome, result, error = '' } = await program.ended();
     if (outcome !== 'ended') throw new ScenarioFailure(`${outcome}: ${error}`);
     return `${String(result)} tasks`;
   },

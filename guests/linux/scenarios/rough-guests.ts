@@ -99,6 +99,7 @@ export const roughGuests: Scenario = {
   isCabled: false,
   guests: 1,
   faults: [],
+  needsQemu: 'it kills and replaces guests',
   isLoaded: true,
   steps,
 };

@@ -15,6 +15,8 @@ import type { StageResult } from './stage-session.ts';
 export interface Step {
   /** A sentence that holds afterwards. */
   readonly title: string;
+  /** Whether it restarts a guest or cuts its power, which a PC of this process does not survive; left out: false. */
+  readonly needsQemu?: true;
   /** Throws ScenarioFailure if it does not hold; returns text worth showing. */
   run(stage: Stage): Promise<string | undefined>;
 }
@@ -33,6 +35,8 @@ export interface Scenario {
   readonly stranger?: 'rxe';
   /** See KernelChoice. */
   readonly hasSoftIwarp?: boolean;
+  /** Why only guests of QEMU can run it, if the other fields do not say so. */
+  readonly needsQemu?: string;
   /** Parameters that differ from the user's or the profile's. */
   readonly set?: ParameterValues;
   /** Whether the drivers are loaded before the first step. */

@@ -2,10 +2,10 @@
  * Steps with Linux's Soft-iWARP (siw) over the mlx4_en of a guest, and a simulated host whose card is an RNIC, at the two ends of an Ethernet cable.
  * To the guest its card is an ordinary one, all of whose TCP goes to Linux.
  */
-import type { CounterpartOutcome, CounterpartTask } from '../../../experiments/workloads/index.ts';
+import type { CounterpartTask } from '../../../experiments/workloads/index.ts';
 import { meetingPort } from '../image/init-scripts.ts';
 import { peerAddresses } from '../peer-network.ts';
-import { play, rpingServer, SideFailure, workload } from './peer.ts';
+import { outcomeOf, play, rpingServer, SideFailure, workload } from './peer.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { attachSiw, crcWords, type MpaMode, setMpaMode, siwInterface } from './siw-interface.ts';
 import { ScenarioFailure, type Stage } from './stage.ts';
@@ -165,10 +165,9 @@ async function refuseGuest(stage: Stage, { events, words = '' }: Refusal): Promi
  */
 async function refusePeer(stage: Stage, { events }: Refusal): Promise<void> {
   await stage.check(`test-server 'ucmatose -b ${peerAddresses.guest} -p ${meetingPort} -C 1'`);
-  const { machine } = stage.qemuSession;
   const task: CounterpartTask = { program: 'refusal', guest: 'server', address: peerAddresses.guest, events };
-  machine.put('task', { ...task });
-  const outcome = (await machine.take('done')) as CounterpartOutcome;
+  stage.peer.put('task', { ...task });
+  const outcome = await outcomeOf(stage);
   await stage.run('test-server-end 1', { timeoutSeconds: 5 });
   if ('error' in outcome) throw new ScenarioFailure(outcome.error);
 }

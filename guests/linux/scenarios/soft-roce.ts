@@ -223,6 +223,7 @@ export const softRoce: Scenario = {
   isCabled: false,
   guests: 1,
   faults: [],
+  needsQemu: 'kernels of 32 bits have no Soft-RoCE',
   isLoaded: true,
   ...stepsBetween({ server: '-d mlx4_0', client: '-d mlx4_0' }),
 };

@@ -56,8 +56,8 @@ const steps: readonly Step[] = [
     async run(stage) {
       const taken: number[] = [];
       for (let round = 0; round < rounds; round++) {
-        taken.push(await takeAway(stage, unbind));
-        await stage.check(`${bind}; ${untilActive}`);
+        taken.push(await takeAway(stage, unbind(stage)));
+        await stage.check(`${bind(stage)}; ${untilActive}`);
         await useSrpDisk(stage, await srpTargetNames(stage));
       }
       await expectNoHang(stage);
@@ -68,12 +68,12 @@ const steps: readonly Step[] = [
     title:
       'the target’s driver is unbound, the initiator’s queue pair ends in error and is drained long after it',
     async run(stage) {
-      const target = await takeAway(stage, unbind, 1);
+      const target = await takeAway(stage, unbind(stage), 1);
       // The initiator fails its command, and reconnects in vain (fast_io_fail_tmo, reconnect_delay): its posts are seconds
       // later than ERR.
       await stage.check('dd if=/dev/sda of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null & sleep 15');
       await expectNoHang(stage);
-      const initiator = await takeAway(stage, unbind);
+      const initiator = await takeAway(stage, unbind(stage));
       return secondsText([target, initiator]);
     },
   },

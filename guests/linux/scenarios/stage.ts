@@ -2,7 +2,7 @@
 import type { CommandResult } from '../agent-line.ts';
 import { GuestError } from '../guest-error.ts';
 import { GuestSession } from '../guest-session.ts';
-import type { StageSession } from './stage-session.ts';
+import type { StagePeer, StageSession } from './stage-session.ts';
 
 /** A failed step. */
 export class ScenarioFailure extends GuestError {
@@ -38,6 +38,13 @@ export class Stage {
   get qemuSession(): GuestSession {
     if (this.session instanceof GuestSession) return this.session;
     throw new ScenarioFailure('this step needs guests of QEMU');
+  }
+
+  /** The program of the simulated host. @throws ScenarioFailure without one */
+  get peer(): StagePeer {
+    const { peer } = this.session;
+    if (peer === undefined) throw new ScenarioFailure('this step needs a simulated host');
+    return peer;
   }
 
   /** Runs a command, with any result. @throws GuestError if the guest has disconnected */
