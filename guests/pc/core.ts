@@ -11,6 +11,7 @@
  * that each of them is there.
  */
 import type { V86 } from 'v86';
+import { type CoreEventListener, eventImport, withEvents, withoutEvents } from './core-events.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
 import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 
@@ -229,10 +230,16 @@ export class Core {
 /**
  * A core with that much memory, switched on but without code to run.
  * @param code v86's machine code
+ * @param onEvent receives the processor's ways into the kernel and out of it; left out: they cost nothing
  * @throws CorePatchError for another version of v86
  * @internal
  */
-export async function makeCore(code: Uint8Array, memoryBytes: number, host: CoreHost): Promise<Core> {
+export async function makeCore(
+  code: Uint8Array,
+  memoryBytes: number,
+  host: CoreHost,
+  onEvent?: CoreEventListener,
+): Promise<Core> {
   const waiting: WaitingBlock[] = [];
   let table: WebAssembly.Table | undefined;
   let memory: WebAssembly.Memory | undefined;
@@ -252,7 +259,12 @@ export async function makeCore(code: Uint8Array, memoryBytes: number, host: Core
       },
     });
     table = env['__indirect_function_table'] as WebAssembly.Table;
-    const { instance } = await WebAssembly.instantiate(patchCore(code), imports);
+    if (onEvent !== undefined) env[eventImport] = withoutEvents(env[eventImport], onEvent);
+    const patched = patchCore(code);
+    const { instance } = await WebAssembly.instantiate(
+      onEvent === undefined ? patched : withEvents(patched),
+      imports,
+    );
     memory = instance.exports['memory'] as WebAssembly.Memory;
     return instance.exports;
   };
