@@ -109,3 +109,58 @@ function localsEnd(code: Uint8Array): number {
   for (let left = groups.value; left > 0; left--) at = unsignedAt(code, at).end + 1;
   return at;
 }
+
+/** Address in v86's own memory of a word for {@link withPartialCounts}: unused, after that of the quantum (core-patch.ts). */
+export const PARTIAL_COUNT_WORD = 632;
+
+const [localGet, localSet, constI32, add, load, store] = [0x20, 0x21, 0x41, 0x6a, 0x28, 0x36] as const;
+/** i32.store with alignment 4 at {@link PARTIAL_COUNT_WORD}, to address 0. */
+const storePartial = [store, 2, ...unsigned(PARTIAL_COUNT_WORD)];
+
+/**
+ * A compiled block that keeps in memory the instructions that it has not yet added to v86's counter, which it does when it ends: 0
+ * between blocks. Blocks of an address count in a local variable, at the beginning of each of their parts.
+ * @param counterAddress of v86's counter
+ */
+export function withPartialCounts(wasm: Uint8Array, counterAddress: number): Uint8Array<ArrayBuffer> {
+  const address = [constI32, ...unsigned(counterAddress)];
+  const loaded = [...address, ...address, load];
+  return withBodies(wasm, (code) => {
+    const parts: Uint8Array[] = [];
+    let from = 0;
+    const addAt = (at: number, added: readonly number[]): void => {
+      parts.push(code.subarray(from, at), Uint8Array.from(added));
+      from = at;
+    };
+    const counter = counterOf(code, loaded);
+    if (counter === undefined) return code;
+    for (let at = localsEnd(code); at < code.length; at++) {
+      const counted = countEnd(code, at, counter);
+      if (counted !== undefined) addAt(counted, [constI32, 0, localGet, counter, ...storePartial]);
+      else if (matches(code, at, loaded)) addAt(at + loaded.length + updateBytes, [constI32, 0, constI32, 0, ...storePartial]);
+    }
+    return join([...parts, code.subarray(from)]);
+  });
+}
+
+/** Alignment and offset of the load; local.get, its local, i32.add, i32.store, alignment and offset. */
+const updateBytes = 8;
+
+/** The local that is added to the counter. */
+function counterOf(code: Uint8Array, loaded: readonly number[]): number | undefined {
+  for (let at = 0; at < code.length; at++) {
+    const after = at + loaded.length + 2;
+    if (matches(code, at, loaded) && code[after] === localGet && code[after + 2] === add) return code[after + 1]!;
+  }
+  return undefined;
+}
+
+/** End of `counter += constant` that begins at an offset. */
+function countEnd(code: Uint8Array, at: number, counter: number): number | undefined {
+  if (code[at] !== localGet || code[at + 1] !== counter || code[at + 2] !== constI32) return undefined;
+  const { end } = unsignedAt(code, at + 3);
+  return matches(code, end, [add, localSet, counter]) ? end + 3 : undefined;
+}
+
+const matches = (code: Uint8Array, at: number, bytes: readonly number[]): boolean =>
+  bytes.every((byte, index) => code[at + index] === byte);

@@ -6,8 +6,9 @@
  *     POPF in the kernel      the context of the stack in use goes on: Linux pops the flags right after it has switched stacks
  *                             (arch/x86/entry/entry_32.S, __switch_to_asm)
  *
- * Time is charged to the innermost of these: an interrupt within a system call is none of the call's. v86 counts instructions when it
- * leaves compiled code or a page, so some of those just before an event are charged to what follows it; none is lost or counted twice.
+ * Time is charged to the innermost of these: an interrupt within a system call is none of the call's. Compiled code
+ * counts its instructions at the beginning of each block; interpreted code when it leaves a page, so the few since the last change of
+ * page are charged to what follows an event. None is lost or counted twice.
  */
 import { CoreEvent } from './core-events.ts';
 import type { PcTimeAccount } from './pc-clock.ts';

@@ -321,6 +321,7 @@ export class Pc implements CoreHost {
     this.#accessesPs = this.clock.accessesPs;
     if (kernel !== undefined) {
       const { clock } = this;
+      const core = this.#core;
       const count = (): void => this.#count();
       this.#entries = new KernelEntries(kernel, {
         get privilege() {
@@ -331,10 +332,10 @@ export class Pc implements CoreHost {
         },
         get account() {
           count();
-          return clock.account;
+          return clock.accountAfter(core.partialCount);
         },
         get instructionCount() {
-          return clock.instructionCount;
+          return clock.instructionCount + core.partialCount;
         },
         memoryBytes: cpu.mem8.length,
         get program() {
