@@ -137,7 +137,8 @@ export function withPartialCounts(wasm: Uint8Array, counterAddress: number): Uin
     for (let at = localsEnd(code); at < code.length; at++) {
       const counted = countEnd(code, at, counter);
       if (counted !== undefined) addAt(counted, [constI32, 0, localGet, counter, ...storePartial]);
-      else if (matches(code, at, loaded)) addAt(at + loaded.length + updateBytes, [constI32, 0, constI32, 0, ...storePartial]);
+      else if (matches(code, at, loaded))
+        addAt(at + loaded.length + updateBytes, [constI32, 0, constI32, 0, ...storePartial]);
     }
     return join([...parts, code.subarray(from)]);
   });
@@ -150,7 +151,8 @@ const updateBytes = 8;
 function counterOf(code: Uint8Array, loaded: readonly number[]): number | undefined {
   for (let at = 0; at < code.length; at++) {
     const after = at + loaded.length + 2;
-    if (matches(code, at, loaded) && code[after] === localGet && code[after + 2] === add) return code[after + 1]!;
+    if (matches(code, at, loaded) && code[after] === localGet && code[after + 2] === add)
+      return code[after + 1]!;
   }
   return undefined;
 }

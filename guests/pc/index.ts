@@ -1,5 +1,6 @@
 /** PCs of this process as hosts of our HCAs: see README.md. */
 
+export type { AccessFault, AccessFaultKind } from './access-faults.ts';
 export type { BootFiles } from './boot.ts';
 export { coreVersion } from './core.ts';
 export { coreCode } from './core-code.ts';

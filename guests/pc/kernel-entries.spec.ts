@@ -51,7 +51,10 @@ describe('the costs of exceptions on a processor', () => {
       ...{ faults: [], analysis: undefined, seed: 1, profile: { kernel: conventions } },
     });
     // The handler, its loop and its end are on pages of their own, as a kernel is to a program.
-    const page = (bytes: readonly number[]): number[] => [...bytes, ...new Array<number>(4096 - bytes.length).fill(0x90)];
+    const page = (bytes: readonly number[]): number[] => [
+      ...bytes,
+      ...new Array<number>(4096 - bytes.length).fill(0x90),
+    ];
     machine.load([kernelOf([...page(main(codeAddress + 4096)), ...page(handler), ...page(spin), ...end])]);
     for (let steps = 0; !machine.isOver; steps++) {
       if (steps > 1_000_000) throw new Error(`no halt after ${steps} steps`);
@@ -109,7 +112,9 @@ describe('the costs of a kernel', () => {
     return { host, entries: new KernelEntries(conventions, host) };
   };
   const rowsOf = (entries: KernelEntries): [string, number, number, number][] =>
-    entries.costs().map(({ kind, number, entries: count, instructions }) => [kind, number, count, instructions]);
+    entries
+      .costs()
+      .map(({ kind, number, entries: count, instructions }) => [kind, number, count, instructions]);
 
   it('are those of a call between SYSENTER and SYSEXIT, less an interrupt in it', () => {
     const { host, entries } = made();

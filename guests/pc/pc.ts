@@ -123,6 +123,8 @@ export class Pc implements CoreHost {
     this.function = new PciFunction(hcaDevice, slot, functionConfig, firstDescriptor, {
       beforeLoad: () => this.#beforeAccess(),
       afterLoad: () => this.clock.loadedAt(time.instantPs),
+      loadWaits: (ps) => time.runFor(ps),
+      nowPs: () => this.clock.nowPs,
       storeWaits: () => this.#storeWaits(),
       accessed: (kind) => this.#accessed(kind),
     });
@@ -143,7 +145,7 @@ export class Pc implements CoreHost {
       new PciHost(cpu, [pc.function]).placeBars();
       // The placement of BARs is not of the profile.
       if (options.profile !== undefined) pc.#makeProfile(options.profile);
-      options.slot.clientConnected(new CoreMemory(cpu));
+      options.slot.clientConnected(new CoreMemory(cpu, pc.function.faults));
     });
     return pc;
   }
@@ -238,6 +240,7 @@ export class Pc implements CoreHost {
 
   /** The device has raised the interrupt of a descriptor: the processor gets it before a quantum, after all earlier ones. */
   raise(descriptor: number): void {
+    if (this.function.faults.isRemoved) return;
     const delayPs = this.#chance.interruptDelayPs();
     const before = this.#raised.at(-1)?.arrivesPs ?? 0;
     const arrivesPs = delayPs === 0 ? before : Math.max(before, this.#time.instantPs + delayPs);
@@ -302,6 +305,7 @@ export class Pc implements CoreHost {
   sleepUntil(instantPs: number): void {
     this.clock.sleptUntil(instantPs);
     this.#time.follow(this.clock.nowPs);
+    if (this.function.settle()) this.#storesSettled();
   }
 
   /** @throws ConfigurationError unless all of the range is memory */
@@ -312,11 +316,19 @@ export class Pc implements CoreHost {
     return mem8.slice(address, address + lengthBytes);
   }
 
+  /** Memory at a linear address of the code that runs; undefined unless all of its pages are present. */
+  readLinear(address: number, lengthBytes: number): Uint8Array | undefined {
+    return this.#tablesOf(this.#core.cpu.cr[3]! >>> 0).bytesAt(address, lengthBytes);
+  }
+
+  #tablesOf(cr3: number): PageTables {
+    const { mem8, cr } = this.#core.cpu;
+    return new PageTables(mem8, cr3, (cr[4]! & physicalAddressExtension) !== 0);
+  }
+
   #makeProfile({ programOf, kernel }: PcProfileOptions): void {
     const { cpu } = this.#core;
-    const tablesOf = (cr3: number): PageTables =>
-      new PageTables(cpu.mem8, cr3, (cpu.cr[4]! & physicalAddressExtension) !== 0);
-    const profile = new PcProfile(new CorePosition(cpu), (cr3) => programOf?.(tablesOf(cr3)));
+    const profile = new PcProfile(new CorePosition(cpu), (cr3) => programOf?.(this.#tablesOf(cr3)));
     this.#profile = profile;
     this.#accessesPs = this.clock.accessesPs;
     if (kernel !== undefined) {
@@ -341,7 +353,7 @@ export class Pc implements CoreHost {
         get program() {
           return profile.programAt(cpu.cr[3]! >>> 0);
         },
-        bytesAt: (address, lengthBytes) => tablesOf(cpu.cr[3]! >>> 0).bytesAt(address, lengthBytes),
+        bytesAt: (address, lengthBytes) => this.readLinear(address, lengthBytes),
       });
     }
     this.beginProfile();

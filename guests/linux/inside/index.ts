@@ -13,7 +13,7 @@ import { type CacheOptions, defaultCacheFolder } from '../packages/cache.ts';
 import { silentProgress } from '../progress.ts';
 
 export { ConfigurationError } from '../../../base/index.ts';
-export type { PcConfig, PcTimeAccount } from '../../pc/index.ts';
+export type { AccessFault, AccessFaultKind, PcConfig, PcTimeAccount } from '../../pc/index.ts';
 export {
   type CostComparison,
   fractionalPcParameters,

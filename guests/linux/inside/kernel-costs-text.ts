@@ -32,7 +32,7 @@ function contextLines({ contexts, elapsedPs, cyclePs }: KernelCosts): string[] {
   const line = (
     ps: number,
     entries: number,
-    instructions: number,
+    instructions: number | string,
     accesses: number | string,
     text: string,
   ): string => {
@@ -61,7 +61,7 @@ function contextLines({ contexts, elapsedPs, cyclePs }: KernelCosts): string[] {
             `${rest.length} others`,
           ),
         ]),
-    line(idlePs, 0, 0, '', 'halted'),
+    line(idlePs, 0, '', '', 'halted'),
   ];
 }
 
