@@ -60,14 +60,20 @@ export class AccessFaults {
       throw new ConfigurationError('nth', nth, `a whole number from 1 to ${nthMax}`);
     const isDelayed = kind === 'load-late' || kind === 'store-late';
     const mayBeDelayed = isDelayed || kind === 'load-timeout';
-    if (delayPs === undefined ? isDelayed : !mayBeDelayed || !(delayPs >= delayMinPs && delayPs <= delayMaxPs))
+    if (
+      delayPs === undefined ? isDelayed : !mayBeDelayed || !(delayPs >= delayMinPs && delayPs <= delayMaxPs)
+    )
       throw new ConfigurationError(
         'delayPs',
         delayPs ?? 'left out',
         mayBeDelayed ? `picoseconds from ${delayMinPs} to ${delayMaxPs}` : `left out for ${kind}`,
       );
     if (this.#pending.length >= pendingMax)
-      throw new ConfigurationError('access faults', this.#pending.length + 1, `at most ${pendingMax} at a time`);
+      throw new ConfigurationError(
+        'access faults',
+        this.#pending.length + 1,
+        `at most ${pendingMax} at a time`,
+      );
     this.#pending.push({ ...fault, at: this.#countOf(kind) + nth });
   }
 

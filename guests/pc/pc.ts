@@ -298,7 +298,12 @@ export class Pc implements CoreHost {
     if (extraPs > 0) this.clock.delayed(extraPs);
     this.wakesAtPs = this.clock.nowPs + (timerMs > 0 ? Math.ceil(timerMs * psPerMs) : soonPs);
     this.#time.follow(this.clock.nowPs);
-    if (this.function.settle()) this.#storesSettled();
+    if (!this.function.settle()) return;
+    this.#storesSettled();
+    const stallPs = this.#chance.stallPs();
+    if (stallPs === 0) return;
+    this.clock.delayed(stallPs);
+    this.#time.follow(this.clock.nowPs);
   }
 
   /** Brings its clock to an instant, which the halted processor has slept through. */
@@ -411,6 +416,8 @@ export class Pc implements CoreHost {
 
   #storeWaits(): void {
     this.clock.stored();
+    const delayPs = this.#chance.storeDelayPs();
+    if (delayPs > 0) this.function.hold(delayPs);
     this.#core.endQuantum();
   }
 

@@ -127,7 +127,8 @@ export class PciFunction {
       return this.msix.read(offset, lengthBytes);
     }
     const fault = this.faults.atLoad();
-    const isAnswered = !this.faults.isRemoved && fault?.kind !== 'load-ones' && fault?.kind !== 'load-timeout';
+    const isAnswered =
+      !this.faults.isRemoved && fault?.kind !== 'load-ones' && fault?.kind !== 'load-timeout';
     this.#settle();
     this.#host.beforeLoad();
     if (isAnswered) this.slot.regionRead(region, offset, this.#bytes.subarray(0, lengthBytes));
@@ -153,8 +154,13 @@ export class PciFunction {
     if (!this.faults.isRemoved && fault?.kind !== 'store-lost') this.#waiting.push(store);
     if (fault?.kind === 'store-twice') this.#waiting.push(store);
     this.#host.storeWaits();
-    if (fault?.kind === 'store-late') this.heldUntilPs = this.#host.nowPs() + fault.delayPs!;
+    if (fault?.kind === 'store-late') this.hold(fault.delayPs!);
     this.#host.accessed('store');
+  }
+
+  /** Holds the stores that wait, and those after them, for so long or until a load. */
+  hold(delayPs: number): void {
+    this.heldUntilPs = Math.max(this.heldUntilPs, this.#host.nowPs() + delayPs);
   }
 
   /** The stores that wait reach the device, in order. @returns whether there were any */
