@@ -7,6 +7,7 @@
  *     view-….js, ….worker.js                         its views, each loaded when it is shown, and its workers
  *     v86.js                                         the processor of a stock Linux, loaded by its worker
  *     machine.js, library.js, parser.js …            code shared by several of these
+ *     licences.txt                                   of the packages whose code is in these files
  *     _headers                                       the headers that the lab needs, as static hosts read them
  *
  * The model is rewritten as in the other builds (bundle.ts), so that it is as fast.
@@ -16,6 +17,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
 import { headersFile } from './lab-headers.ts';
+import { licencesOf } from './licences.ts';
 import { rewritten } from './rewritten.ts';
 import { withWideFields } from './wide-fields.ts';
 
@@ -149,6 +151,11 @@ export async function labInto(folder: string): Promise<void> {
   writeFileSync(
     join(folder, 'style.css'),
     styles.map((file) => readFileSync(join(root, file), 'utf8')).join('\n'),
+  );
+  const modules = chunks.flatMap(({ moduleIds }) => moduleIds);
+  writeFileSync(
+    join(folder, 'licences.txt'),
+    licencesOf([...modules, ...styles.map((file) => join(root, file))]),
   );
   writeFileSync(join(folder, '_headers'), headersFile('/*'));
 }

@@ -1,7 +1,7 @@
 /** The page of `hca linux`: the output of its commands, the report of the hosts, and the devices' own. */
 import { type PageHead, pageOf, textSection } from '../../explain/page/index.ts';
 import { atAnyWidth } from '../../explain/text/table.ts';
-import { type LinuxReport, renderHosts } from '../../guests/linux/index.ts';
+import { kernelCostsText, type LinuxReport, renderHosts } from '../../guests/linux/index.ts';
 import { deviceSections } from '../serve/served-page.ts';
 
 /** @param head the command line; facts that the report has about the machine are added */
@@ -21,6 +21,9 @@ export function linuxPage(head: PageHead, report: LinuxReport): string {
     textSection(
       'The hosts',
       atAnyWidth(() => renderHosts(report)),
+    ),
+    ...(report.kernels ?? []).map((kernel) =>
+      textSection(`What the processor of ${kernel.name} worked for`, kernelCostsText(kernel)),
     ),
     ...deviceSections(devices),
   ]);

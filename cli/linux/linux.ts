@@ -232,6 +232,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     await ran.finish();
     await machine.peer?.ended();
   });
+  const kernels = machine.kernelCosts();
   const profiles = options.cpuProfile === undefined ? [] : await machine.cpuProfile();
   const interrupts = isWhole ? await machine.compareInterrupts() : [];
   const evidence = machine.evidence();
@@ -242,6 +243,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
   const more = {
     ...costsOf(ran.costs, options, budget, areDone),
     ...(causes === undefined ? {} : { causes }),
+    ...(kernels.length === 0 ? {} : { kernels }),
   };
   show(linuxReportOf(machine, ran.commands, interrupts, more), options, command, screen);
   for (const profile of profiles) screen.print(profileText(profile));

@@ -9,9 +9,12 @@ export class CoreMemory implements GuestMemory {
   readonly sizeBytes: number;
   readonly regions: readonly MemoryRegion[];
   readonly #cpu: CoreCpu;
+  readonly #faults: { readonly isRemoved: boolean };
 
-  constructor(cpu: CoreCpu) {
+  /** @param faults of the function, which reaches no memory once it is removed */
+  constructor(cpu: CoreCpu, faults: { readonly isRemoved: boolean }) {
     this.#cpu = cpu;
+    this.#faults = faults;
     this.sizeBytes = cpu.mem8.length;
     this.regions = [
       { address: 0, sizeBytes: this.sizeBytes, isReadable: true, isWritable: true, access: 'mapped' },
@@ -19,7 +22,7 @@ export class CoreMemory implements GuestMemory {
   }
 
   canRead(address: number, lengthBytes: number): boolean {
-    return address >= 0 && address + lengthBytes <= this.sizeBytes;
+    return !this.#faults.isRemoved && address >= 0 && address + lengthBytes <= this.sizeBytes;
   }
 
   readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {

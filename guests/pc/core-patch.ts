@@ -12,6 +12,7 @@
  */
 
 import { SimulatorError } from '../../base/index.ts';
+import { join, withBodies } from './wasm-bodies.ts';
 
 /** Address in v86's own memory of the word that holds the quantum: unused between its eip_phys (624) and sysenter_cs (636). */
 export const QUANTUM_WORD = 628;
@@ -29,8 +30,6 @@ const inBlock = [0x4f, 0x0d];
 const frameTest = [0x44, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x64, 0x45, 0x0d];
 const signByte = 8;
 const negative = 0x80;
-const headerBytes = 8;
-const codeSection = 10;
 
 /** v86's machine code does not have what is to be changed: another version. */
 export class CorePatchError extends SimulatorError {
@@ -70,31 +69,13 @@ function withVariableQuantum(
   constant: readonly number[],
   isTest: (code: Uint8Array, at: number) => boolean,
 ): { readonly bytes: Uint8Array<ArrayBuffer>; readonly count: number } {
-  const parts: Uint8Array[] = [wasm.subarray(0, headerBytes)];
   let count = 0;
-  for (let at = headerBytes; at < wasm.length; ) {
-    const size = unsignedAt(wasm, at + 1);
-    const end = size.end + size.value;
-    if (wasm[at] !== codeSection) {
-      parts.push(wasm.subarray(at, end));
-    } else {
-      const bodies = unsignedAt(wasm, size.end);
-      const section: Uint8Array[] = [unsigned(bodies.value)];
-      for (let from = bodies.end; from < end; ) {
-        const body = unsignedAt(wasm, from);
-        const code = wasm.subarray(body.end, body.end + body.value);
-        const places = placesOf(code, constant).filter((place) => isTest(code, place));
-        count += places.length;
-        const patched = places.length === 0 ? code : replaced(code, places);
-        section.push(unsigned(patched.length), patched);
-        from = body.end + body.value;
-      }
-      const joined = join(section);
-      parts.push(Uint8Array.of(codeSection), unsigned(joined.length), joined);
-    }
-    at = end;
-  }
-  return { bytes: join(parts), count };
+  const bytes = withBodies(wasm, (code) => {
+    const places = placesOf(code, constant).filter((place) => isTest(code, place));
+    count += places.length;
+    return places.length === 0 ? code : replaced(code, places);
+  });
+  return { bytes, count };
 }
 
 function replaced(code: Uint8Array, places: readonly number[]): Uint8Array {
@@ -116,31 +97,3 @@ function placesOf(bytes: Uint8Array, pattern: readonly number[]): number[] {
 
 const startsAt = (bytes: Uint8Array, at: number, pattern: readonly number[]): boolean =>
   pattern.every((byte, index) => bytes[at + index] === byte);
-
-/** A number in LEB128, and the offset after it. */
-function unsignedAt(bytes: Uint8Array, at: number): { readonly value: number; readonly end: number } {
-  let value = 0;
-  for (let scale = 1, end = at; ; scale *= 128) {
-    const byte = bytes[end++]!;
-    value += (byte & 0x7f) * scale;
-    if (byte < 0x80) return { value, end };
-  }
-}
-
-function unsigned(value: number): Uint8Array {
-  const bytes: number[] = [];
-  for (let rest = value; ; rest = Math.floor(rest / 128)) {
-    if (rest < 128) return Uint8Array.from([...bytes, rest]);
-    bytes.push((rest % 128) | 0x80);
-  }
-}
-
-function join(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const joined = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
-}

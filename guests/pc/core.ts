@@ -11,6 +11,14 @@
  * that each of them is there.
  */
 import type { V86 } from 'v86';
+import {
+  type CoreEventListener,
+  eventImport,
+  PARTIAL_COUNT_WORD,
+  withEvents,
+  withoutEvents,
+  withPartialCounts,
+} from './core-events.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
 import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 
@@ -142,6 +150,7 @@ export class Core {
   readonly #host: CoreHost;
   readonly #table: WebAssembly.Table;
   readonly #waiting: WaitingBlock[];
+  readonly #isTraced: boolean;
   #quantum: Uint32Array;
 
   constructor(
@@ -150,6 +159,7 @@ export class Core {
     host: CoreHost,
     table: WebAssembly.Table,
     waiting: WaitingBlock[],
+    isTraced: boolean,
   ) {
     this.#v86 = v86;
     this.#bus = bus;
@@ -157,6 +167,7 @@ export class Core {
     this.#host = host;
     this.#table = table;
     this.#waiting = waiting;
+    this.#isTraced = isTraced;
     this.#quantum = new Uint32Array(cpu.wasm_memory.buffer, QUANTUM_WORD, 1);
   }
 
@@ -169,7 +180,11 @@ export class Core {
     this.#setQuantum(instructions);
     const dueMs = this.cpu.main_loop();
     for (const { index, start, flags, wasm } of this.#waiting.splice(0)) {
-      const module = new WebAssembly.Module(patchBlock(wasm));
+      const block = patchBlock(wasm);
+      const counterAddress = this.cpu.instruction_counter.byteOffset;
+      const module = new WebAssembly.Module(
+        this.#isTraced ? withPartialCounts(block, counterAddress) : block,
+      );
       const { exports } = new WebAssembly.Instance(module, { e: this.cpu.jit_imports });
       this.#table.set(TABLE_OFFSET + index, exports['f']);
       this.cpu.codegen_finalize_finished(index, start, flags);
@@ -180,6 +195,11 @@ export class Core {
   /** Ends the quantum that runs, as soon as the present block of code allows. */
   endQuantum(): void {
     this.#setQuantum(0);
+  }
+
+  /** Instructions that compiled code has executed and not yet counted; 0 unless events are received. */
+  get partialCount(): number {
+    return this.#isTraced ? new Uint32Array(this.cpu.wasm_memory.buffer, PARTIAL_COUNT_WORD, 1)[0]! : 0;
   }
 
   /** Types bytes into a serial port; only between two quanta, since it raises an interrupt. */
@@ -229,10 +249,16 @@ export class Core {
 /**
  * A core with that much memory, switched on but without code to run.
  * @param code v86's machine code
+ * @param onEvent receives the processor's ways into the kernel and out of it; left out: they cost nothing
  * @throws CorePatchError for another version of v86
  * @internal
  */
-export async function makeCore(code: Uint8Array, memoryBytes: number, host: CoreHost): Promise<Core> {
+export async function makeCore(
+  code: Uint8Array,
+  memoryBytes: number,
+  host: CoreHost,
+  onEvent?: CoreEventListener,
+): Promise<Core> {
   const waiting: WaitingBlock[] = [];
   let table: WebAssembly.Table | undefined;
   let memory: WebAssembly.Memory | undefined;
@@ -252,7 +278,12 @@ export async function makeCore(code: Uint8Array, memoryBytes: number, host: Core
       },
     });
     table = env['__indirect_function_table'] as WebAssembly.Table;
-    const { instance } = await WebAssembly.instantiate(patchCore(code), imports);
+    if (onEvent !== undefined) env[eventImport] = withoutEvents(env[eventImport], onEvent);
+    const patched = patchCore(code);
+    const { instance } = await WebAssembly.instantiate(
+      onEvent === undefined ? patched : withEvents(patched),
+      imports,
+    );
     memory = instance.exports['memory'] as WebAssembly.Memory;
     return instance.exports;
   };
@@ -281,7 +312,7 @@ export async function makeCore(code: Uint8Array, memoryBytes: number, host: Core
     rtc.rtc_time = bootTimeMs + Math.floor(nowMs);
     return timerFarMs;
   };
-  return new Core(v86, internals, host, table!, waiting);
+  return new Core(v86, internals, host, table!, waiting, onEvent !== undefined);
 }
 
 /** The side of v86's message bus on which the world outside the PC is. */

@@ -7,6 +7,8 @@ const draws = (seed: number): number[] => {
     chance.interruptDelayPs(),
     chance.quantum(500),
     chance.extraPs(200_000),
+    chance.storeDelayPs(),
+    chance.stallPs(),
   ]).flat();
 };
 
@@ -24,10 +26,13 @@ describe('the chance of a PC', () => {
       expect(chance.quantum(500)).toBeLessThanOrEqual(500);
       expect(chance.quantum(20)).toBe(20);
       expect(chance.extraPs(1000)).toBeLessThan(50_000);
+      expect(chance.storeDelayPs()).toBeLessThan(5_000_000);
+      expect(chance.stallPs()).toBeLessThan(5_000_000);
     }
   });
 
   it('changes nothing without a seed', () => {
     expect([noChance.interruptDelayPs(), noChance.quantum(123), noChance.extraPs(456)]).toEqual([0, 123, 0]);
+    expect([noChance.storeDelayPs(), noChance.stallPs()]).toEqual([0, 0]);
   });
 });

@@ -51,3 +51,17 @@ describe('the highest page below an address', () => {
     expect(pageAt(new PageTables(memory, 0xff_f000, false))).toBeUndefined();
   });
 });
+
+describe('bytes at a linear address', () => {
+  it('are read across pages, and not where one is absent', () => {
+    const memory = memoryWith({
+      [0x1000]: 0x2000 | present,
+      [0x2000 + 4 * 5]: 0x7000 | present,
+      [0x2000 + 4 * 6]: 0x3000 | present,
+      [0x7ffc]: 0x0403_0201,
+    });
+    const tables = new PageTables(memory, 0x1000, false);
+    expect([...tables.bytesAt(0x5ffe, 3)!]).toEqual([3, 4, 3]);
+    expect(tables.bytesAt(0x6ffe, 3)).toBeUndefined();
+  });
+});

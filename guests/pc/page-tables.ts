@@ -35,6 +35,21 @@ export class PageTables {
     return undefined;
   }
 
+  /** Bytes at a linear address; undefined unless all of their pages are present. */
+  bytesAt(address: number, lengthBytes: number): Uint8Array | undefined {
+    const bytes = new Uint8Array(lengthBytes);
+    for (let done = 0; done < lengthBytes; ) {
+      const at = (address + done) >>> 0;
+      const { frame } = this.#walk(at);
+      if (frame === undefined) return undefined;
+      const offset = at % pageBytes;
+      const part = Math.min(pageBytes - offset, lengthBytes - done);
+      bytes.set(this.#memory.subarray(frame + offset, frame + offset + part), done);
+      done += part;
+    }
+    return bytes;
+  }
+
   /** Physical address of the page of a linear address, or how much the first absent entry on the way maps. */
   #walk(address: number): { readonly frame: number | undefined; readonly absentBytes: number } {
     const { entryBytes, shifts, indexMask } = this.#format;

@@ -94,7 +94,12 @@ export class PcClock {
   }
 
   get account(): PcTimeAccount {
-    return { executingPs: this.instructionCount * this.#instructionPs, ...this.#spent };
+    return this.accountAfter(0);
+  }
+
+  /** The account when so many further instructions, which are not yet counted, have been executed. */
+  accountAfter(instructions: number): PcTimeAccount {
+    return { executingPs: (this.instructionCount + instructions) * this.#instructionPs, ...this.#spent };
   }
 
   /** Continues another clock's count, whose core has this value of its counter. */

@@ -224,7 +224,9 @@ export class PcMachine {
     const { nowPs } = pc.clock;
     const timerPs = pc.wakesAtPs;
     if (timerPs <= nowPs) return false;
-    const ownPs = Math.min(this.#network.nextPs(pc), this.#network.stationPs, pc.nextInterruptPs);
+    const heldPs = pc.function.heldUntilPs > 0 ? pc.function.heldUntilPs : Number.POSITIVE_INFINITY;
+    const networkPs = Math.min(this.#network.nextPs(pc), this.#network.stationPs);
+    const ownPs = Math.min(networkPs, pc.nextInterruptPs, heldPs);
     const duePs = Math.min(this.#time.nextPs + 1, ownPs, this.#othersActPs(pc));
     const untilPs = Math.min(timerPs, Math.max(nowPs + 1, duePs));
     pc.sleepUntil(untilPs);

@@ -73,7 +73,7 @@ describe('the instructions of a profile', () => {
     const pc = await executed([...code.countDown(2000), ...code.halt], {});
     pc.beginProfile();
     expect(pc.profile).toEqual({
-      ...{ instructions: [], accesses: [], instructionCount: 0, halts: 0 },
+      ...{ instructions: [], accesses: [], instructionCount: 0, halts: 0, contexts: undefined },
       interrupts: { messages: 0, pins: 0 },
       account: {
         executingPs: 0,

@@ -13,6 +13,7 @@
  * the halt's. Each instruction since {@link PcProfile.begin} is counted once, so the sums are those of the PC's clock.
  */
 import type { CorePosition } from './core-position.ts';
+import type { ContextCost, KernelConventions } from './kernel-entries.ts';
 import type { PageTables } from './page-tables.ts';
 import type { PcTimeAccount } from './pc-clock.ts';
 
@@ -33,6 +34,8 @@ export interface PcProfileOptions {
   readonly quantumInstructions?: number;
   /** Names the program in whose page tables the processor works; asked when they change. */
   readonly programOf?: (tables: PageTables) => string | undefined;
+  /** Left out: no account by system call, exception and interrupt is kept. */
+  readonly kernel?: KernelConventions;
 }
 
 /** Instructions at an address in an address space. */
@@ -74,6 +77,8 @@ export interface PcProfileCounts {
   readonly interrupts: Readonly<PcInterruptCounts>;
   /** Elapsed time, of which `executingPs` is the instructions' and `loadsPs` and `storesPs` are the accesses'. */
   readonly account: PcTimeAccount;
+  /** By system call, exception and interrupt, whose sum is the account; undefined unless the conventions of the kernel are known. */
+  readonly contexts: readonly ContextCost[] | undefined;
 }
 
 const userPrivilege = 3;
@@ -113,7 +118,7 @@ export class PcProfile {
     position.end();
     if (instructions === 0) return;
     const { cr3 } = position;
-    const program = this.#programAt(cr3);
+    const program = this.programAt(cr3);
     const mode = modeOf(position.privilege);
     const address = position.isHalted ? UNTIL_HALT : position.eip;
     const cell = cellOf(this.#instructions, `${mode} ${cr3} ${program ?? ''}`, address, () => ({
@@ -128,7 +133,7 @@ export class PcProfile {
   accessed(kind: AccessKind, privilege: number, cr3: number, durationPs: number): void {
     const mode = modeOf(privilege);
     const address = this.position.accessAddress;
-    const program = this.#programAt(cr3);
+    const program = this.programAt(cr3);
     const cell = cellOf(this.#accesses, `${mode} ${kind} ${cr3} ${program ?? ''}`, address, () => ({
       ...{ mode, address, cr3, program, kind, count: 0, durationPs: 0 },
     }));
@@ -136,7 +141,8 @@ export class PcProfile {
     cell.durationPs += durationPs;
   }
 
-  #programAt(cr3: number): string | undefined {
+  /** Name of the program of a page directory. */
+  programAt(cr3: number): string | undefined {
     if (cr3 !== this.#cr3) {
       this.#cr3 = cr3;
       this.#program = this.#programOf(cr3);
@@ -145,7 +151,11 @@ export class PcProfile {
   }
 
   /** A copy of the counts, the PC's clock and device being at these. */
-  counts(account: PcTimeAccount, interrupts: Readonly<PcInterruptCounts>): PcProfileCounts {
+  counts(
+    account: PcTimeAccount,
+    interrupts: Readonly<PcInterruptCounts>,
+    contexts: readonly ContextCost[] | undefined,
+  ): PcProfileCounts {
     return {
       instructions: cellsOf(this.#instructions),
       accesses: cellsOf(this.#accesses),
@@ -153,6 +163,7 @@ export class PcProfile {
       halts: this.position.haltCount - this.#haltsBefore,
       interrupts: difference(interrupts, this.#interruptsBefore),
       account: difference(account, this.#accountBefore ?? account),
+      contexts,
     };
   }
 }

@@ -13,6 +13,7 @@ import { type Core, type CoreHost, makeCore } from './core.ts';
 import { CoreMemory } from './core-memory.ts';
 import { CorePosition } from './core-position.ts';
 import type { PcChance } from './jitter.ts';
+import { KernelEntries } from './kernel-entries.ts';
 import type { LockstepTime } from './lockstep-time.ts';
 import { hcaDevice, hcaLine, localApicAddress, networkDevice, networkLine } from './memory-map.ts';
 import { PageTables } from './page-tables.ts';
@@ -103,6 +104,7 @@ export class Pc implements CoreHost {
   readonly #chance: PcChance;
   #core!: Core;
   #profile: PcProfile | undefined;
+  #entries: KernelEntries | undefined;
   /** Time of all accesses when the last of them ended. */
   #accessesPs = 0;
   #isPinRaised = false;
@@ -121,6 +123,8 @@ export class Pc implements CoreHost {
     this.function = new PciFunction(hcaDevice, slot, functionConfig, firstDescriptor, {
       beforeLoad: () => this.#beforeAccess(),
       afterLoad: () => this.clock.loadedAt(time.instantPs),
+      loadWaits: (ps) => time.runFor(ps),
+      nowPs: () => this.clock.nowPs,
       storeWaits: () => this.#storeWaits(),
       accessed: (kind) => this.#accessed(kind),
     });
@@ -129,14 +133,19 @@ export class Pc implements CoreHost {
   /** A PC without software, its slot occupied. @throws CorePatchError for another version of v86 */
   static async make(options: PcOptions): Promise<Pc> {
     const pc = new Pc(options);
-    pc.#core = await makeCore(options.coreCode, options.config.memoryMib * MIB, pc);
+    pc.#core = await makeCore(
+      options.coreCode,
+      options.config.memoryMib * MIB,
+      pc,
+      options.profile?.kernel && ((event, value) => pc.#entries?.event(event, value)),
+    );
     const { cpu } = pc.#core;
     // Time passes meanwhile, for software of simulated hosts, too.
     await outsideOfMicrotasks(() => {
       new PciHost(cpu, [pc.function]).placeBars();
       // The placement of BARs is not of the profile.
       if (options.profile !== undefined) pc.#makeProfile(options.profile);
-      options.slot.clientConnected(new CoreMemory(cpu));
+      options.slot.clientConnected(new CoreMemory(cpu, pc.function.faults));
     });
     return pc;
   }
@@ -161,12 +170,14 @@ export class Pc implements CoreHost {
 
   /** Account of its processor since it was made or restored, or since {@link beginProfile}; undefined without a profile. */
   get profile(): PcProfileCounts | undefined {
-    return this.#profile?.counts(this.clock.account, this.interrupts);
+    this.#count();
+    return this.#profile?.counts(this.clock.account, this.interrupts, this.#entries?.costs());
   }
 
   /** Forgets what was profiled so far. */
   beginProfile(): void {
     this.#profile?.begin(this.clock.account, this.interrupts);
+    this.#entries?.begin();
   }
 
   /** How the guest has ended the PC, if it has: nothing of it runs after that. */
@@ -229,6 +240,7 @@ export class Pc implements CoreHost {
 
   /** The device has raised the interrupt of a descriptor: the processor gets it before a quantum, after all earlier ones. */
   raise(descriptor: number): void {
+    if (this.function.faults.isRemoved) return;
     const delayPs = this.#chance.interruptDelayPs();
     const before = this.#raised.at(-1)?.arrivesPs ?? 0;
     const arrivesPs = delayPs === 0 ? before : Math.max(before, this.#time.instantPs + delayPs);
@@ -269,6 +281,7 @@ export class Pc implements CoreHost {
     await outsideOfMicrotasks(() => this.#time.follow(this.clock.nowPs));
     this.#accessesPs = this.clock.accessesPs;
     this.beginProfile();
+    this.#entries?.restored();
   }
 
   /** Runs about so many instructions, and the stores among them; fewer if one ends the quantum. */
@@ -285,13 +298,19 @@ export class Pc implements CoreHost {
     if (extraPs > 0) this.clock.delayed(extraPs);
     this.wakesAtPs = this.clock.nowPs + (timerMs > 0 ? Math.ceil(timerMs * psPerMs) : soonPs);
     this.#time.follow(this.clock.nowPs);
-    if (this.function.settle()) this.#storesSettled();
+    if (!this.function.settle()) return;
+    this.#storesSettled();
+    const stallPs = this.#chance.stallPs();
+    if (stallPs === 0) return;
+    this.clock.delayed(stallPs);
+    this.#time.follow(this.clock.nowPs);
   }
 
   /** Brings its clock to an instant, which the halted processor has slept through. */
   sleepUntil(instantPs: number): void {
     this.clock.sleptUntil(instantPs);
     this.#time.follow(this.clock.nowPs);
+    if (this.function.settle()) this.#storesSettled();
   }
 
   /** @throws ConfigurationError unless all of the range is memory */
@@ -302,12 +321,46 @@ export class Pc implements CoreHost {
     return mem8.slice(address, address + lengthBytes);
   }
 
-  #makeProfile({ programOf }: PcProfileOptions): void {
+  /** Memory at a linear address of the code that runs; undefined unless all of its pages are present. */
+  readLinear(address: number, lengthBytes: number): Uint8Array | undefined {
+    return this.#tablesOf(this.#core.cpu.cr[3]! >>> 0).bytesAt(address, lengthBytes);
+  }
+
+  #tablesOf(cr3: number): PageTables {
+    const { mem8, cr } = this.#core.cpu;
+    return new PageTables(mem8, cr3, (cr[4]! & physicalAddressExtension) !== 0);
+  }
+
+  #makeProfile({ programOf, kernel }: PcProfileOptions): void {
     const { cpu } = this.#core;
-    const tablesOf = (cr3: number): PageTables =>
-      new PageTables(cpu.mem8, cr3, (cpu.cr[4]! & physicalAddressExtension) !== 0);
-    this.#profile = new PcProfile(new CorePosition(cpu), (cr3) => programOf?.(tablesOf(cr3)));
+    const profile = new PcProfile(new CorePosition(cpu), (cr3) => programOf?.(this.#tablesOf(cr3)));
+    this.#profile = profile;
     this.#accessesPs = this.clock.accessesPs;
+    if (kernel !== undefined) {
+      const { clock } = this;
+      const core = this.#core;
+      const count = (): void => this.#count();
+      this.#entries = new KernelEntries(kernel, {
+        get privilege() {
+          return cpu.cpl[0]!;
+        },
+        get registers() {
+          return cpu.reg32;
+        },
+        get account() {
+          count();
+          return clock.accountAfter(core.partialCount);
+        },
+        get instructionCount() {
+          return clock.instructionCount + core.partialCount;
+        },
+        memoryBytes: cpu.mem8.length,
+        get program() {
+          return profile.programAt(cpu.cr[3]! >>> 0);
+        },
+        bytesAt: (address, lengthBytes) => this.readLinear(address, lengthBytes),
+      });
+    }
     this.beginProfile();
   }
 
@@ -316,6 +369,7 @@ export class Pc implements CoreHost {
     const { accessesPs } = this.clock;
     const { cpl, cr } = this.#core.cpu;
     this.#profile.accessed(kind, cpl[0]!, cr[3]! >>> 0, accessesPs - this.#accessesPs);
+    this.#entries?.accessed(kind);
     this.#accessesPs = accessesPs;
   }
 
@@ -337,6 +391,7 @@ export class Pc implements CoreHost {
     if (Math.floor(address / MIB) * MIB !== localApicAddress) return;
     this.interrupts.messages++;
     const vector = data & vectorMask;
+    this.#entries?.deviceInterrupt(vector);
     this.#core.act((cpu) => {
       const request = new Uint32Array(cpu.wasm_memory.buffer, cpu.get_apic_addr() + requestRegisterOffset, 8);
       request[vector >> 5]! |= 1 << (vector & 31);
@@ -361,6 +416,8 @@ export class Pc implements CoreHost {
 
   #storeWaits(): void {
     this.clock.stored();
+    const delayPs = this.#chance.storeDelayPs();
+    if (delayPs > 0) this.function.hold(delayPs);
     this.#core.endQuantum();
   }
 

@@ -9,6 +9,7 @@ import { BAR_REGISTER_OFFSET, type0Header } from '../../abi/pci/index.ts';
 import type { FunctionConfig } from '../../hw/pcie/index.ts';
 import type { Slot } from '../serve/index.ts';
 import { INTERRUPT_INTX, REGION_BAR0, REGION_CONFIG } from '../slot/index.ts';
+import { AccessFaults } from './access-faults.ts';
 import { type InterruptMessage, MsixTable } from './msix-table.ts';
 import type { AccessKind } from './pc-profile.ts';
 
@@ -18,6 +19,10 @@ export interface FunctionHost {
   beforeLoad(): void;
   /** Called after a load: it has taken the processor until the devices' instant. */
   afterLoad(): void;
+  /** A load's completion takes so much longer. */
+  loadWaits(ps: number): void;
+  /** Instant of the processor. */
+  nowPs(): number;
   /** A store waits. */
   storeWaits(): void;
   /** Called at the end of each access, of whichever part. */
@@ -40,6 +45,8 @@ const barsEnd = BAR_REGISTER_OFFSET + 24;
 const commandOffset = type0Header.registers.command.offset;
 const memoryEnable = type0Header.registers.command.fields.memorySpaceEnable.mask;
 const barFlags = 0xf;
+/** Stores that a path may hold: as many wait for its buffers as a store queue and its credits are worth. */
+const heldMax = 64;
 /** Firmware and a kernel's scan of the bus make some dozens. */
 const keptWritesMax = 4096;
 
@@ -49,6 +56,9 @@ export class PciFunction {
   readonly slot: Slot;
   readonly msix: MsixTable;
   readonly pinDescriptor: number;
+  readonly faults = new AccessFaults();
+  /** Instant until which stores are held on their way; 0 if they are not. */
+  heldUntilPs = 0;
   /** Loads and stores of the BARs so far. */
   loadCount = 0;
   storeCount = 0;
@@ -79,6 +89,7 @@ export class PciFunction {
   }
 
   configRead(offset: number, lengthBytes: AccessBytes): number {
+    if (this.faults.isRemoved) return -1;
     this.#settle();
     this.#host.beforeLoad();
     this.slot.regionRead(REGION_CONFIG, offset, this.#bytes.subarray(0, lengthBytes));
@@ -88,6 +99,7 @@ export class PciFunction {
   }
 
   configWrite(offset: number, value: number, lengthBytes: AccessBytes): void {
+    if (this.faults.isRemoved) return;
     this.#settle();
     this.#host.beforeLoad();
     const bytes = bytesOf(value, lengthBytes);
@@ -114,12 +126,16 @@ export class PciFunction {
       this.#host.accessed('load');
       return this.msix.read(offset, lengthBytes);
     }
+    const fault = this.faults.atLoad();
+    const isAnswered =
+      !this.faults.isRemoved && fault?.kind !== 'load-ones' && fault?.kind !== 'load-timeout';
     this.#settle();
     this.#host.beforeLoad();
-    this.slot.regionRead(region, offset, this.#bytes.subarray(0, lengthBytes));
+    if (isAnswered) this.slot.regionRead(region, offset, this.#bytes.subarray(0, lengthBytes));
+    if (fault?.delayPs !== undefined) this.#host.loadWaits(fault.delayPs);
     this.#host.afterLoad();
     this.#host.accessed('load');
-    return this.#taken(lengthBytes);
+    return isAnswered ? this.#taken(lengthBytes) : -1;
   }
 
   store(address: number, value: number, lengthBytes: 1 | 4): void {
@@ -133,14 +149,24 @@ export class PciFunction {
       this.#host.accessed('store');
       return;
     }
-    this.#waiting.push({ region, offset, bytes: bytesOf(value, lengthBytes) });
+    const fault = this.faults.atStore();
+    const store = { region, offset, bytes: bytesOf(value, lengthBytes) };
+    if (!this.faults.isRemoved && fault?.kind !== 'store-lost') this.#waiting.push(store);
+    if (fault?.kind === 'store-twice') this.#waiting.push(store);
     this.#host.storeWaits();
+    if (fault?.kind === 'store-late') this.hold(fault.delayPs!);
     this.#host.accessed('store');
+  }
+
+  /** Holds the stores that wait, and those after them, for so long or until a load. */
+  hold(delayPs: number): void {
+    this.heldUntilPs = Math.max(this.heldUntilPs, this.#host.nowPs() + delayPs);
   }
 
   /** The stores that wait reach the device, in order. @returns whether there were any */
   settle(): boolean {
     if (this.#waiting.length === 0) return false;
+    if (this.heldUntilPs > this.#host.nowPs() && this.#waiting.length < heldMax) return false;
     this.#host.beforeLoad();
     this.#settle();
     return true;
@@ -157,6 +183,7 @@ export class PciFunction {
   }
 
   #settle(): void {
+    this.heldUntilPs = 0;
     if (this.#waiting.length === 0) return;
     for (const { region, offset, bytes } of this.#waiting.splice(0))
       this.slot.regionWrite(region, offset, bytes);

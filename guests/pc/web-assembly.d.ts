@@ -16,6 +16,8 @@ declare namespace WebAssembly {
   }
   class Module {
     constructor(bytes: Uint8Array<ArrayBuffer>);
+    static imports(module: Module): { readonly name: string; readonly kind: string }[];
+    static customSections(module: Module, name: string): ArrayBuffer[];
   }
   class Instance {
     constructor(module: Module, imports: Imports);

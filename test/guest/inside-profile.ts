@@ -1,6 +1,11 @@
 /** Checks of the account of a guest's processor that hold for each polling program. */
 import { expect } from 'vitest';
-import type { GuestProfile, LinuxMachine, ProfiledFunction } from '../../guests/linux/inside/index.ts';
+import type {
+  GuestProfile,
+  LinuxMachine,
+  PcTimeAccount,
+  ProfiledFunction,
+} from '../../guests/linux/inside/index.ts';
 
 /** 2500 MHz, an instruction each cycle. */
 const psOfInstruction = 400;
@@ -11,6 +16,8 @@ export interface PollingRun {
   /** Stores of the program to the device, by its interface. */
   readonly stores: number;
 }
+
+const totalPs = (account: PcTimeAccount): number => Object.values(account).reduce((sum, ps) => sum + ps, 0);
 
 /** Runs a polling program on both sides of a loopback plug, and checks its profile. */
 export async function checkedProfile(
@@ -32,6 +39,18 @@ export async function checkedProfile(
   expect(sumOf(({ executingPs }) => executingPs)).toBe(counted * psOfInstruction);
   expect(sumOf(({ accessesPs }) => accessesPs)).toBe(account.loadsPs + account.storesPs);
   expect(Object.values(instructionsByMode).reduce((sum, count) => sum + count)).toBe(counted);
+
+  // The costs by context are all of the time, and each message of the HCA has begun a handler.
+  const contexts = profile!.contexts!;
+  const ofContexts = (what: (each: (typeof contexts)[number]) => number): number =>
+    contexts.reduce((sum, each) => sum + what(each), 0);
+  expect(ofContexts(({ time }) => totalPs(time))).toBe(totalPs(account));
+  expect(ofContexts((each) => each.instructions)).toBe(counted);
+  expect(ofContexts((each) => each.stores)).toBe(sumOf((each) => each.stores));
+  expect(ofContexts((each) => each.loads)).toBe(sumOf((each) => each.loads));
+  const handlers = contexts.filter(({ isDevice }) => isDevice);
+  expect(handlers.reduce((sum, { entries }) => sum + entries, 0)).toBe(interrupts.messages);
+  expect(contexts.some(({ name }) => /^ioctl reg_mr \d+ bytes$/.test(name ?? ''))).toBe(true);
 
   const [most] = functions;
   expect(most!.program).toBe(program);

@@ -32,6 +32,12 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const limitMs = 100_000;
 const machine = { profile: 'connectx3-qdr', set: {}, seed: 1 };
 
+it('the licences of its packages are in the folder', () => {
+  const text = readFileSync(join(folder, 'licences.txt'), 'utf8');
+  for (const name of ['@xterm/xterm', 'v86', 'uplot', 'comlink', 'lit-html', 'typed-binary'])
+    expect(text).toMatch(new RegExp(`^${name} \\d`, 'm'));
+});
+
 it('files are named after their contents', () => {
   expect(readdirSync(folder).filter((name) => name.endsWith('.js'))).toEqual(
     [

@@ -2,7 +2,7 @@
  * One Linux on a PC of this process: its console, and the agent through which commands run in it. A command takes simulated
  * time, which only passes while its machine runs: {@link LinuxHost.start} merely types it in.
  */
-import type { Pc, PcTimeAccount } from '../../pc/index.ts';
+import type { AccessFault, Pc, PcTimeAccount } from '../../pc/index.ts';
 import { AgentDialogue } from '../agent-dialogue.ts';
 import { GuestError } from '../guest-error.ts';
 import { shellCommand } from '../image/init-scripts.ts';
@@ -133,6 +133,14 @@ export class LinuxHost {
    */
   openShell(rows: number, columns: number): RunningCommand {
     return this.start('the shell', { timeoutSeconds: shellSeconds }, shellCommand(rows, columns));
+  }
+
+  /**
+   * Lets an access of the HCA's registers fail, counted from now on: see {@link AccessFault}. The software is not notified.
+   * @throws ConfigurationError
+   */
+  injectAccessFault(fault: AccessFault): void {
+    this.pc.function.faults.inject(fault);
   }
 
   /** Types text into the console. */

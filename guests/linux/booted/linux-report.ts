@@ -9,6 +9,7 @@ import { type BudgetRow, budgetFaultsOf, type RunCost } from '../budget.ts';
 import { commandFaultsOf, deviceFaultsOf, differencesOf, peerFaultsOf } from '../guest-report.ts';
 import type { VectorComparison } from '../interrupts.ts';
 import type { BootedLinux, LinuxVersions } from './booted-linux.ts';
+import type { KernelCosts } from './kernel-costs.ts';
 import type { LinuxHost, LinuxResult } from './linux-host.ts';
 
 const linuxReportSchema = 'hca-linux-report/1';
@@ -62,6 +63,8 @@ export interface LinuxReport {
   /** Causes of failed or unfinished requests; left out without --why. */
   readonly causes?: readonly Cause[];
   readonly hosts: readonly LinuxHostReport[];
+  /** Costs of each host's kernel after the drivers were loaded; left out without --cpu-profile. */
+  readonly kernels?: readonly KernelCosts[];
   /** Vectors of the drivers loaded at the end, by device and by guest; a difference is an error. */
   readonly interrupts: readonly VectorComparison[];
   readonly devices: DevicesReport;
@@ -75,7 +78,7 @@ export function linuxReportOf(
   machine: BootedLinux,
   commands: readonly LinuxCommandReport[],
   interrupts: readonly VectorComparison[],
-  more: Pick<LinuxReport, 'costs' | 'budget' | 'causes'> = {},
+  more: Pick<LinuxReport, 'costs' | 'budget' | 'causes' | 'kernels'> = {},
 ): LinuxReport {
   return {
     schema: linuxReportSchema,

@@ -58,6 +58,7 @@ const counts: PcProfileCounts = {
   instructionCount: 1000,
   halts: 1,
   interrupts: { messages: 7, pins: 0 },
+  contexts: undefined,
   account: {
     executingPs: 400_000,
     loadsPs: 600_000,

@@ -44,7 +44,7 @@ export interface ProfiledProgram {
 }
 
 export interface GuestProfile
-  extends Pick<PcProfileCounts, 'instructionCount' | 'halts' | 'interrupts' | 'account'> {
+  extends Pick<PcProfileCounts, 'instructionCount' | 'halts' | 'interrupts' | 'account' | 'contexts'> {
   readonly name: string;
   readonly instructionsByMode: Readonly<Record<GuestMode, number>>;
   /** Largest time first. */
@@ -63,12 +63,12 @@ export function guestProfileOf(
   symbols: GuestSymbols,
   areModulesKnown: boolean,
 ): GuestProfile {
-  const { instructionCount, halts, interrupts, account } = counts;
+  const { instructionCount, halts, interrupts, account, contexts } = counts;
   const functions = functionsOf(counts, symbols);
   const sumOf = (mode: GuestMode): number =>
     functions.filter((each) => each.mode === mode).reduce((sum, { instructions }) => sum + instructions, 0);
   return {
-    ...{ name, instructionCount, halts, interrupts, account, areModulesKnown },
+    ...{ name, instructionCount, halts, interrupts, account, contexts, areModulesKnown },
     instructionsByMode: { kernel: sumOf('kernel'), user: sumOf('user'), halting: sumOf('halting') },
     functions: functions.sort(
       (a, b) => timeOf(b) - timeOf(a) || (functionText(a) < functionText(b) ? -1 : 1),

@@ -13,9 +13,11 @@ import { type CacheOptions, defaultCacheFolder } from '../packages/cache.ts';
 import { silentProgress } from '../progress.ts';
 
 export { ConfigurationError } from '../../../base/index.ts';
-export type { PcConfig, PcTimeAccount } from '../../pc/index.ts';
+export type { AccessFault, AccessFaultKind, PcConfig, PcTimeAccount } from '../../pc/index.ts';
 export {
+  type CostComparison,
   fractionalPcParameters,
+  type KernelCosts,
   type LinuxCommandReport,
   LinuxHost,
   type LinuxHostReport,
@@ -34,6 +36,7 @@ export type { CacheOptions } from '../packages/cache.ts';
 export type { GuestProfile, ProfiledFunction } from './guest-profile.ts';
 export { type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
 export { type InsideStage, insideScenarioOf, needOfQemu, startInside } from './inside-session.ts';
+export { kernelCostsText } from './kernel-costs-text.ts';
 export { LinuxMachine, type LinuxMachineOptions, linuxHostsMax } from './linux-machine.ts';
 export { foldedProfile, profileText } from './profile-text.ts';
 export { renderHosts, renderLinuxReport } from './render-linux-report.ts';

@@ -27,6 +27,9 @@ import {
   type BootedOrder,
   type BootedPc,
   type BootedPcs,
+  i386Linux,
+  type KernelCosts,
+  kernelCostsOf,
   LinuxHost,
   type LinuxVersions,
   pcConfigOf,
@@ -145,7 +148,7 @@ export class LinuxMachine extends BootedLinux {
       ...{ coreCode: coreCode(), devices: order, pc: pcConfig, hosts, versions: versionsOf(files) },
       modules: ownFiles.modules.map(moduleNameOf),
       jitter: options.jitter,
-      profile: options.cpuProfile && { ...options.cpuProfile, programOf },
+      profile: options.cpuProfile && { ...options.cpuProfile, programOf, kernel: i386Linux },
       peer: await programOfPeer(order),
     };
     const pcs = await BootedLinux.pcsOf(bootedOrder);
@@ -170,6 +173,11 @@ export class LinuxMachine extends BootedLinux {
   /** Forgets what was profiled so far; without a profile it does nothing. */
   beginCpuProfile(): void {
     for (const pc of this.machine.pcs) pc.beginProfile();
+  }
+
+  /** Costs of each host's kernel since the start or {@link beginCpuProfile}; none without a profile. */
+  kernelCosts(): KernelCosts[] {
+    return this.hosts.flatMap(({ name, pc }) => kernelCostsOf(name, pc, this.config) ?? []);
   }
 
   /**

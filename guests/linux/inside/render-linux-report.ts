@@ -6,6 +6,7 @@ import { renderDevicesReport } from '../../serve/index.ts';
 import type { LinuxCommandReport, LinuxHostReport, LinuxReport } from '../booted/index.ts';
 import { budgetTable } from '../budget.ts';
 import { interruptTable } from '../guest-report.ts';
+import { kernelCostsText } from './kernel-costs-text.ts';
 
 /** Names of the kinds of time, in the order in which they are shown. */
 const kinds = {
@@ -20,7 +21,12 @@ const kinds = {
 
 /** Everything; the tables of two hosts are at most 80 columns wide. */
 export const renderLinuxReport = (report: LinuxReport): string =>
-  [renderDevicesReport(report.devices), renderHosts(report), ...linesOf(report)].join('\n');
+  [
+    renderDevicesReport(report.devices),
+    renderHosts(report),
+    ...linesOf(report),
+    ...(report.kernels ?? []).map(kernelCostsText),
+  ].join('\n');
 
 /** Commands, interrupts, budgets, and where each host's time went. */
 export function renderHosts({ commands, hosts, interrupts, budget = [] }: LinuxReport): string {
