@@ -53,6 +53,7 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
   const ports = roceLink.isOn ? [roceLink] : attachment.ports;
   const loopback = new Loopback(config);
   const states = new IbtaStates(records.capacity);
+  const transport = new TransportCounters();
   const reorder = new ReorderBuffer({ states, config });
   const received = new ReceivedPackets(ports, addresses, loopback, reorder);
   const queueOf = (packets: number, slotBytes: number) =>
@@ -85,8 +86,8 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
     reactionPoint: new ReactionPoint({ domain, congestion, ...lineOf(ethernet) }),
     states,
     reorder,
-    selectiveRepeat: reorder.isOn ? new SelectiveRepeat({ lp, states, config }) : undefined,
-    transport: new TransportCounters(),
+    selectiveRepeat: reorder.isOn ? new SelectiveRepeat({ lp, states, transport, config }) : undefined,
+    transport,
   };
 }
 

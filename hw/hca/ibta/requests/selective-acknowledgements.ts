@@ -24,6 +24,7 @@ import {
   PSN_MASK,
   psnAdd,
   psnDistance,
+  startsMessage,
   syndromeKind,
   syndromeValue,
   WORD_AETH,
@@ -362,7 +363,6 @@ export class SelectiveAcknowledgements implements AnswerSide {
       this.#fail(pair, request, BAD_RESP_ERR, cycle);
       return 0;
     }
-    if (psnAdd(lastAckedPsn, 1) !== psn) this.#transport.count('missingResponse');
     this.#step = STEP_PLACE;
     this.#placement.begin();
     return this.#continue(pair, cycle);
@@ -422,13 +422,15 @@ export class SelectiveAcknowledgements implements AnswerSide {
 
   /**
    * True if a response matches the request's kind; otherwise it is a bad response (9.9.2.4.1). All of a READ but the last
-   * fill this end's MTU. Of a part that was requested again, any may be FIRST, LAST or ONLY.
+   * fill this end's MTU. A part that was requested again has a FIRST and a LAST of its own, or is an ONLY.
    */
   #isAsExpected(pair: QueuePair, request: SendRecord, opcode: number): boolean {
     const isAtomic = opcode === RC_ATOMIC_ACKNOWLEDGE;
     if (isAtomic || request.opcode !== WqeOpcode.RDMA_READ)
       return isAtomic && request.opcode !== WqeOpcode.RDMA_READ;
     const restBytes = request.messageBytes - this.#index * pair.mtuBytes;
+    if (this.#index === 0 && !startsMessage(opcode)) return false;
+    if (this.#index === request.packetCount - 1 && !endsMessage(opcode)) return false;
     return this.#packet.payloadBytes === Math.min(restBytes, pair.mtuBytes);
   }
 }

@@ -18,7 +18,7 @@ import type { LogicalProcess } from '../../../../sim/index.ts';
 import { FLAG_ACK_REQUEST, psnAdd, psnDistance } from '../../../../wire/index.ts';
 import { noRecord, type QpSlot, type QueuePair, type SendRecord } from '../../objects/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
-import type { IbtaPacket } from '../packets/index.ts';
+import type { IbtaPacket, TransportCounters } from '../packets/index.ts';
 import type { IbtaState, IbtaStates } from '../state/index.ts';
 import { HELD, PLACED, SendWindow } from './send-window.ts';
 
@@ -31,6 +31,7 @@ export const NOTHING_LOST = -1;
 export interface SelectiveRepeatSetup {
   readonly lp: LogicalProcess;
   readonly states: IbtaStates;
+  readonly transport: TransportCounters;
   readonly config: Pick<
     HcaConfig,
     'recoveryWindowPackets' | 'retransmitLowUs' | 'retransmitHighUs' | 'retransmitLowPackets'
@@ -40,13 +41,15 @@ export interface SelectiveRepeatSetup {
 export class SelectiveRepeat {
   readonly #lp: LogicalProcess;
   readonly #states: IbtaStates;
+  readonly #transport: TransportCounters;
   readonly #config: SelectiveRepeatSetup['config'];
   /** By slot; a QP that has sent nothing has none. */
   readonly #windows = new Map<QpSlot, SendWindow>();
 
-  constructor({ lp, states, config }: SelectiveRepeatSetup) {
+  constructor({ lp, states, transport, config }: SelectiveRepeatSetup) {
     this.#lp = lp;
     this.#states = states;
+    this.#transport = transport;
     this.#config = config;
     lp.addTimeKeeper(this);
   }
@@ -128,6 +131,8 @@ export class SelectiveRepeat {
     const { psn } = packet;
     if (psn === window.madePsn) return this.#made(packet, pair, request, window);
     const count = this.#repeatedPsns(window, request, psn);
+    const isAnswer = request.isReadOrAtomic === 1 && psnDistance(psn, window.cumulativePsn) <= 0;
+    if (isAnswer) this.#transport.count('missingResponse');
     if (request.opcode === RDMA_READ)
       packet.dmaBytes = Math.min(packet.dmaBytes, count * pair.mtuBytes);
     packet.flags |= FLAG_ACK_REQUEST;
