@@ -159,7 +159,7 @@ export class RetryTimers {
     pair.lastProgressPs = nowPs;
     const generation = this.#generation[pair.slot]!;
     this.#lp.queue.schedule(
-      nowPs + this.#timeoutPsOf(pair),
+      nowPs + this.#shortestPsOf(pair),
       this.#ackHandler,
       pair.slot,
       generation,
@@ -175,6 +175,12 @@ export class RetryTimers {
   #timeoutPsOf(pair: QueuePair): Picoseconds {
     const ackTimeoutPs = this.ackTimeoutPsOf(pair);
     return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.timeoutPs(pair, ackTimeoutPs);
+  }
+
+  /** The shortest that the same time can become while the timer runs. */
+  #shortestPsOf(pair: QueuePair): Picoseconds {
+    const ackTimeoutPs = this.ackTimeoutPsOf(pair);
+    return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.shortestPs(ackTimeoutPs);
   }
 
   /** Handles new progress: restarts the timeout and refills the retry counters. */
@@ -255,7 +261,8 @@ export class RetryTimers {
     const duePs = pair.lastProgressPs + this.#timeoutPsOf(pair);
     if (duePs >= this.#lp.nowPs) {
       pair.hasTimer = 1;
-      this.#lp.queue.schedule(duePs, this.#ackHandler, qp, this.#generation[qp]!);
+      const nextPs = Math.min(duePs, this.#lp.nowPs + this.#shortestPsOf(pair));
+      this.#lp.queue.schedule(nextPs, this.#ackHandler, qp, this.#generation[qp]!);
       return;
     }
     this.timeoutCount++;

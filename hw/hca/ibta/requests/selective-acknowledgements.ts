@@ -302,7 +302,9 @@ export class SelectiveAcknowledgements implements AnswerSide {
     // Responses before the refused request are lost: it is sent again with their requests, and refused again.
     const isBehind = psnDistance(psn, this.#states.lastPsnOf(recordHead)) > 0;
     if (isRnr && (isBehind || pair.rnrRetryCountMax === RNR_RETRY_FOREVER || pair.rnrRetriesLeft > 0)) {
-      this.#repeat.windowOf(pair).lose(psn);
+      const window = this.#repeat.windowOf(pair);
+      window.clear(psn, 1);
+      window.requests.lose(psn);
       if (!isBehind) this.#waitRnr(pair, code, cycle);
       return 0;
     }
@@ -319,9 +321,9 @@ export class SelectiveAcknowledgements implements AnswerSide {
       psnDistance(heldPsn, psn) > 0 &&
       psnDistance(heldPsn, window.madePsn) < 0 &&
       psnDistance(heldPsn, lastAckedPsn) <= window.size;
-    if (!isInFlight) return window.sentBefore(psnAdd(psn, 1));
+    if (!isInFlight) return window.requests.sentBefore(psnAdd(psn, 1));
     window.set(heldPsn, HELD);
-    window.sentBefore(heldPsn);
+    window.requests.sentBefore(heldPsn);
   }
 
   #waitRnr(pair: QueuePair, timerCode: number, cycle: Cycles): void {
@@ -415,7 +417,7 @@ export class SelectiveAcknowledgements implements AnswerSide {
       this.#fail(pair, this.#request, LOCAL_PROT_ERR, cycle);
       return 0;
     }
-    this.#repeat.windowOf(pair).lose(psn);
+    this.#repeat.windowOf(pair).responses.lose(psn);
     if (pair.isWaitingRnr === 0) this.#scheduler.park(pair, PARKED_PAGE_FAULT);
     return 0;
   }

@@ -93,21 +93,19 @@ export class SelectiveRepeat {
   /** PSN of the oldest packet to be sent again; {@link NOTHING_LOST} for none. */
   nextLost(pair: QueuePair): number {
     const window = this.windowOf(pair);
-    const { evidencePsn, cumulativePsn, size } = window;
     const { lastAckedPsn } = this.#stateOf(pair.slot);
-    let psn = window.repeatFromPsn;
-    if (psnDistance(psn, lastAckedPsn) <= 0) psn = psnAdd(lastAckedPsn, 1);
+    const evidencePsn = later(window.requests.evidencePsn, window.responses.evidencePsn);
     let request = pair.recordHead;
-    while (psnDistance(psn, evidencePsn) < 0 && psnDistance(psn, lastAckedPsn) <= size) {
+    let psn = psnAdd(lastAckedPsn, 1);
+    while (psnDistance(psn, evidencePsn) < 0 && psnDistance(psn, lastAckedPsn) <= window.size) {
       while (request !== noRecord && this.#isAfter(psn, request)) request = request.next;
       if (request === noRecord || request.syndrome !== 0) return NOTHING_LOST;
-      const isAccepted = psnDistance(psn, cumulativePsn) <= 0;
-      const isDone = isAccepted
-        ? request.isReadOrAtomic === 0 || window.has(psn, PLACED)
-        : window.has(psn, HELD);
-      if (!isDone) return psn;
+      const isAccepted = window.isAccepted(psn);
+      const isLost = isAccepted
+        ? request.isReadOrAtomic === 1 && !window.has(psn, PLACED) && window.responses.mayBeLost(psn)
+        : !window.has(psn, HELD) && window.requests.mayBeLost(psn);
+      if (isLost) return psn;
       psn = !isAccepted && request.opcode === RDMA_READ ? this.#psnAfter(request) : psnAdd(psn, 1);
-      window.repeatFromPsn = psn;
     }
     return NOTHING_LOST;
   }
@@ -130,13 +128,13 @@ export class SelectiveRepeat {
     const window = this.windowOf(pair);
     const { psn } = packet;
     if (psn === window.madePsn) return this.#made(packet, pair, request, window);
+    const isAccepted = window.isAccepted(psn);
     const count = this.#repeatedPsns(window, request, psn);
-    const isAnswer = request.isReadOrAtomic === 1 && psnDistance(psn, window.cumulativePsn) <= 0;
-    if (isAnswer) this.#transport.count('missingResponse');
+    if (isAccepted) this.#transport.count('missingResponse');
     if (request.opcode === RDMA_READ)
       packet.dmaBytes = Math.min(packet.dmaBytes, count * pair.mtuBytes);
     packet.flags |= FLAG_ACK_REQUEST;
-    window.repeatFromPsn = psnAdd(psn, count);
+    (isAccepted ? window.responses : window.requests).repeatFromPsn = psnAdd(psn, count);
   }
 
   #made(packet: IbtaPacket, pair: QueuePair, request: SendRecord, window: SendWindow): void {
@@ -150,9 +148,9 @@ export class SelectiveRepeat {
   #repeatedPsns(window: SendWindow, request: SendRecord, psn: number): number {
     if (request.opcode !== RDMA_READ) return 1;
     const end = this.#psnAfter(request);
-    if (psnDistance(psn, window.cumulativePsn) > 0) return psnDistance(end, psn);
+    if (!window.isAccepted(psn)) return psnDistance(end, psn);
     const isBefore = (next: number): boolean =>
-      psnDistance(next, end) < 0 && psnDistance(next, window.evidencePsn) < 0;
+      psnDistance(next, end) < 0 && psnDistance(next, window.responses.evidencePsn) < 0;
     let count = 1;
     while (count < window.size && isBefore(psnAdd(psn, count)) && !window.has(psnAdd(psn, count), PLACED))
       count++;
@@ -166,12 +164,15 @@ export class SelectiveRepeat {
   timedOut(pair: QueuePair): void {
     const window = this.windowOf(pair);
     const oldestPsn = psnAdd(this.#stateOf(pair.slot).lastAckedPsn, 1);
-    window.repeatFromPsn = oldestPsn;
     window.timedOutPsn = psnAdd(window.madePsn, -1);
-    window.lose(oldestPsn);
-    const isAccepted = psnDistance(oldestPsn, window.cumulativePsn) <= 0;
+    window.clear(oldestPsn, 1);
+    for (const losses of [window.requests, window.responses]) {
+      losses.repeatFromPsn = oldestPsn;
+      losses.sentBefore(psnAdd(oldestPsn, 1));
+    }
     const { recordHead } = pair;
-    if (isAccepted && recordHead.packetCount > 0) window.sentBefore(this.#psnAfter(recordHead));
+    if (window.isAccepted(oldestPsn) && recordHead.packetCount > 0)
+      window.responses.sentBefore(this.#psnAfter(recordHead));
   }
 
   /** Time without progress after which {@link timedOut} is due. */
@@ -179,6 +180,12 @@ export class SelectiveRepeat {
     const { retransmitLowUs, retransmitHighUs, retransmitLowPackets } = this.#config;
     const us = this.inFlight(pair) < retransmitLowPackets ? retransmitLowUs : retransmitHighUs;
     return Math.min(ackTimeoutPs, us * psPerUs);
+  }
+
+  /** The shortest of these times, whatever is in flight. */
+  shortestPs(ackTimeoutPs: Picoseconds): Picoseconds {
+    const { retransmitLowUs, retransmitHighUs } = this.#config;
+    return Math.min(ackTimeoutPs, Math.min(retransmitLowUs, retransmitHighUs) * psPerUs);
   }
 
   /** Everything up to `psn` is acknowledged, where less was before. */
@@ -209,3 +216,5 @@ export class SelectiveRepeat {
     for (const window of this.#windows.values()) window.rebase(ps);
   }
 }
+
+const later = (psn: number, other: number): number => (psnDistance(psn, other) > 0 ? psn : other);

@@ -1,16 +1,16 @@
 /**
  * Selective repeat, the sender's side of one QP: a map of its packets in flight, by PSN.
  *
- *     lastAckedPsn        cumulativePsn       evidencePsn         madePsn
- *          │ accepted by the peer │   sent, and older   │ sent, and    │ never made
- *          ▼                      ▼ than one that came  ▼ may be under way
- *     ─────┼──P──P─────P──────────┼────H──H─────H───────┼──────────────┼─────▶ PSN
+ *     lastAckedPsn         cumulativePsn         evidencePsn        madePsn
+ *          │ accepted by the peer  │  sent before one     │ sent, and     │ never made
+ *          ▼                       ▼  that has come       ▼ may be        ▼
+ *     ─────┼──P──P─────P───────────┼────H──H─────H────────┼─ under way ───┼─────▶ PSN
  *
  *     H   a request that the peer holds until the gap before it is filled
  *     P   a READ response or atomic result that is placed
  *
- * A request after `cumulativePsn` without H, or a response without P, is lost if it is before `evidencePsn`. It is sent again
- * once: `repeatFromPsn` is after it then. Only a timeout moves that back. Source: IRN, 3.1.
+ * A request after `cumulativePsn` without H, or a response before that without P, is lost if its PSN is before the evidence of its
+ * kind. It is sent again once; only a timeout makes it lost a second time. Source: IRN, 3.1.
  */
 import type { Picoseconds } from '../../../../base/index.ts';
 import { psnAdd, psnDistance } from '../../../../wire/index.ts';
@@ -20,18 +20,44 @@ export const PLACED = 2;
 
 const NONE = -1;
 
+/** Which PSNs of one kind, requests or responses, are lost unless they have come. */
+class Losses {
+  /** What is before this PSN was sent before something that has come. */
+  evidencePsn: number;
+  /** What is before this PSN has been sent again already. */
+  repeatFromPsn: number;
+
+  constructor(firstPsn: number) {
+    this.evidencePsn = firstPsn;
+    this.repeatFromPsn = firstPsn;
+  }
+
+  mayBeLost(psn: number): boolean {
+    return psnDistance(psn, this.evidencePsn) < 0 && psnDistance(psn, this.repeatFromPsn) >= 0;
+  }
+
+  /** Something that was sent after all before `psn` has come. */
+  sentBefore(psn: number): void {
+    if (psnDistance(psn, this.evidencePsn) > 0) this.evidencePsn = psn;
+  }
+
+  /** The PSN is lost, although it may have been sent again. */
+  lose(psn: number): void {
+    if (psnDistance(psn, this.repeatFromPsn) < 0) this.repeatFromPsn = psn;
+    this.sentBefore(psnAdd(psn, 1));
+  }
+}
+
 export class SendWindow {
   /** PSN of the next packet that is made for the first time. */
   madePsn: number;
   /** Newest PSN that the peer has accepted with all before it. */
   cumulativePsn: number;
-  /** What is older than this PSN was sent before something that has arrived. */
-  evidencePsn: number;
-  /** PSN from which lost packets are looked for. */
-  repeatFromPsn: number;
+  readonly requests: Losses;
+  readonly responses: Losses;
   /** Newest PSN made when the timeout expired, until the peer answers again; -1 for none. */
   timedOutPsn = NONE;
-  /** PSN after the newest packet that requested an acknowledgement for the sake of the window. */
+  /** PSN after the newest packet that requested an acknowledgement. */
   askedPsn: number;
   /** Instant from which the next retry of the QP counts. */
   chargedPs: Picoseconds;
@@ -48,10 +74,15 @@ export class SendWindow {
     this.#marks = new Uint8Array(size);
     this.madePsn = firstPsn;
     this.cumulativePsn = psnAdd(firstPsn, -1);
-    this.evidencePsn = firstPsn;
-    this.repeatFromPsn = firstPsn;
+    this.requests = new Losses(firstPsn);
+    this.responses = new Losses(firstPsn);
     this.askedPsn = firstPsn;
     this.chargedPs = nowPs;
+  }
+
+  /** Whether the PSN is that of a request that the peer has accepted. */
+  isAccepted(psn: number): boolean {
+    return psnDistance(psn, this.cumulativePsn) <= 0;
   }
 
   has(psn: number, mark: number): boolean {
@@ -73,24 +104,16 @@ export class SendWindow {
     if (psnDistance(psn, this.cumulativePsn) > 0) this.cumulativePsn = psn;
   }
 
-  /** An answer has arrived that was sent after all before `psn`; the first one after a timeout, after all that was made by then. */
+  /**
+   * An answer has come that left after all responses before `psn`. The first one after a timeout shows what of all that was
+   * made by then the peer lacks.
+   */
   answered(psn: number): void {
-    this.sentBefore(psn);
+    this.responses.sentBefore(psn);
     if (this.timedOutPsn === NONE) return;
-    this.sentBefore(psnAdd(this.timedOutPsn, 1));
+    this.requests.sentBefore(psnAdd(this.timedOutPsn, 1));
+    this.responses.sentBefore(psnAdd(this.timedOutPsn, 1));
     this.timedOutPsn = NONE;
-  }
-
-  /** Something that was sent after all before `psn` has arrived. */
-  sentBefore(psn: number): void {
-    if (psnDistance(psn, this.evidencePsn) > 0) this.evidencePsn = psn;
-  }
-
-  /** The packet is lost, although it may have arrived. */
-  lose(psn: number): void {
-    this.#marks[psn & (this.size - 1)] = 0;
-    if (psnDistance(psn, this.repeatFromPsn) < 0) this.repeatFromPsn = psn;
-    this.sentBefore(psnAdd(psn, 1));
   }
 
   /** A new epoch: see EdgeKeeper. */
