@@ -59,6 +59,7 @@ export const groups: readonly KnobGroup[] = [
   // Selective repeat with windows and buffers of all sizes, and timeouts that expire by themselves.
   {
     share: 1,
+    when: ofPlayers,
     knobs: [
       { path: 'hca.lossRecovery', values: ['selective-repeat'] },
       { path: 'hca.recoveryWindowPackets', values: [4, 8, 16, 64, 128, 1024], share: 0.7 },

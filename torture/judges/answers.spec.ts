@@ -167,7 +167,11 @@ describe('the answers of stock Linux', () => {
       const psns = requests.map(({ psn }) => psn);
       const [answers, ...others] = flowsOf(true).filter((flow) => flow.some(({ psn }) => psns.includes(psn)));
       if (answers === undefined || others.length > 0) return [];
-      const end = new AnsweringEnd(Math.min(...psns), mtuBytes, { isDisordered: false, hasGaps: false, keepsLater: false });
+      const end = new AnsweringEnd(Math.min(...psns), mtuBytes, {
+        isDisordered: false,
+        hasGaps: false,
+        keepsLater: false,
+      });
       return packets.flatMap((packet) => {
         if (requests.includes(packet)) end.requested(packet);
         return answers.includes(packet) ? end.answered(packet) : [];

@@ -129,7 +129,8 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
   }
 
   hasRoom(pair: QueuePair, request: SendRecord): boolean {
-    if (this.#repeat !== undefined && pair.opcodeBase === 0 && !this.#repeat.hasRoom(pair, request)) return false;
+    if (this.#repeat !== undefined && pair.opcodeBase === 0 && !this.#repeat.hasRoom(pair, request))
+      return false;
     return !this.#laneGate.isOn || this.#laneGate.mayRequest(pair, request);
   }
 

@@ -158,12 +158,7 @@ export class RetryTimers {
     pair.hasTimer = 1;
     pair.lastProgressPs = nowPs;
     const generation = this.#generation[pair.slot]!;
-    this.#lp.queue.schedule(
-      nowPs + this.#shortestPsOf(pair),
-      this.#ackHandler,
-      pair.slot,
-      generation,
-    );
+    this.#lp.queue.schedule(nowPs + this.#shortestPsOf(pair), this.#ackHandler, pair.slot, generation);
   }
 
   /** The local ACK timeout of a QP, as software has set it. */

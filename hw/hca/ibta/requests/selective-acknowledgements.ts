@@ -161,7 +161,8 @@ export class SelectiveAcknowledgements implements AnswerSide {
       this.#resume(pair, cycle);
       return 0;
     }
-    const taken = pair.recordHead === noRecord || pair.state === ERR ? 0 : this.#takeNak(pair, psn, aeth, cycle);
+    const taken =
+      pair.recordHead === noRecord || pair.state === ERR ? 0 : this.#takeNak(pair, psn, aeth, cycle);
     if (taken === WAIT) return WAIT;
     this.#countNak();
     this.#resume(pair, cycle);
@@ -211,7 +212,8 @@ export class SelectiveAcknowledgements implements AnswerSide {
         continue;
       }
       const lastPsn = this.#states.lastPsnOf(head);
-      const donePsn = head.isReadOrAtomic === 1 ? this.#answeredPsn(pair, head) : this.#acceptedPsn(pair, head);
+      const donePsn =
+        head.isReadOrAtomic === 1 ? this.#answeredPsn(pair, head) : this.#acceptedPsn(pair, head);
       if (donePsn === lastPsn && !this.#complete(pair, head, cycle)) return false;
       this.#advance(pair, donePsn, cycle);
       if (donePsn !== lastPsn) return true;

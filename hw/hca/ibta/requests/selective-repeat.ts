@@ -131,8 +131,7 @@ export class SelectiveRepeat {
     const isAccepted = window.isAccepted(psn);
     const count = this.#repeatedPsns(window, request, psn);
     if (isAccepted) this.#transport.count('missingResponse');
-    if (request.opcode === RDMA_READ)
-      packet.dmaBytes = Math.min(packet.dmaBytes, count * pair.mtuBytes);
+    if (request.opcode === RDMA_READ) packet.dmaBytes = Math.min(packet.dmaBytes, count * pair.mtuBytes);
     packet.flags |= FLAG_ACK_REQUEST;
     (isAccepted ? window.responses : window.requests).repeatFromPsn = psnAdd(psn, count);
   }

@@ -326,7 +326,8 @@ export class ResponseEngine implements ResponseSide {
   /** Refuses the request at `psn`, which lacks, and names one after it that is held. Another refusal goes first. */
   refuseGap(qp: QpSlot, psn: number, heldPsn: number, cycle: Cycles): void {
     const pending = this.#resources.of(qp);
-    const isRefused = pending.hasAck === 1 && pending.ackSyndrome !== -1 && pending.ackSyndrome !== SEQUENCE_NAK;
+    const isRefused =
+      pending.hasAck === 1 && pending.ackSyndrome !== -1 && pending.ackSyndrome !== SEQUENCE_NAK;
     if (isRefused) return;
     this.refuse(qp, psn, SEQUENCE_NAK, cycle);
     pending.heldPsn = heldPsn;
