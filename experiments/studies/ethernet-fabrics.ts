@@ -57,17 +57,24 @@ const WINDOW_PACKETS = 128;
 /** Packets that leave from a lost one until its NAK is taken: 9 us over two cables and a switch, at 0.9 us each. */
 const ROUND_TRIP_PACKETS = 10;
 
+/** Packets of the run: 100 messages of 64 KiB. */
+const PACKETS = 6400;
+
 /**
- * Time per packet that arrives, in closed form: `packetPs` on the cable, `loss` of each packet on its whole way.
+ * Time of a run in closed form: of `PACKETS` packets of `packetPs` on the cable, each lost with the probability `loss` on its whole way.
  *
- *     go-back-N          t (1 + p N / (1 - p)) + p (1 - (1 - p)²) T      NAK or repeated packet lost: the ACK timeout T
- *     selective repeat   t / (1 - p) + p² max(0, RTO_high - W t)         repeated packet lost: the window W is used up
+ *     go-back-N          n t (1 + p N / (1 - p)) + [n p (1 - (1 - p)²)] T     NAK or repeated packet lost: the ACK timeout T
+ *     selective repeat   n t / (1 - p) + [n p²] max(0, RTO_high - W t)        repeated packet lost: the window W is used up
+ *
+ * Numbers in brackets are those of timeouts, rounded: a short run has none of rare ones.
  */
-const packetTimePs = {
+const runTimePs = {
   [goBackN]: (packetPs: number, loss: number): number =>
-    packetPs * (1 + (loss * ROUND_TRIP_PACKETS) / (1 - loss)) + loss * (1 - (1 - loss) ** 2) * ACK_TIMEOUT_PS,
+    PACKETS * packetPs * (1 + (loss * ROUND_TRIP_PACKETS) / (1 - loss)) +
+    Math.round(PACKETS * loss * (1 - (1 - loss) ** 2)) * ACK_TIMEOUT_PS,
   [selective]: (packetPs: number, loss: number): number =>
-    packetPs / (1 - loss) + loss ** 2 * Math.max(0, RTO_HIGH_PS - WINDOW_PACKETS * packetPs),
+    (PACKETS * packetPs) / (1 - loss) +
+    Math.round(PACKETS * loss ** 2) * Math.max(0, RTO_HIGH_PS - WINDOW_PACKETS * packetPs),
 } as const;
 
 export const recoveries: Study = {
@@ -91,7 +98,7 @@ export const recoveries: Study = {
       percentText(figures.at(rate, at(perMillion, scheme)) / whole);
     /** A packet passes two cables. */
     const expected = (perMillion: number, scheme: typeof goBackN | typeof selective): string =>
-      percentText(packetPs / packetTimePs[scheme](packetPs, 1 - (1 - perMillion / 1e6) ** 2));
+      percentText((PACKETS * packetPs) / runTimePs[scheme](packetPs, 1 - (1 - perMillion / 1e6) ** 2));
     const compared = (perMillion: number, scheme: typeof goBackN | typeof selective): string =>
       `${measured(perMillion, scheme)} (closed form ${expected(perMillion, scheme)})`;
     const [some, many] = [1000, 10_000];

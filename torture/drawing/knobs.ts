@@ -58,7 +58,7 @@ export const groups: readonly KnobGroup[] = [
   },
   // Selective repeat with windows and buffers of all sizes, and timeouts that expire by themselves.
   {
-    share: 1,
+    share: 0.25,
     when: ofPlayers,
     knobs: [
       { path: 'hca.lossRecovery', values: ['selective-repeat'] },
