@@ -22,9 +22,9 @@ const NONE = -1;
 
 /** Which PSNs of one kind, requests or responses, are lost unless they have come. */
 class Losses {
-  /** What is before this PSN was sent before something that has come. */
+  /** PSNs before this one were sent before something that has come. */
   evidencePsn: number;
-  /** What is before this PSN has been sent again already. */
+  /** PSNs before this one have been sent again already. */
   repeatFromPsn: number;
 
   constructor(firstPsn: number) {
