@@ -1,6 +1,6 @@
 /** Interface of this room: see README.md. */
 import { contexts, iommu, mtt } from './caches.ts';
-import { collisions, dcqcn, loss } from './ethernet-fabrics.ts';
+import { collisions, dcqcn, loss, recoveries } from './ethernet-fabrics.ts';
 import { allReduce, incast, mesh, routes, tail } from './fabrics.ts';
 import { generations, tags } from './links.ts';
 import { inline, postLists } from './posting.ts';
@@ -25,6 +25,7 @@ export const studies: readonly Study[] = [
   scale,
   incast,
   loss,
+  recoveries,
   routes,
   collisions,
   dcqcn,

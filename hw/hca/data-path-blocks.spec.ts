@@ -49,6 +49,7 @@ describe('the wires of the data path', () => {
     const called = new Set(wires.map(({ to }) => to.split('.')[0]!));
     expect(Object.keys(dataPath.blocks).filter((name) => !called.has(name))).toEqual([
       'loopback',
+      'reorder',
       'laneGate',
       'roceLink',
       'translator',
@@ -92,7 +93,7 @@ describe('the wires of the data path of an Ethernet port', () => {
 
   it('have the frame transmitter and the frame receiver where others have those of packets', () => {
     expect(calledBy('frameReceiver', frameWires)).toEqual(
-      calledBy('receiver', wires).filter((caller) => caller !== 'loopback.receiver'),
+      calledBy('receiver', wires).filter((caller) => !/^(loopback|reorder)\./.test(caller)),
     );
     expect(calledBy('frameTransmitter', frameWires)).toEqual([
       'requester.transmitter',
@@ -110,7 +111,9 @@ describe('the wires of the data path of an Ethernet port', () => {
     ]);
     for (const name of ['transmitter', 'receiver'])
       expect(calledBy(name, roceWires)).toEqual(
-        calledBy(name, wires).filter((caller) => /^(loopback|responses|notificationPoint)\./.test(caller)),
+        calledBy(name, wires).filter((caller) =>
+          /^(loopback|reorder|responses|notificationPoint)\./.test(caller),
+        ),
       );
   });
 });
@@ -138,7 +141,7 @@ async function interrupted(
   const random = new Random(seed);
   const bench = await dataPathBench({
     ...port,
-    ...(random.chance(0.5) ? { hca: tightest } : {}),
+    ...(random.chance(0.5) ? { hca: { ...port.hca, ...tightest } } : {}),
     ...(random.chance(0.5) ? { dma: { tagCount: 1 } } : {}),
   });
   if (port.congestion !== undefined) markSome(bench, seed);
@@ -330,6 +333,7 @@ const ports: [string, BenchOptions][] = [
   ['', {}],
   [', on Ethernet with RoCE', { roce: 'v2 over IPv4' }],
   [', with congestion control', limited],
+  [', with selective repeat', { hca: { lossRecovery: 'selective-repeat' } }],
 ];
 
 describe('every block of the data path', () => {

@@ -2,6 +2,7 @@
 import { type ConfigOf, choice, number, powerOfTwo } from '../../base/index.ts';
 
 const GROUP_A = 'measurements.csv group A';
+const IRN = 'IRN';
 
 export const hcaParameters = {
   coreClockMHz: number(
@@ -351,6 +352,47 @@ export const hcaParameters = {
     [1, 31],
     'IBTA vol 1, 9.7.6.1.3: every code but 0, which is never',
     'Least time-out that the card keeps: shorter codes wait as long as this one.',
+  ),
+  lossRecovery: choice(
+    'go-back-n',
+    ['go-back-n', 'selective-repeat'],
+    'IBTA vol 1, 9.7: a card of InfiniBand drops what follows a gap; selective-repeat is a what-if after IRN',
+    'Reliable connections after a lost packet: all from the gap on is sent again, or what was lost alone.',
+  ),
+  recoveryWindowPackets: powerOfTwo(
+    128,
+    'packets',
+    [4, 8192],
+    `${IRN}, 3.2: about the bandwidth-delay product, 110 packets at 40 Gb/s and 24 us`,
+    'Packets of a QP in flight at most (BDP-FC), and bits of the map of those that arrived; with selective-repeat.',
+  ),
+  reorderBufferPackets: number(
+    128,
+    'packets',
+    [1, 8192],
+    'estimate: one window; IRN places such packets in host memory',
+    'Requests kept on chip until the gap before them is filled, all QPs together; with selective-repeat.',
+  ),
+  retransmitLowUs: number(
+    100,
+    'us',
+    [1, 1_000_000],
+    `${IRN}, 4.1: RTO_low = 100 us`,
+    'Time without progress after which a packet is sent again while few are in flight; with selective-repeat.',
+  ),
+  retransmitHighUs: number(
+    320,
+    'us',
+    [1, 1_000_000],
+    `${IRN}, 4.1: RTO_high = 320 us`,
+    'The same while more are in flight; more than a round trip through full queues.',
+  ),
+  retransmitLowPackets: number(
+    3,
+    'packets',
+    [1, 8192],
+    `${IRN}, 4.1: N = 3`,
+    'Packets in flight from which retransmitHighUs applies.',
   ),
   qpcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'Lines for QP contexts on chip.'),
   qpcCacheWays: powerOfTwo(8, 'ways', [1, 64], 'estimate', 'Associativity of the QPC cache.'),

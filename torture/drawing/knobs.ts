@@ -56,6 +56,19 @@ export const groups: readonly KnobGroup[] = [
       { path: 'hca.contextFetchesInFlight', values: from(1, 20) },
     ],
   },
+  // Selective repeat with windows and buffers of all sizes, and timeouts that expire by themselves.
+  {
+    share: 0.25,
+    when: ofPlayers,
+    knobs: [
+      { path: 'hca.lossRecovery', values: ['selective-repeat'] },
+      { path: 'hca.recoveryWindowPackets', values: [4, 8, 16, 64, 128, 1024], share: 0.7 },
+      { path: 'hca.reorderBufferPackets', values: logFrom(1, 256), share: 0.7 },
+      { path: 'hca.retransmitLowUs', values: logFrom(2, 1000), share: 0.4 },
+      { path: 'hca.retransmitHighUs', values: logFrom(5, 5000), share: 0.4 },
+      { path: 'hca.retransmitLowPackets', values: from(1, 40), share: 0.3 },
+    ],
+  },
   // Headers that pass the receive datapath ahead of their payload.
   { share: 0.05, when: ofPlayers, knobs: [{ path: 'hca.receiveHeadCycles', values: from(1, 64) }] },
   /*

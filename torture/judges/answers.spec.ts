@@ -167,7 +167,11 @@ describe('the answers of stock Linux', () => {
       const psns = requests.map(({ psn }) => psn);
       const [answers, ...others] = flowsOf(true).filter((flow) => flow.some(({ psn }) => psns.includes(psn)));
       if (answers === undefined || others.length > 0) return [];
-      const end = new AnsweringEnd(Math.min(...psns), mtuBytes, { isDisordered: false, hasGaps: false });
+      const end = new AnsweringEnd(Math.min(...psns), mtuBytes, {
+        isDisordered: false,
+        hasGaps: false,
+        keepsLater: false,
+      });
       return packets.flatMap((packet) => {
         if (requests.includes(packet)) end.requested(packet);
         return answers.includes(packet) ? end.answered(packet) : [];
@@ -177,5 +181,45 @@ describe('the answers of stock Linux', () => {
     expect(found).toEqual(
       name.startsWith('dup-ack') ? [expect.stringMatching(/acknowledges PSN 258 behind 258/)] : [],
     );
+  });
+});
+
+describe('the answers of a responder with selective repeat', () => {
+  const writeOnly = 10;
+  const packet = (operation: number, psn: number, syndrome = -1, msn = 0): TransportPacket => ({
+    destination: '1',
+    operation,
+    destinationQpn: 5,
+    psn,
+    syndrome,
+    msn,
+    wantedBytes: 0,
+  });
+  const gapNak = (psn: number, named: number): TransportPacket => packet(acknowledge, psn, 3 << 5, named);
+  /** WRITEs 0, 2 and 3 have come; 1 is lost. */
+  const afterGap = (keepsLater: boolean): AnsweringEnd => {
+    const end = new AnsweringEnd(0, 1024, { isDisordered: false, hasGaps: false, keepsLater });
+    for (const psn of [0, 2, 3]) end.requested(packet(writeOnly, psn));
+    return end;
+  };
+
+  it('IRN 3.1: may acknowledge what was kept once the gap is filled, and not before', () => {
+    const early = afterGap(true);
+    expect(early.answered(packet(acknowledge, 3, 0, 4)).join()).toMatch(/acknowledges PSN 3/);
+    const end = afterGap(true);
+    expect(end.answered(gapNak(1, 2))).toEqual([]);
+    end.requested(packet(writeOnly, 1));
+    expect(end.answered(packet(acknowledge, 3, 0, 4))).toEqual([]);
+  });
+
+  it('IRN 3.1: name a request that has come after the gap', () => {
+    expect(afterGap(true).answered(gapNak(1, 4)).join()).toMatch(/names 4, which has not come/);
+    expect(afterGap(true).answered(gapNak(1, 0)).join()).toMatch(/names 0, which has not come/);
+  });
+
+  it('do not acknowledge later requests with go-back-N', () => {
+    const end = afterGap(false);
+    end.requested(packet(writeOnly, 1));
+    expect(end.answered(packet(acknowledge, 3, 0, 4)).join()).toMatch(/acknowledges PSN 3/);
   });
 });

@@ -32,10 +32,10 @@ interface Passed {
   readonly packet: TransportPacket;
 }
 
-export function judgeAnswers({ story, capture, connections, error }: Played): string[] {
+export function judgeAnswers({ story, capture, connections, config, error }: Played): string[] {
   const ends = capture === undefined ? [] : cableEndsOf(capture);
   if (ends.length !== 2 || ends.some(({ isWhole }) => !isWhole) || error !== undefined) return [];
-  const rules = rulesOf(story);
+  const rules = { ...rulesOf(story), keepsLater: config.hca.lossRecovery === 'selective-repeat' };
   const isEthernet = isOnEthernet(story);
   return ends.flatMap((end) => {
     const made = connections.filter(({ node }) => node === end.node).flatMap((of) => of.ends);
@@ -45,7 +45,7 @@ export function judgeAnswers({ story, capture, connections, error }: Played): st
   });
 }
 
-function rulesOf(story: Story): AnswerRules {
+function rulesOf(story: Story): Omit<AnswerRules, 'keepsLater'> {
   const { climate, faults } = story;
   const fields = ['port', 'cable', 'device', 'reset', 'catastrophic'];
   const isBroken = climate === 'broken' || faults.some((fault) => fields.some((field) => field in fault));

@@ -36,6 +36,8 @@ export class FrameRequests implements RequestTransport {
     return true;
   }
 
+  choosePacket(): void {}
+
   hasRoom(): boolean {
     return true;
   }

@@ -4,7 +4,13 @@ import type { EngineParts, TransportRoles } from '../transport/index.ts';
 import type { IbtaParts } from './ibta-parts.ts';
 import { Transmitter } from './packets/index.ts';
 import { DatagramReceiver, Receiver } from './receiver/index.ts';
-import { Acknowledgements, IbtaRequests, RetryTimers } from './requests/index.ts';
+import {
+  Acknowledgements,
+  type AnswerSide,
+  IbtaRequests,
+  RetryTimers,
+  SelectiveAcknowledgements,
+} from './requests/index.ts';
 import { Responder, ResponseEngine } from './responder/index.ts';
 
 type Parts = EngineParts & IbtaParts;
@@ -13,13 +19,14 @@ type Parts = EngineParts & IbtaParts;
 export type IbtaBlocks = ReturnType<typeof makeIbtaBlocks>;
 
 export function makeIbtaBlocks(parts: Parts) {
-  const { states, loopback, laneGate, roceLink, notificationPoint, reactionPoint } = parts;
+  const { states, loopback, reorder, laneGate, roceLink, notificationPoint, reactionPoint } = parts;
   const transmitter = makeTransmitter(parts);
   const responses = makeResponses(parts);
   const receiver = makeReceiver(parts);
   return {
     states,
     loopback,
+    reorder,
     laneGate,
     transmitter,
     responses,
@@ -70,7 +77,7 @@ function makeTransmitter(parts: Parts): Transmitter {
 function makeResponses(parts: Parts): ResponseEngine {
   const { domain, config, dmaRead, dmaWrite, qps, states, sram, sramView, allocateSram } = parts;
   const { translator, pageFaults, responsePackets, readUnit, transport, diagnostics, costs } = parts;
-  const { reactionPoint, laneGate } = parts;
+  const { reactionPoint, laneGate, reorder } = parts;
   return new ResponseEngine({
     domain,
     config,
@@ -90,12 +97,13 @@ function makeResponses(parts: Parts): ResponseEngine {
     costs,
     reactionPoint,
     laneGate,
+    reorder,
   });
 }
 
 function makeReceiver(parts: Parts): Receiver {
   const { lp, domain, config, ports, specialQps, managers, groups } = parts;
-  const { qps, qpcCache, loopback, receiveTurns, received, violations, costs } = parts;
+  const { qps, qpcCache, loopback, reorder, receiveTurns, received, violations, costs } = parts;
   return new Receiver({
     lp,
     domain,
@@ -107,6 +115,7 @@ function makeReceiver(parts: Parts): Receiver {
     qps,
     qpcCache,
     loopback,
+    reorder,
     receiveTurns,
     received,
     violations,
@@ -119,40 +128,51 @@ function makeRequestSide(parts: Parts, account: BlockAccount) {
   const { lp, domain, config, qps, states, records, costs } = parts;
   const { translator, pageFaults, received, readUnit, transport, diagnostics } = parts;
   const { datagrams } = records;
-  const { notificationPoint, reactionPoint, laneGate } = parts;
+  const { notificationPoint, reactionPoint, laneGate, selectiveRepeat, reorder } = parts;
+  const setup = {
+    lp,
+    config,
+    qps,
+    states,
+    translator,
+    pageFaults,
+    received,
+    readUnit,
+    transport,
+    diagnostics,
+    reactionPoint,
+  };
+  const acknowledgements: AnswerSide =
+    selectiveRepeat === undefined
+      ? new Acknowledgements(setup, account)
+      : new SelectiveAcknowledgements({ ...setup, selectiveRepeat }, account);
   return {
-    timers: new RetryTimers({ lp, domain, config, qps, states, diagnostics }),
-    ibtaRequests: new IbtaRequests({ states, datagrams, costs, notificationPoint, reactionPoint, laneGate }),
-    acknowledgements: new Acknowledgements(
-      {
-        lp,
-        config,
-        qps,
-        states,
-        translator,
-        pageFaults,
-        received,
-        readUnit,
-        transport,
-        diagnostics,
-        reactionPoint,
-      },
-      account,
-    ),
+    timers: new RetryTimers({ lp, domain, config, qps, states, diagnostics, selectiveRepeat }),
+    ibtaRequests: new IbtaRequests({
+      states,
+      datagrams,
+      costs,
+      notificationPoint,
+      reactionPoint,
+      laneGate,
+      selectiveRepeat,
+      reorder,
+    }),
+    acknowledgements,
   };
 }
 
 /** @param account of the receiver, whose stage works on requests and datagrams */
 function makeResponseSide(parts: Parts, account: BlockAccount) {
   const { domain, qps, cqs, srqs, states } = parts;
-  const { translator, pageFaults, received, violations, transport, diagnostics } = parts;
+  const { translator, pageFaults, received, violations, transport, diagnostics, reorder } = parts;
   return {
     datagrams: new DatagramReceiver(
       { qps, pageFaults, received, violations, transport, diagnostics },
       account,
     ),
     responder: new Responder(
-      { domain, cqs, srqs, states, translator, pageFaults, received, transport, diagnostics },
+      { domain, cqs, srqs, states, translator, pageFaults, received, transport, diagnostics, reorder },
       account,
     ),
   };

@@ -19,10 +19,12 @@ import {
   type PacketPort,
   type PortAddress,
   ReceivedPackets,
+  ReorderBuffer,
   RoceRoutes,
   TransportCounters,
 } from './packets/index.ts';
 import type { EmbeddedManager, MulticastGroups, SpecialQps } from './receiver/index.ts';
+import { SelectiveRepeat } from './requests/index.ts';
 import { RoceLink } from './roce/index.ts';
 import { IbtaStates } from './state/index.ts';
 
@@ -44,13 +46,16 @@ export interface IbtaAttachment {
 export type IbtaParts = ReturnType<typeof makeIbtaParts>;
 
 export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
-  const { domain, config, qps, records, ethernet, violations, allocateSram, requestSlotBytes } = site;
+  const { lp, domain, config, qps, records, ethernet, violations, allocateSram, requestSlotBytes } = site;
   const { addresses, specialQps, managers, groups } = attachment;
   const [address] = addresses as readonly [PortAddress];
   const roceLink = new RoceLink(ethernet, address, violations, qps);
   const ports = roceLink.isOn ? [roceLink] : attachment.ports;
   const loopback = new Loopback(config);
-  const received = new ReceivedPackets(ports, addresses, loopback);
+  const states = new IbtaStates(records.capacity);
+  const transport = new TransportCounters();
+  const reorder = new ReorderBuffer({ states, config });
+  const received = new ReceivedPackets(ports, addresses, loopback, reorder);
   const queueOf = (packets: number, slotBytes: number) =>
     new PacketQueue(packets, allocateSram(packets * slotBytes), makeIbtaPacket, slotBytes);
   const headerParts = { qps, datagrams: records.datagrams, addresses };
@@ -79,8 +84,10 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
     responsePackets: queueOf(config.responseBufferPackets, PACKET_PAYLOAD_BYTES_MAX),
     notificationPoint: new NotificationPoint({ domain, config, congestion }),
     reactionPoint: new ReactionPoint({ domain, congestion, ...lineOf(ethernet) }),
-    states: new IbtaStates(records.capacity),
-    transport: new TransportCounters(),
+    states,
+    reorder,
+    selectiveRepeat: reorder.isOn ? new SelectiveRepeat({ lp, states, transport, config }) : undefined,
+    transport,
   };
 }
 

@@ -5,6 +5,7 @@ import type { IbtaBlocks } from './ibta-blocks.ts';
 
 export const ibtaWires = (b: IbtaBlocks, engines: EngineBlocks): Wires<IbtaBlocks> => ({
   loopback: { transmitter: b.transmitter, receiver: b.receiver },
+  reorder: { receiver: b.receiver, responses: b.responses },
   laneGate: { scheduler: engines.scheduler, responses: b.responses },
   transmitter: { requester: engines.requests, responses: b.responses, errors: engines.errors },
   responses: {

@@ -359,6 +359,8 @@ export class Requester {
     if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     if (!this.#contexts.access(pair.slot, true, pair.hasFetchedContext === 1))
       return this.#waitForContext(pair, cycle);
+    const transport = this.#transportOf(pair);
+    if (!this.#packets.isOpen) transport.choosePacket(pair);
     let busyCycles = 0;
     if (pair.recordCursor === noRecord) {
       const taken = this.#takeUp(pair, cycle);
@@ -374,7 +376,6 @@ export class Requester {
       this.#waitForRate(pair, request, busyCycles, cycle);
       return busyCycles;
     }
-    const transport = this.#transportOf(pair);
     if (!this.#packets.mayOpen(pair, request, transport)) {
       this.#parkForWindow(pair);
       this.#active = undefined;

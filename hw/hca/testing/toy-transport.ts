@@ -112,6 +112,8 @@ class ToyRequests implements RequestTransport<ToyPacket>, RequestLifecycle {
     return true;
   }
 
+  choosePacket(): void {}
+
   hasRoom(): boolean {
     return true;
   }

@@ -29,6 +29,11 @@ export interface RequestTransport<Packet extends PacketSlot = PacketSlot> {
    */
   begin(pair: QueuePair, request: SendRecord): boolean;
   /**
+   * Moves the cursor of `pair` (`recordCursor`, `packetCursor`) to the packet that is to be made next, before each packet is
+   * opened. A transport that sends all after a lost packet again moves it when it hears of that, and leaves it here.
+   */
+  choosePacket(pair: QueuePair): void;
+  /**
    * Whether the next packet of `request`, with this many bytes of payload, may be opened. If not, the requester parks
    * the QP as PARKED_TRANSPORT_WINDOW until the transport unparks it.
    */

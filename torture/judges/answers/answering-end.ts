@@ -3,7 +3,7 @@
  * sent. It can have accepted at most the requests that arrived, since it may have refused some. A NAK or RNR NAK tells
  * that nothing from its PSN on had been accepted when that request arrived.
  *
- *     requests ──▶ in order: accepted at most · after a gap: nothing · before that: repeated
+ *     requests ──▶ in order: accepted at most · after a gap: nothing, or kept until it is filled · before that: repeated
  *     answers  ──▶ each rule of 9.7.5.1 and 9.7.7.1 that it breaks, in words
  *
  * Places are PSNs counted from the first of the connection on, without wrapping.
@@ -25,6 +25,8 @@ export interface AnswerRules {
   readonly isDisordered: boolean;
   /** Answers may vanish before they are on the cable. */
   readonly hasGaps: boolean;
+  /** Selective repeat: requests after a gap are kept, and the NAK names one of them instead of the MSN. */
+  readonly keepsLater: boolean;
 }
 
 /** A READ or an atomic. */
@@ -72,6 +74,8 @@ export class AnsweringEnd {
   #expected = 0;
   /** All requests that arrived since the last NAK, and all in order before. */
   #requests: Request[] = [];
+  /** With selective repeat, requests that came before their turn, by place. */
+  readonly #kept = new Map<number, Request>();
   /** Places of the last packets of messages that can have been accepted. */
   #ends: number[] = [];
   /** READs and atomics that can have been accepted, and how many of them have been answered, the oldest first. */
@@ -113,7 +117,8 @@ export class AnsweringEnd {
       ...(this.#rules.isDisordered ? [] : this.#judgeOrder(packet, place, acknowledged)),
     ];
     this.#note(packet, place);
-    if (packet.syndrome >= 0 && wrong.length === 0) wrong.push(...this.#judgeMsn(packet, acknowledged));
+    if (this.#rules.keepsLater && packet.syndrome === nakOfGap) wrong.push(...this.#judgeKept(packet, place));
+    else if (packet.syndrome >= 0 && wrong.length === 0) wrong.push(...this.#judgeMsn(packet, acknowledged));
     // A NAK for a gap may already be on its way out when the missing request arrives.
     if (isNak(packet) && packet.syndrome !== nakOfGap && place > this.#highest) this.#refused(place);
     this.#highest = Math.max(this.#highest, acknowledged);
@@ -150,6 +155,14 @@ export class AnsweringEnd {
           `acknowledges PSN ${this.#psnAt(acknowledged)}, though the ${passed.isAtomic ? 'atomic' : 'READ'} of ${this.#psnAt(passed.from)} waits for its answer of ${this.#psnAt(passed.next)}`,
         ]
       : [];
+  }
+
+  /** IRN: a NAK for a gap names a request after the gap that has come. */
+  #judgeKept({ msn }: TransportPacket, place: number): string[] {
+    const named = place + placesBetween(this.#psnAt(place), msn);
+    return named > place && this.#kept.has(named)
+      ? []
+      : [`lacks PSN ${this.#psnAt(place)} and names ${msn}, which has not come after it`];
   }
 
   /** C9-148: the MSN counts the messages that are complete, each once, a READ from when it is accepted on. */
@@ -199,6 +212,7 @@ export class AnsweringEnd {
   #take({ place, packet }: Request): void {
     const { operation } = packet;
     if (place < this.#expected) this.#repeated.push(place);
+    else if (this.#rules.keepsLater) this.#kept.set(place, { place, packet });
     if (place !== this.#expected) return;
     const to = place + packetsOf(packet, this.#mtuBytes) - 1;
     const isOfAtomic = isAtomic(operation);
@@ -206,6 +220,8 @@ export class AnsweringEnd {
       this.#owed.push({ from: place, to, isAtomic: isOfAtomic, next: place });
     if (endsMessage(operation)) this.#ends.push(to);
     this.#expected = to + 1;
+    const next = this.#kept.get(this.#expected);
+    if (next !== undefined) this.#take(next);
   }
 
   /** The end had accepted nothing from this place on when it refused: later requests count as new ones. */
@@ -217,6 +233,7 @@ export class AnsweringEnd {
     this.#owed = this.#owed.filter(({ from }) => from < place);
     this.#answeredCount = Math.min(this.#answeredCount, this.#owed.length);
     this.#expected = Math.min(this.#expected, place);
+    this.#kept.delete(place);
     for (const request of later) {
       this.#requests.push(request);
       this.#take(request);

@@ -25,6 +25,7 @@ export {
   type RoceTables,
 } from './port-address.ts';
 export { ReceivedPackets } from './received-packets.ts';
+export { ReorderBuffer } from './reorder-buffer.ts';
 export {
   COMPLETES_RECEIVE_WQE,
   ENDS_MESSAGE,

@@ -38,11 +38,12 @@ function injectAll(bench: DataPathBench, wanted: readonly PacketEffect[], seed: 
   return fired;
 }
 
-describe('reliable connections', () => {
+describe.each(['go-back-n', 'selective-repeat'] as const)('reliable connections with %s', (lossRecovery) => {
+  const hca = { lossRecovery };
   it.each(Object.entries(effects))(
     'IBTA 9.7: move every byte once while one packet in ten is %s',
     async (_, effect) => {
-      const bench = await dataPathBench();
+      const bench = await dataPathBench({ hca });
       const fired = injectAll(bench, [effect], 5);
       const traffic = mixedTraffic(bench, 2, 30, 77, ackTimeout);
       await bench.until(traffic.step, 20_000);
@@ -58,7 +59,7 @@ describe('reliable connections', () => {
   it('IBTA 9.9.2: move every byte once, or end as exhausted retries demand, with all of that together', async () => {
     let exhausted = 0;
     const run = async (seed: number, isTight: boolean): Promise<void> => {
-      const bench = await dataPathBench(isTight ? { hca: tightest } : {});
+      const bench = await dataPathBench({ hca: isTight ? { ...hca, ...tightest } : hca });
       const fired = injectAll(bench, Object.values(effects), seed);
       const traffic = mixedTraffic(bench, 2, 16, seed, ackTimeout);
       await bench.until(traffic.stepToEnd, 50_000);
@@ -71,7 +72,7 @@ describe('reliable connections', () => {
   });
 
   it('IBTA 9.9.2: end with the error of exhausted retries, and the others flushed, once no request arrives any more', async () => {
-    const bench = await dataPathBench();
+    const bench = await dataPathBench({ hca });
     bench.a.wire.faults.addRule({ kind: 'lost' }, { only: 'requests', first: 40 }, { fired: () => {} });
     const traffic = mixedTraffic(bench, 2, 30, 3, ackTimeout);
     await bench.until(traffic.stepToEnd, 20_000);

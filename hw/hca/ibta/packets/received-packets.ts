@@ -1,9 +1,10 @@
 /**
- * Gives access to received packets, which lie in a wire port's buffer or in that of the loopback. The receiver selects
- * the side whose packet it works on; its two halves then read the headers here, independent of the side.
+ * Gives access to received packets, which lie in a wire port's buffer, in that of the loopback, or in the reorder buffer.
+ * The receiver selects the side whose packet it works on; its two halves then read the headers here, independent of the
+ * side.
  *
  * One number names a packet: the complement of its offset in the loopback, or its offset plus the first name of its
- * port.
+ * port. The names of the reorder buffer follow those of the last port.
  */
 import type { Cycles } from '../../../../base/index.ts';
 import {
@@ -24,6 +25,7 @@ import {
 import type { Loopback } from './loopback.ts';
 import type { PacketPort } from './packet-port.ts';
 import type { PortAddress } from './port-address.ts';
+import type { ReorderBuffer } from './reorder-buffer.ts';
 import { traitsByOpcode } from './request-traits.ts';
 
 /** Distance of two ports' names: more than the bytes of a receive buffer. */
@@ -59,14 +61,23 @@ export class ReceivedPackets {
   readonly #ports: readonly PacketPort[];
   readonly #addresses: readonly PortAddress[];
   readonly #loopback: Loopback;
+  readonly #reorder: ReorderBuffer;
+  /** The selected side is the reorder buffer. */
+  #isReordered = false;
 
   /** @param addresses of the ports */
-  constructor(ports: readonly PacketPort[], addresses: readonly PortAddress[], loopback: Loopback) {
+  constructor(
+    ports: readonly PacketPort[],
+    addresses: readonly PortAddress[],
+    loopback: Loopback,
+    reorder: ReorderBuffer,
+  ) {
     const port = ports[0]!;
     this.#ports = ports;
     this.#addresses = addresses;
     this.address = addresses[0]!;
     this.#loopback = loopback;
+    this.#reorder = reorder;
     this.rxBytes = port.rxBytes;
     this.rxWords = port.rxWords;
     this.rxFloats = port.rxFloats;
@@ -74,20 +85,30 @@ export class ReceivedPackets {
 
   /** Most packets that can be received and not yet consumed. */
   get receivePacketsMax(): number {
-    return this.#ports.reduce((sum, port) => sum + port.receivePacketsMax, this.#loopback.capacity);
+    const inside = this.#loopback.capacity + this.#reorder.capacity;
+    return this.#ports.reduce((sum, port) => sum + port.receivePacketsMax, inside);
   }
 
   selectLoopback(): void {
     this.isLoopback = true;
+    this.#isReordered = false;
     this.rxBytes = this.#loopback.bytes;
     this.rxWords = this.#loopback.words;
     this.rxFloats = this.#loopback.floats;
+  }
+
+  selectReordered(): void {
+    this.#isReordered = true;
+    this.rxBytes = this.#reorder.bytes;
+    this.rxWords = this.#reorder.words;
+    this.rxFloats = this.#reorder.floats;
   }
 
   /** @param index of the port, from 0 */
   selectPort(index: number): void {
     const port = this.#ports[index]!;
     this.isLoopback = false;
+    this.#isReordered = false;
     this.rxBytes = port.rxBytes;
     this.rxWords = port.rxWords;
     this.rxFloats = port.rxFloats;
@@ -107,7 +128,8 @@ export class ReceivedPackets {
     const words = this.rxWords;
     const word = offset >> 2;
     const opcode = words[word + WORD_OPCODE]!;
-    if (this.isLoopback) this.#beAt(this.#loopback.portIndexOf(offset));
+    if (this.#isReordered) this.#beAsHeld(offset);
+    else if (this.isLoopback) this.#beAt(this.#loopback.portIndexOf(offset));
     this.offset = offset;
     this.arrivedCycle = arrivedCycle;
     this.opcode = opcode;
@@ -119,6 +141,11 @@ export class ReceivedPackets {
     this.lids = words[word + WORD_LIDS]!;
     this.key = words[word + WORD_RKEY]!;
     this.dmaLength = words[word + WORD_DMA_LENGTH]!;
+  }
+
+  #beAsHeld(offset: number): void {
+    this.isLoopback = this.#reorder.isLoopbackAt(offset);
+    this.#beAt(this.#reorder.portIndexOf(offset));
   }
 
   /** Virtual address of a RETH or AtomicETH, and its top. */
@@ -144,15 +171,20 @@ export class ReceivedPackets {
   consume(name: number): void {
     if (name < 0) this.#loopback.consume(~name);
     else if (name < NAMES_PER_PORT) this.#ports[0]!.consume(name);
-    else this.#ports[Math.floor(name / NAMES_PER_PORT)]!.consume(name % NAMES_PER_PORT);
+    else this.#bufferAt(Math.floor(name / NAMES_PER_PORT)).consume(name % NAMES_PER_PORT);
+  }
+
+  #bufferAt(index: number): { consume(offset: number): void } {
+    return this.#ports[index] ?? this.#reorder;
   }
 
   /** Name of the packet at an offset of the selected side. */
   nameOf(offset: number): number {
+    if (this.#isReordered) return this.nameAt(this.#ports.length, offset);
     return this.isLoopback ? ~offset : this.portIndex * NAMES_PER_PORT + offset;
   }
 
-  /** Name of the packet at an offset of a port's buffer. */
+  /** Name of the packet at an offset of a port's buffer; the reorder buffer comes after the last port. */
   nameAt(portIndex: number, offset: number): number {
     return portIndex * NAMES_PER_PORT + offset;
   }

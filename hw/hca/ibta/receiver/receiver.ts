@@ -69,8 +69,9 @@ import {
   type Loopback,
   type PacketPort,
   type ReceivedPackets,
+  type ReorderBuffer,
 } from '../packets/index.ts';
-import type { Acknowledgements } from '../requests/index.ts';
+import type { AnswerSide } from '../requests/index.ts';
 import type { Responder } from '../responder/index.ts';
 import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } from './datagram-receiver.ts';
 import type { MulticastGroups } from './multicast-groups.ts';
@@ -103,7 +104,7 @@ export interface EmbeddedManager {
 export interface ReceiverPorts {
   readonly writer: PayloadWriter;
   readonly responder: Responder;
-  readonly acknowledgements: Acknowledgements;
+  readonly acknowledgements: AnswerSide;
   readonly datagrams: DatagramReceiver;
   readonly notificationPoint: NotificationPoint;
   readonly reactionPoint: ReactionPoint;
@@ -129,6 +130,7 @@ export interface ReceiverSetup {
   readonly qps: QpTable;
   readonly qpcCache: ContextCache<ContextUser<'qpc'>>;
   readonly loopback: Loopback;
+  readonly reorder: ReorderBuffer;
   readonly receiveTurns: ReceiveTurns | undefined;
   readonly received: ReceivedPackets;
   readonly violations: ViolationCounters;
@@ -147,6 +149,7 @@ export class Receiver {
   readonly #contexts: ContextPort;
   readonly #responderHalf: number;
   readonly #loopback: Loopback;
+  readonly #reorder: ReorderBuffer;
   readonly #packets: ReceivedPackets;
   /**
    * Packets that arrived by the cable of each port, and by the loopback: as many as their buffers hold, each until it
@@ -154,7 +157,7 @@ export class Receiver {
    */
   readonly #arrived: readonly Fifo[];
   readonly #looped: Fifo;
-  /** The same fifos, those of the cables first; and the one whose oldest packet is being processed. */
+  /** The same fifos, those of the cables first, then that of the reorder buffer if it is on; and the one whose oldest packet is being processed. */
   readonly #sources: readonly Fifo[];
   #source: Fifo;
   readonly #stage: number;
@@ -165,7 +168,7 @@ export class Receiver {
   readonly #headCycles: number;
   #writer!: PayloadWriter;
   #responder!: Responder;
-  #acknowledgements!: Acknowledgements;
+  #acknowledgements!: AnswerSide;
   #datagrams!: DatagramReceiver;
   /** Undefined without congestion control. */
   #notificationPoint: NotificationPoint | undefined;
@@ -198,6 +201,7 @@ export class Receiver {
     this.#contexts = setup.qpcCache.port(PORT_RECEIVER);
     this.#responderHalf = setup.config.qpcLinesPerContext === 2 ? RESPONDER_HALF : 0;
     this.#loopback = loopback;
+    this.#reorder = setup.reorder;
     this.#packets = setup.received;
     this.#specialQps = setup.specialQps;
     this.#groups = setup.groups;
@@ -215,7 +219,8 @@ export class Receiver {
       capacity: loopback.capacity,
       whenFull: 'never: the transmitter waits for room in the loopback',
     });
-    this.#sources = [...this.#arrived, this.#looped];
+    const { reorder } = setup;
+    this.#sources = [...this.#arrived, this.#looped, ...(reorder.isOn ? [reorder.released] : [])];
     this.#source = this.#arrived[0]!;
     this.#active = undefined;
     this.#latencyCycles = setup.config.receiveLatencyCycles;
@@ -252,6 +257,7 @@ export class Receiver {
     for (const [index, arrived] of this.#arrived.entries())
       while (!arrived.isEmpty) this.#writer.finish(this.#packets.nameAt(index, arrived.pop()));
     while (!this.#looped.isEmpty) this.#writer.finish(~this.#looped.pop());
+    this.#reorder.released.clear();
     this.#active = undefined;
     this.#memberCount = 0;
     this.#isManagers = false;
@@ -311,6 +317,7 @@ export class Receiver {
     if (source === this.#source) return;
     this.#source = source;
     if (source === this.#looped) this.#packets.selectLoopback();
+    else if (source === this.#reorder.released) this.#packets.selectReordered();
     else this.#packets.selectPort(this.#sources.indexOf(source));
   }
 
@@ -335,6 +342,7 @@ export class Receiver {
     const bytes = this.#process(source.head, cycle);
     if (bytes === WAIT) return;
     if (this.#active !== undefined) this.#contexts.used();
+    if (this.#active !== undefined && this.#reorder.isOn) this.#reorder.worked(this.#active, cycle);
     this.#active = this.#memberCount === 0 ? this.#nextAnswer() : this.#nextMember();
     if (this.#active === undefined) {
       this.#costs?.rests(PORT_RECEIVER);
@@ -357,7 +365,8 @@ export class Receiver {
 
   /** The packet is worked off: its buffer is freed when its payload has left. */
   #release(offset: number): void {
-    if (this.#packets.isLoopback) this.#loopback.received(offset);
+    if (this.#source === this.#reorder.released) this.#reorder.taken(offset);
+    else if (this.#packets.isLoopback) this.#loopback.received(offset);
     this.#writer.finish(this.#packets.nameOf(offset));
   }
 
@@ -366,15 +375,12 @@ export class Receiver {
     const isBegun = pair !== undefined;
     if (pair === undefined) {
       this.#packets.turnTo(offset, this.#source.headCycle);
+      const isHeld = this.#source === this.#reorder.released;
+      if (isHeld && !this.#reorder.isCurrent(offset)) return 0;
       pair = this.#findQp();
       if (pair === undefined) return 0;
       this.#active = pair;
-      this.#notificationPoint?.received(
-        pair,
-        this.#packets.rxBytes,
-        this.#grhPlace(this.#opcodeOf(pair)),
-        cycle,
-      );
+      if (!isHeld) this.#noteMark(pair, cycle);
       if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     }
     const half = (this.#packets.traits & IS_REQUEST) !== 0 ? this.#responderHalf : 0;
@@ -396,6 +402,12 @@ export class Receiver {
     return (this.#packets.traits & IS_REQUEST) !== 0
       ? this.#responder.process(pair, cycle)
       : this.#acknowledgements.process(pair, cycle);
+  }
+
+  /** A packet of the QP has come by a port, perhaps with a mark of congestion. */
+  #noteMark(pair: QueuePair, cycle: Cycles): void {
+    const { rxBytes } = this.#packets;
+    this.#notificationPoint?.received(pair, rxBytes, this.#grhPlace(this.#opcodeOf(pair)), cycle);
   }
 
   /** A CNP has no payload, and is not answered. */

@@ -1,5 +1,5 @@
 /**
- * The acknowledgement side of the requester: it receives ACKs, NAKs, READ responses and atomic results, completes the
+ * The acknowledgement side of the requester with go-back-N: it receives ACKs, NAKs, READ responses and atomic results, completes the
  * send work requests to which they belong, and rewinds the requester when packets must be retransmitted.
  *
  * Records of a QP complete strictly in their order (request-completion.ts): an acknowledgement for a later PSN
@@ -71,7 +71,7 @@ const { ERR } = QpState;
 const { RC_ACKNOWLEDGE } = Opcode;
 const { TRANSPORT_RETRY_EXC_ERR } = CqeSyndrome;
 
-const RNR_RETRY_FOREVER = 7;
+export const RNR_RETRY_FOREVER = 7;
 const NO_PSN = -1;
 
 export interface AcknowledgementPorts {
@@ -87,6 +87,19 @@ export interface AcknowledgementPorts {
   };
 }
 
+/** The acknowledgement side, whatever is sent again after a loss. */
+export interface AnswerSide {
+  connect(ports: AcknowledgementPorts): void;
+  /** Works on the response that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
+  process(pair: QueuePair, cycle: Cycles): number;
+  /** Handles a whole timeout without progress while packets are outstanding. */
+  ackTimedOut(qp: QpSlot, cycle: Cycles): void;
+  /** The RNR delay of a QP is over. */
+  rnrWaitOver(pair: QueuePair, cycle: Cycles): void;
+  reset(): void;
+  inspect(): BlockState;
+}
+
 /** Parts of the device that {@link Acknowledgements} uses. */
 export interface AcknowledgementsSetup extends ResponsePlacementSetup {
   readonly lp: LogicalProcess;
@@ -98,7 +111,7 @@ export interface AcknowledgementsSetup extends ResponsePlacementSetup {
   readonly reactionPoint: ReactionPoint;
 }
 
-export class Acknowledgements {
+export class Acknowledgements implements AnswerSide {
   readonly #lp: LogicalProcess;
   readonly #qps: QpTable;
   readonly #states: IbtaStates;
@@ -138,7 +151,6 @@ export class Acknowledgements {
     this.#placement.connect({ writer });
   }
 
-  /** Works on the response that the receiver has turned to, for a QP. Returns the payload bytes handled, or WAIT. */
   process(pair: QueuePair, cycle: Cycles): number {
     const { opcode, psn } = this.#packet;
     const { nextPsn, lastAckedPsn } = this.#states.rows[pair.slot]!;
@@ -185,7 +197,6 @@ export class Acknowledgements {
     return (this.#states.firstPsnOf(request) + request.responsesReceived) & PSN_MASK;
   }
 
-  /** Handles a whole timeout without progress while packets are outstanding. */
   ackTimedOut(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;
     if (pair.state === ERR || pair.recordHead === noRecord) return;
@@ -206,7 +217,6 @@ export class Acknowledgements {
     this.#goBack(pair, psnAdd(this.#states.rows[qp]!.lastAckedPsn, 1), cycle, ENDED_BY_TIMEOUT);
   }
 
-  /** The RNR delay of a QP is over. */
   rnrWaitOver(pair: QueuePair, cycle: Cycles): void {
     endAttempts(pair.recordCursor, cycle, ENDED_BY_RNR_DELAY);
     if (pair.parkedFor === PARKED_RETRY_DELAY) this.#scheduler.unpark(pair, cycle + 1);
@@ -319,13 +329,7 @@ export class Acknowledgements {
       this.#goBack(pair, psn, cycle);
       return 0;
     }
-    const error =
-      code === NakCode.REMOTE_ACCESS_ERROR
-        ? CqeSyndrome.REMOTE_ACCESS_ERR
-        : code === NakCode.REMOTE_OPERATIONAL_ERROR
-          ? CqeSyndrome.REMOTE_OP_ERR
-          : CqeSyndrome.REMOTE_INVAL_REQ_ERR;
-    return this.#failOrWait(pair, error, cycle);
+    return this.#failOrWait(pair, syndromeOfNak(code), cycle);
   }
 
   #takeRnrNak(pair: QueuePair, psn: number, timerCode: number, cycle: Cycles): number {
@@ -369,7 +373,8 @@ export class Acknowledgements {
     const request = pair.recordHead;
     const isAtomic = opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE;
     const bytes = isAtomic ? 8 : this.#packet.payloadBytes;
-    const placed = this.#placement.place(this.#packet.offset, pair, request, bytes, cycle);
+    const received = request.responsesReceived * pair.mtuBytes;
+    const placed = this.#placement.place(this.#packet.offset, pair, request, received, bytes, cycle);
     if (placed !== DONE) return this.#notPlaced(placed, pair, psn, cycle);
     // Other QPs may have taken the room while the payload waited: it is checked before anything changes.
     if (this.#completion.isFull) {
@@ -440,4 +445,12 @@ export class Acknowledgements {
     const answered = (this.#missingPsnOf(oldest) - 1) & PSN_MASK;
     return psnDistance(psn, answered) > 0 ? answered : psn;
   }
+}
+
+/** CQE syndrome of a request that was refused for good, by the code of the NAK (9.7.5.2.2). */
+export function syndromeOfNak(code: number): number {
+  if (code === NakCode.REMOTE_ACCESS_ERROR) return CqeSyndrome.REMOTE_ACCESS_ERR;
+  return code === NakCode.REMOTE_OPERATIONAL_ERROR
+    ? CqeSyndrome.REMOTE_OP_ERR
+    : CqeSyndrome.REMOTE_INVAL_REQ_ERR;
 }

@@ -17,10 +17,11 @@ import {
 import { NOT_PARKED, PARKED_CREDITS, takesCredit } from '../../send-queue/index.ts';
 import type { RequestLifecycle, RequestTransport, SentMessages } from '../../transport/index.ts';
 import type { NotificationPoint, ReactionPoint } from '../congestion/index.ts';
-import type { IbtaPacket, LaneGate } from '../packets/index.ts';
+import type { IbtaPacket, LaneGate, ReorderBuffer } from '../packets/index.ts';
 import type { IbtaState, IbtaStates } from '../state/index.ts';
 import { fillRequest } from './request-headers.ts';
 import type { RetryTimers } from './retry-timers.ts';
+import type { SelectiveRepeat } from './selective-repeat.ts';
 
 export interface IbtaRequestPorts {
   readonly timers: RetryTimers;
@@ -35,6 +36,9 @@ export interface IbtaRequestsSetup {
   readonly notificationPoint: NotificationPoint;
   readonly reactionPoint: ReactionPoint;
   readonly laneGate: LaneGate;
+  /** Undefined with go-back-N. */
+  readonly selectiveRepeat: SelectiveRepeat | undefined;
+  readonly reorder: ReorderBuffer;
 }
 
 export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecycle {
@@ -46,16 +50,21 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
   readonly #notificationPoint: NotificationPoint;
   readonly #reactionPoint: ReactionPoint;
   readonly #laneGate: LaneGate;
+  readonly #repeat: SelectiveRepeat | undefined;
+  readonly #reorder: ReorderBuffer;
   #timers!: RetryTimers;
   #ends!: SentMessages;
 
-  constructor({ states, datagrams, costs, notificationPoint, reactionPoint, laneGate }: IbtaRequestsSetup) {
+  constructor(setup: IbtaRequestsSetup) {
+    const { states, datagrams, costs, notificationPoint, reactionPoint, laneGate, selectiveRepeat } = setup;
     this.#states = states;
     this.#datagrams = datagrams;
     this.#costs = costs;
     this.#notificationPoint = notificationPoint;
     this.#reactionPoint = reactionPoint;
     this.#laneGate = laneGate;
+    this.#repeat = selectiveRepeat;
+    this.#reorder = setup.reorder;
     this.isPaced = reactionPoint.isOn;
     // PSNs are rarely used up: with several lanes a QP that may not open a packet waits for its lane.
     this.windowStall = laneGate.isOn ? 'laneClosed' : 'psnWindow';
@@ -74,6 +83,8 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     this.#timers.forget(slot);
     this.#notificationPoint.forget(slot);
     this.#reactionPoint.forget(slot);
+    this.#repeat?.forget(slot);
+    this.#reorder.forget(slot);
   }
 
   /** Without credit, one message may still be sent as a probe if nothing else is outstanding (9.7.7.2.5). */
@@ -113,7 +124,13 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     return opcodeBase === UD_OPCODE_BASE && this.#datagrams.number[record] !== NOT_NUMBERED;
   }
 
+  choosePacket(pair: QueuePair): void {
+    if (pair.opcodeBase === 0) this.#repeat?.choosePacket(pair);
+  }
+
   hasRoom(pair: QueuePair, request: SendRecord): boolean {
+    if (this.#repeat !== undefined && pair.opcodeBase === 0 && !this.#repeat.hasRoom(pair, request))
+      return false;
     return !this.#laneGate.isOn || this.#laneGate.mayRequest(pair, request);
   }
 
@@ -122,6 +139,7 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
   seal(packet: IbtaPacket, pair: QueuePair, request: SendRecord): void {
     packet.psn = (this.#states.firstPsn[request.number]! + packet.index) & PSN_MASK;
     fillRequest(packet, pair, request);
+    if (pair.opcodeBase === 0) this.#repeat?.sealed(packet, pair, request);
     if (this.isPaced) this.#reactionPoint.made(pair, packet.opcode, packet.payloadBytes);
   }
 

@@ -66,11 +66,17 @@ export class ResponsePlacement {
     this.#tlpCount = 0;
   }
 
-  /** Writes `bytes` of response payload of the packet at `offset`. */
-  place(offset: number, pair: QueuePair, request: SendRecord, bytes: number, cycle: Cycles): MemoryAnswer {
-    const received = request.responsesReceived * pair.mtuBytes;
+  /** Writes `bytes` of response payload of the packet at `offset`, which are those from `firstByte` on of the whole response. */
+  place(
+    offset: number,
+    pair: QueuePair,
+    request: SendRecord,
+    firstByte: number,
+    bytes: number,
+    cycle: Cycles,
+  ): MemoryAnswer {
     while (this.#placed < bytes) {
-      let position = received + this.#placed;
+      let position = firstByte + this.#placed;
       let segment = 0;
       const count = request.segmentCount;
       while (segment < count && position >= request.segment(segment).bytes)

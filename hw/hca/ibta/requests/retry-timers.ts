@@ -22,6 +22,7 @@ import {
 import type { HcaConfig } from '../../parameters.ts';
 import type { DiagnosticCounters } from '../../statistics/index.ts';
 import type { IbtaState, IbtaStates } from '../state/index.ts';
+import type { SelectiveRepeat } from './selective-repeat.ts';
 
 export interface RetryTimerPorts {
   readonly acknowledgements: {
@@ -59,6 +60,8 @@ export interface RetryTimersSetup {
   readonly qps: QpTable;
   readonly states: IbtaStates;
   readonly diagnostics: DiagnosticCounters;
+  /** Undefined with go-back-N. */
+  readonly selectiveRepeat: SelectiveRepeat | undefined;
 }
 
 export class RetryTimers {
@@ -68,6 +71,7 @@ export class RetryTimers {
   readonly #qps: QpTable;
   readonly #states: IbtaStates;
   readonly #diagnostics: DiagnosticCounters;
+  readonly #repeat: SelectiveRepeat | undefined;
   readonly #ackHandler: number;
   readonly #rnrHandler: number;
   /**
@@ -98,6 +102,7 @@ export class RetryTimers {
     this.#qps = setup.qps;
     this.#states = setup.states;
     this.#diagnostics = setup.diagnostics;
+    this.#repeat = setup.selectiveRepeat;
     this.#ackTimeoutPs = ackTimeouts(setup.config);
     this.#rnrWaitPs = rnrTimerUnitsByCode.map((units) => units * setup.config.rnrTimerUnitNs * psPerNs);
     this.#due = new Fifo({
@@ -153,12 +158,24 @@ export class RetryTimers {
     pair.hasTimer = 1;
     pair.lastProgressPs = nowPs;
     const generation = this.#generation[pair.slot]!;
-    this.#lp.queue.schedule(
-      nowPs + this.#ackTimeoutPs[pair.ackTimeoutCode]!,
-      this.#ackHandler,
-      pair.slot,
-      generation,
-    );
+    this.#lp.queue.schedule(nowPs + this.#shortestPsOf(pair), this.#ackHandler, pair.slot, generation);
+  }
+
+  /** The local ACK timeout of a QP, as software has set it. */
+  ackTimeoutPsOf({ ackTimeoutCode }: QueuePair): Picoseconds {
+    return this.#ackTimeoutPs[ackTimeoutCode]!;
+  }
+
+  /** Time without progress after which packets are sent again. */
+  #timeoutPsOf(pair: QueuePair): Picoseconds {
+    const ackTimeoutPs = this.ackTimeoutPsOf(pair);
+    return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.timeoutPs(pair, ackTimeoutPs);
+  }
+
+  /** The shortest that the same time can become while the timer runs. */
+  #shortestPsOf(pair: QueuePair): Picoseconds {
+    const ackTimeoutPs = this.ackTimeoutPsOf(pair);
+    return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.shortestPs(ackTimeoutPs);
   }
 
   /** Handles new progress: restarts the timeout and refills the retry counters. */
@@ -236,10 +253,11 @@ export class RetryTimers {
     pair.hasTimer = 0;
     if (pair.recordHead === noRecord || pair.isWaitingRnr === 1 || !isAnswerDue(this.#states.rows[qp]!))
       return;
-    const duePs = pair.lastProgressPs + this.#ackTimeoutPs[pair.ackTimeoutCode]!;
+    const duePs = pair.lastProgressPs + this.#timeoutPsOf(pair);
     if (duePs >= this.#lp.nowPs) {
       pair.hasTimer = 1;
-      this.#lp.queue.schedule(duePs, this.#ackHandler, qp, this.#generation[qp]!);
+      const nextPs = Math.min(duePs, this.#lp.nowPs + this.#shortestPsOf(pair));
+      this.#lp.queue.schedule(nextPs, this.#ackHandler, qp, this.#generation[qp]!);
       return;
     }
     this.timeoutCount++;

@@ -4,6 +4,8 @@
  *   PSN ─> opcode sequence ─> length ─> SRQ of XRC ─> resources      `check`; a receive WQE, where one is needed, is the responder's to take
  *   right of the QP ─> R_Key, bounds, right of the region      `checkRights`
  *
+ * With selective repeat a request after a gap is kept (../packets/reorder-buffer.ts), instead of being dropped.
+ *
  * An unreliable connection has no duplicates and no NAKs: after a gap only a packet that begins a message is accepted
  * (9.8.2).
  */
@@ -50,6 +52,7 @@ import {
   MESSAGE_SEND,
   MESSAGE_UNKNOWN,
   MESSAGE_WRITE,
+  type ReorderBuffer,
   STARTS_MESSAGE,
   TAKES_RECEIVE_WQE,
   type TransportCounters,
@@ -65,12 +68,14 @@ export interface RequestChecksSetup {
   readonly srqs: SrqTable;
   readonly translator: Translator;
   readonly transport: TransportCounters;
+  readonly reorder: ReorderBuffer;
 }
 
 export class RequestChecks {
   readonly #cqs: CqTable;
   readonly #srqs: SrqTable;
   readonly #transport: TransportCounters;
+  readonly #reorder: ReorderBuffer;
   readonly #request: InboundRequest;
   readonly #account: BlockAccount;
   readonly #translation: TranslationPort;
@@ -83,6 +88,7 @@ export class RequestChecks {
     this.#cqs = setup.cqs;
     this.#srqs = setup.srqs;
     this.#transport = setup.transport;
+    this.#reorder = setup.reorder;
     this.#request = request;
     this.#account = account;
     this.#translation = setup.translator.port(PORT_RECEIVER);
@@ -101,7 +107,8 @@ export class RequestChecks {
     if (distance < 0) return DUPLICATE;
     if (distance > 0) {
       this.#transport.count('requestOutOfSequence');
-      if (state.hasNakSent === 0) this.#request.refuse(nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
+      if (this.#reorder.isOn) this.#hold(cycle);
+      else if (state.hasNakSent === 0) this.#request.refuse(nakSyndrome(NakCode.PSN_SEQUENCE_ERROR), cycle);
       return DROPPED;
     }
     if (!this.#followsSequence() || !this.#hasLegalLength()) {
@@ -110,6 +117,13 @@ export class RequestChecks {
     }
     if (pair.serviceBits === XRC_SERVICE && !this.#mayUseQueue(cycle)) return DROPPED;
     return kind !== MESSAGE_NONE || this.#hasResources(cycle) ? EXECUTE : DROPPED;
+  }
+
+  /** Keeps a request that came before its turn: its payload passes the receiver now, and again when its turn has come. */
+  #hold(cycle: Cycles): void {
+    const request = this.#request;
+    this.#reorder.hold(request.pair, request.packet, cycle);
+    request.placed = request.payloadBytes;
   }
 
   /** Checks the rights of WRITE, READ and atomics. Returns DONE if they are granted. */

@@ -7,7 +7,7 @@ import { KIND_ATOMIC, KIND_READ, ResponderResources } from './responder-resource
 function resourcesOfFour(): ResponderResources {
   const qps = new QpTable(4, infinibandQpContext);
   for (let qpn = 0; qpn < 4; qpn++) qps.allocate(qpn);
-  const resources = new ResponderResources(qps, new IbtaStates(1));
+  const resources = new ResponderResources(qps, new IbtaStates(1), { isOn: false });
   resources.slotsGrown(4);
   return resources;
 }

@@ -9,6 +9,7 @@ import type { Cycles, Wide } from '../../../../base/index.ts';
 import { PSN_MASK, psnDistance } from '../../../../wire/index.ts';
 import { SIDE_RESPONSE, type WantedPages } from '../../memory/index.ts';
 import { enlarged, type QpSlot, type QpTable, QueuePair } from '../../objects/index.ts';
+import type { ReorderBuffer } from '../packets/index.ts';
 import type { IbtaStates } from '../state/index.ts';
 
 /** READs and atomics one QP can have accepted and not answered, new and repeated ones: 16, or its own resources if more. */
@@ -45,6 +46,8 @@ export class PendingResponses {
   ackPsn = 0;
   /** Syndrome of a NAK, or -1 for an ACK, whose credits are counted when it is sent. */
   ackSyndrome = 0;
+  /** With a NAK for a gap, the later request that is held; -1 if none is. */
+  heldPsn = NONE;
   ackDueCycle: Wide = 0;
 
   constructor(pair: QueuePair) {
@@ -95,10 +98,14 @@ export class ResponderResources {
 
   readonly #qps: QpTable;
   readonly #states: IbtaStates;
+  /** The peer keeps responses that came before their turn: those after a repeated request stay as they are. */
+  readonly #keepsOrder: boolean;
 
-  constructor(qps: QpTable, states: IbtaStates) {
+  /** @param reorder of this end: the peer recovers from losses as this one does */
+  constructor(qps: QpTable, states: IbtaStates, reorder: Pick<ReorderBuffer, 'isOn'>) {
     this.#qps = qps;
     this.#states = states;
+    this.#keepsOrder = reorder.isOn;
     this.#firstWaiting = undefined;
     this.#enlarge(FIRST_ENTRIES);
   }
@@ -193,11 +200,11 @@ export class ResponderResources {
     if (before === tail || count === 0) return entry;
     this.#next[tail] = NONE;
     this.#next[entry] = after;
-    this.sent[after] = 0;
+    if (!this.#keepsOrder) this.sent[after] = 0;
     pending.tail = tail;
     if (before === NONE) pending.head = entry;
     else this.#next[before] = entry;
-    for (let held = after; held !== NONE; held = this.#next[held]!)
+    for (let held = this.#keepsOrder ? NONE : after; held !== NONE; held = this.#next[held]!)
       this.dueCycle[held] = Math.max(this.dueCycle[held]!, heldCycle);
     return entry;
   }
@@ -214,11 +221,17 @@ export class ResponderResources {
     return NONE;
   }
 
+  /** Responses from `psn` on that the READ `entry` has been answered by. */
+  sentAfter(entry: number, psn: number): number {
+    return this.sent[entry]! - psnDistance(psn, this.psn[entry]!);
+  }
+
   /**
    * True if a response still owed for this PSN will precede that of an earlier PSN: the peer that requested the earlier
    * one again drops this one, and requests it again, too.
    */
   isAhead(qp: QpSlot, psn: number): boolean {
+    if (this.#keepsOrder) return false;
     const { head, count } = this.rows[qp]!;
     let isFound = false;
     let isAhead = false;

@@ -135,7 +135,7 @@ export class Responder {
     let step = this.#step;
     if (step === STEP_CHECK) {
       request.begin(pair);
-      if (!this.#begin(cycle)) return 0;
+      if (!this.#begin(cycle)) return request.placed;
       step = (request.traits & TAKES_RECEIVE_WQE) !== 0 ? STEP_RECEIVE_WQE : STEP_RIGHTS;
     }
     if (step === STEP_RECEIVE_WQE) {

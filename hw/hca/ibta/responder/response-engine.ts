@@ -31,7 +31,13 @@ import type { HcaConfig } from '../../parameters.ts';
 import type { PayloadWriter } from '../../receive-queue/index.ts';
 import type { DiagnosticCounters } from '../../statistics/index.ts';
 import type { ResponseSide } from '../../transport/index.ts';
-import { countNak, type IbtaPacket, type LaneGate, type TransportCounters } from '../packets/index.ts';
+import {
+  countNak,
+  type IbtaPacket,
+  type LaneGate,
+  type ReorderBuffer,
+  type TransportCounters,
+} from '../packets/index.ts';
 import type { IbtaStates } from '../state/index.ts';
 import { AtomicResponses, type AtomicResponsesSetup } from './atomic-responses.ts';
 import type { InboundRequest, RefusedQps } from './inbound-request.ts';
@@ -43,6 +49,7 @@ import {
   OPERAND_WORDS,
   type PendingResponses,
   ResponderResources,
+  responderPlaces,
 } from './responder-resources.ts';
 import {
   type ResponsePacketPorts,
@@ -54,6 +61,7 @@ import {
 } from './response-packets.ts';
 
 const { RC_ACKNOWLEDGE } = Opcode;
+const SEQUENCE_NAK = nakSyndrome(NakCode.PSN_SEQUENCE_ERROR);
 
 const NONE = -1;
 /** The turn of a QP is over without a packet. */
@@ -87,6 +95,7 @@ export interface ResponseEngineSetup extends ResponsePacketsSetup, ReadResponses
   readonly diagnostics: DiagnosticCounters;
   readonly costs: CostAttribution | undefined;
   readonly laneGate: LaneGate;
+  readonly reorder: ReorderBuffer;
 }
 
 export class ResponseEngine implements ResponseSide {
@@ -102,6 +111,7 @@ export class ResponseEngine implements ResponseSide {
   readonly #diagnostics: DiagnosticCounters;
   readonly #costs: CostAttribution | undefined;
   readonly #laneGate: LaneGate;
+  readonly #reorder: ReorderBuffer;
   readonly #packets: ResponsePackets;
   #writer!: PayloadWriter;
   #errors!: RefusedQps;
@@ -133,6 +143,7 @@ export class ResponseEngine implements ResponseSide {
     this.#diagnostics = setup.diagnostics;
     this.#costs = setup.costs;
     this.#laneGate = setup.laneGate;
+    this.#reorder = setup.reorder;
     this.#packets = new ResponsePackets(setup, this.account);
     this.#ackDelayCycles = setup.config.ackDelayCycles;
     this.#responseCycles = setup.config.responseCycles;
@@ -141,7 +152,7 @@ export class ResponseEngine implements ResponseSide {
     this.#readBytesPerCycle = setup.config.readResponseBytesPerCycle;
     const { readIntervalCycles, sameQpIntervalCycles } = setup.config;
     this.#repeatCycles = 2 * Math.max(readIntervalCycles, sameQpIntervalCycles);
-    this.#resources = new ResponderResources(setup.qps, setup.states);
+    this.#resources = new ResponderResources(setup.qps, setup.states, setup.reorder);
     this.#reads = new ReadResponses(setup, this.#resources, this.#packets, this.account, this);
     this.#atomics = new AtomicResponses(setup, this.#resources, this.#packets, this.account, this);
     this.#active = undefined;
@@ -238,6 +249,7 @@ export class ResponseEngine implements ResponseSide {
   repeatRead(request: InboundRequest, cycle: Cycles): void {
     const { qp, psn } = request;
     const resources = this.#resources;
+    if (this.#reorder.isOn) return this.#repeatPart(request, cycle);
     const pending = resources.of(qp);
     const entry = resources.find(qp, psn);
     if (entry === NONE) {
@@ -250,6 +262,24 @@ export class ResponseEngine implements ResponseSide {
     resources.psn[entry] = psn;
     resources.sent[entry] = 0;
     this.#setRead(request, entry, cycle);
+  }
+
+  /**
+   * With selective repeat the peer keeps the responses that have come, so a repeated READ is answered next to the one that it
+   * belongs to: as far as those responses have been sent, since the others are on their way anyway. Without room it is dropped
+   * as if lost.
+   */
+  #repeatPart(request: InboundRequest, cycle: Cycles): void {
+    const { qp, psn, pair } = request;
+    const resources = this.#resources;
+    const pending = resources.of(qp);
+    if (pending.count >= responderPlaces(pair)) return;
+    const owed = resources.find(qp, psn);
+    const sentPsns = owed === NONE ? Number.POSITIVE_INFINITY : resources.sentAfter(owed, psn);
+    if (sentPsns <= 0) return;
+    const entry = this.#insert(pending, KIND_READ, psn, cycle);
+    this.#setRead(request, entry, cycle);
+    resources.bytes[entry] = Math.min(request.dmaBytes, sentPsns * pair.mtuBytes);
   }
 
   /** Repeats the answer of an atomic already executed. False when its result is no longer kept. */
@@ -288,8 +318,19 @@ export class ResponseEngine implements ResponseSide {
     pending.hasAck = 1;
     pending.ackPsn = psn;
     pending.ackSyndrome = syndrome;
+    pending.heldPsn = NONE;
     pending.ackDueCycle = cycle + 1;
     this.#enter(pending, cycle + 1);
+  }
+
+  /** Refuses the request at `psn`, which lacks, and names one after it that is held. Another refusal goes first. */
+  refuseGap(qp: QpSlot, psn: number, heldPsn: number, cycle: Cycles): void {
+    const pending = this.#resources.of(qp);
+    const isRefused =
+      pending.hasAck === 1 && pending.ackSyndrome !== -1 && pending.ackSyndrome !== SEQUENCE_NAK;
+    if (isRefused) return;
+    this.refuse(qp, psn, SEQUENCE_NAK, cycle);
+    pending.heldPsn = heldPsn;
   }
 
   /** Drops the READs and atomics queued for the QP; a pending acknowledgement or NAK is still sent. */
@@ -441,7 +482,9 @@ export class ResponseEngine implements ResponseSide {
     if (pending.ackSyndrome !== -1) {
       countNak(syndrome, 'Sent', this.#transport, this.#diagnostics);
     }
-    packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
+    const isGap = syndrome === SEQUENCE_NAK && pending.heldPsn !== NONE;
+    if (isGap) packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle, pending.heldPsn);
+    else packets.seal(RC_ACKNOWLEDGE, pending.ackPsn, syndrome, cycle);
     return this.#endTurn(pending, cycle, this.#responseCycles);
   }
 

@@ -120,6 +120,8 @@ export class IwarpRequests implements RequestTransport<RdmaPacket>, RequestLifec
     return this.#firstNumber[number] ?? 0;
   }
 
+  choosePacket(): void {}
+
   hasRoom({ slot }: QueuePair, { opcode, stream }: SendRecord, payloadBytes: number): boolean {
     const connection = this.#connections.rows[slot];
     const hasRoom = connection?.hasRoom(this.#segmentBytes(slot, opcode, payloadBytes)) === true;

@@ -1,0 +1,123 @@
+/**
+ * Selective repeat, the sender's side of one QP: a map of its packets in flight, by PSN.
+ *
+ *     lastAckedPsn         cumulativePsn         evidencePsn        madePsn
+ *          │ accepted by the peer  │  sent before one     │ sent, and     │ never made
+ *          ▼                       ▼  that has come       ▼ may be        ▼
+ *     ─────┼──P──P─────P───────────┼────H──H─────H────────┼─ under way ───┼─────▶ PSN
+ *
+ *     H   a request that the peer holds until the gap before it is filled
+ *     P   a READ response or atomic result that is placed
+ *
+ * A request after `cumulativePsn` without H, or a response before that without P, is lost if its PSN is before the evidence of its
+ * kind. It is sent again once; only a timeout makes it lost a second time. Source: IRN, 3.1.
+ */
+import type { Picoseconds } from '../../../../base/index.ts';
+import { psnAdd, psnDistance } from '../../../../wire/index.ts';
+
+export const HELD = 1;
+export const PLACED = 2;
+
+const NONE = -1;
+
+/** Which PSNs of one kind, requests or responses, are lost unless they have come. */
+class Losses {
+  /** PSNs before this one were sent before something that has come. */
+  evidencePsn: number;
+  /** PSNs before this one have been sent again already. */
+  repeatFromPsn: number;
+
+  constructor(firstPsn: number) {
+    this.evidencePsn = firstPsn;
+    this.repeatFromPsn = firstPsn;
+  }
+
+  mayBeLost(psn: number): boolean {
+    return psnDistance(psn, this.evidencePsn) < 0 && psnDistance(psn, this.repeatFromPsn) >= 0;
+  }
+
+  /** Something that was sent after all before `psn` has come. */
+  sentBefore(psn: number): void {
+    if (psnDistance(psn, this.evidencePsn) > 0) this.evidencePsn = psn;
+  }
+
+  /** The PSN is lost, although it may have been sent again. */
+  lose(psn: number): void {
+    if (psnDistance(psn, this.repeatFromPsn) < 0) this.repeatFromPsn = psn;
+    this.sentBefore(psnAdd(psn, 1));
+  }
+}
+
+export class SendWindow {
+  /** PSN of the next packet that is made for the first time. */
+  madePsn: number;
+  /** Newest PSN that the peer has accepted with all before it. */
+  cumulativePsn: number;
+  readonly requests: Losses;
+  readonly responses: Losses;
+  /** Newest PSN made when the timeout expired, until the peer answers again; -1 for none. */
+  timedOutPsn = NONE;
+  /** PSN after the newest packet that requested an acknowledgement. */
+  askedPsn: number;
+  /** Instant from which the next retry of the QP counts. */
+  chargedPs: Picoseconds;
+  /** Packets of the window. */
+  readonly size: number;
+  readonly #marks: Uint8Array;
+
+  /**
+   * @param size a power of two
+   * @param firstPsn of the first packet
+   */
+  constructor(size: number, firstPsn: number, nowPs: Picoseconds) {
+    this.size = size;
+    this.#marks = new Uint8Array(size);
+    this.madePsn = firstPsn;
+    this.cumulativePsn = psnAdd(firstPsn, -1);
+    this.requests = new Losses(firstPsn);
+    this.responses = new Losses(firstPsn);
+    this.askedPsn = firstPsn;
+    this.chargedPs = nowPs;
+  }
+
+  /** Whether the PSN is that of a request that the peer has accepted. */
+  isAccepted(psn: number): boolean {
+    return psnDistance(psn, this.cumulativePsn) <= 0;
+  }
+
+  has(psn: number, mark: number): boolean {
+    return (this.#marks[psn & (this.size - 1)]! & mark) !== 0;
+  }
+
+  set(psn: number, mark: number): void {
+    this.#marks[psn & (this.size - 1)]! |= mark;
+  }
+
+  /** Forgets the marks of `count` PSNs from `psn` on. */
+  clear(psn: number, count: number): void {
+    for (let index = Math.min(count, this.size) - 1; index >= 0; index--)
+      this.#marks[(psn + index) & (this.size - 1)] = 0;
+  }
+
+  /** The peer has accepted everything up to `psn`. */
+  accepted(psn: number): void {
+    if (psnDistance(psn, this.cumulativePsn) > 0) this.cumulativePsn = psn;
+  }
+
+  /**
+   * An answer has come that left after all responses before `psn`. The first one after a timeout shows what of all that was
+   * made by then the peer lacks.
+   */
+  answered(psn: number): void {
+    this.responses.sentBefore(psn);
+    if (this.timedOutPsn === NONE) return;
+    this.requests.sentBefore(psnAdd(this.timedOutPsn, 1));
+    this.responses.sentBefore(psnAdd(this.timedOutPsn, 1));
+    this.timedOutPsn = NONE;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(ps: Picoseconds): void {
+    this.chargedPs -= ps;
+  }
+}
