@@ -26,7 +26,7 @@ const connectx2Rows: Readonly<Record<string, string>> = {
   'hca.sameQpIntervalCycles': 'H-071',
   'hca.unreliableIntervalCycles': 'H-187',
   'hca.transmitLatencyCycles, hca.receiveLatencyCycles': 'H-001, H-035',
-  'hca.transmitBytesPerCycle': 'H-035',
+  'hca.transmitBytesPerCycle, hca.receiveBytesPerCycle': 'H-035',
   'pcie.link.packetAlignmentBytes': 'H-139',
   'pcie.rootComplex.completionCombineBytes': 'H-099',
 };

@@ -23,10 +23,13 @@ const connectx2: Profile['values'] = {
   'hca.sameQpIntervalCycles': 48,
   'hca.unreliableIntervalCycles': 105,
   // H-001, H-035: a pass of 2 bytes takes 0.89 us with a switch, and 4096 bytes add 4.1 us, of which three stages that
-  // take a packet whole need 3.7.
+  // take a packet whole need 3.7. The paths to and from the port are equally wide.
   'hca.transmitLatencyCycles': 16,
   'hca.receiveLatencyCycles': 16,
   'hca.transmitBytesPerCycle': 64,
+  'hca.receiveBytesPerCycle': 64,
+  // The WQEs that are read ahead do not delay a payload whose read has begun.
+  'dma.readArbitration': 'wholeRequest',
   // H-139: 27.3 Gb/s. Completions of 128 bytes are 148 on the link, and the next TLP begins in lane 0 of 8: 26.9 Gb/s.
   // H-099: with completions of 256 bytes it would be 28.9.
   'pcie.link.packetAlignmentBytes': 8,
