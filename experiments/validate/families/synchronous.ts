@@ -211,7 +211,7 @@ const liteFamilies: readonly Family[] = [
             kind: 'perf',
             test: {
               ...{ test: 'write-bw', size: 64, txDepth: 1, cqMod: 1, iters: 400, warmup: 400 },
-              ...{ region: count * 4096, keys: count, pattern: 'random' },
+              ...{ region: count * 4096, keys: count, pattern: 'random', fixedLocal: true },
             },
           },
         },
@@ -240,7 +240,7 @@ const stormFamilies: readonly Family[] = [
           kind: 'perf',
           test: {
             ...{ test: 'read-bw', size: 64, qps: circumstance(row, 'connections'), iters: 12, warmup: 12 },
-            ...{ region: stormRegionBytes, pattern: 'random', txDepth: 16, cqMod: 1 },
+            ...{ region: stormRegionBytes, pattern: 'random', fixedLocal: true, txDepth: 16, cqMod: 1 },
             ...{ threads: stormThreads, pageSize: '2M' },
           },
         },
