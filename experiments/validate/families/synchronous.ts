@@ -14,7 +14,7 @@ const rfpThreads = (row: Measurement): number =>
 /** Two Xeon E5-2640 v2 in each machine. */
 const rfpClockMHz = 2000;
 const rfpMessageBytes = 32;
-/** What one post of a process keeps the next one from, for itself and for each thread of the process: G-004, G-009. */
+/** Time from one post of a process to the next, and the same for each of its threads: G-009, G-004. */
 export const rfpSectionNs = { post: 378, thread: 34 } as const;
 /** G-001: a WRITE of 32 bytes is 0.4 us too slow unless it is inlined. Messages of perftest are, up to this size. */
 export const rfpInlineBytes = 220;
