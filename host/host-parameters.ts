@@ -145,6 +145,16 @@ export const costParameters = {
     'estimate: 64 bytes at 4 bytes a cycle',
     'Each 64 bytes of inline data.',
   ),
+  postSection: cycles(
+    0,
+    'estimate: none; fitted where published measurements show it',
+    'Time from one post of a process to its next, by any of its threads: a lock and registers that they share.',
+  ),
+  postSectionPerThread: cycles(
+    0,
+    'estimate: none; fitted where published measurements show it',
+    'The same for each thread of the process.',
+  ),
   postRecv: cycles(100, 'estimate', 'Building and posting one receive.'),
   pollEmpty: number(
     50,

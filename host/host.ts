@@ -35,6 +35,7 @@ import {
   PageFrames,
 } from './mm/index.ts';
 import { PhysicalMemory } from './physical-memory.ts';
+import { PostSection } from './post-section.ts';
 import {
   type ExitHook,
   Process,
@@ -111,6 +112,7 @@ export class Host implements CoreKernel, MmKernel {
   readonly #processOfSpace = new WeakMap<AddressSpace, Process>();
   readonly #memoryPlatform: HostMmPlatform;
   #processCount = 0;
+  readonly #postSections = new Set<PostSection>();
 
   constructor(options: HostOptions) {
     const { logicalProcess, config } = options;
@@ -177,6 +179,8 @@ export class Host implements CoreKernel, MmKernel {
   /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: number): void {
     for (const core of this.cores) core.rebase(ps);
+    const cycles = this.cores[0]!.clock.cyclesOf(ps);
+    for (const section of this.#postSections) section.rebase(cycles);
     this.mm.rebase(ps);
     this.#memoryPlatform.rebase(ps);
   }
@@ -194,9 +198,22 @@ export class Host implements CoreKernel, MmKernel {
       iommu,
       this.#memoryPlatform,
     );
-    const process = new Process(name, memory);
+    const section = this.#newPostSection();
+    const process = new Process(name, memory, section);
+    if (section !== undefined)
+      process.onExit(async () => {
+        this.#postSections.delete(section);
+      });
     this.#processOfSpace.set(space, process);
     return process;
+  }
+
+  #newPostSection(): PostSection | undefined {
+    const { cost } = this.config;
+    if (cost.postSection === 0 && cost.postSectionPerThread === 0) return undefined;
+    const section = new PostSection(cost);
+    this.#postSections.add(section);
+    return section;
   }
 
   /**

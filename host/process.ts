@@ -24,6 +24,7 @@ import {
   userAccessLater,
 } from './mm/index.ts';
 import type { PhysicalMemory } from './physical-memory.ts';
+import type { PostSection } from './post-section.ts';
 import { threadOf } from './signal.ts';
 
 /** Purpose of a system call: set-up or data transfer. */
@@ -256,12 +257,15 @@ export class Process {
   isEnded = false;
   /** Why the kernel killed it; undefined if it did not. */
   killReason: string | undefined;
+  /** Passed by its posts in turn; undefined if posts do not delay each other. */
+  readonly postSection: PostSection | undefined;
   /** Threads that run its programs. */
   readonly threads = new Set<CoreThread>();
   readonly #exitHooks: ExitHook[] = [];
 
-  constructor(name: string, memory: ProcessMemory) {
+  constructor(name: string, memory: ProcessMemory, postSection?: PostSection) {
     this.id = memory.processId;
+    this.postSection = postSection;
     this.name = name;
     this.memory = memory;
   }

@@ -178,6 +178,11 @@ export interface VerbsPlatform {
   readonly devices: readonly KernelDevice[];
   /** Called if defined; costs nothing otherwise. */
   readonly tap?: OperationTap;
+  /**
+   * Cycles for which a post waits for those of other threads of the process, if it has `cycles` left before its store.
+   * Absent: posts do not delay each other.
+   */
+  waitToPost?(cycles: number): number;
   /** Notified of each copy that the processor makes for the program. Absent: copies are not counted. */
   copied?(lengthBytes: number): void;
   /**

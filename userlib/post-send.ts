@@ -96,6 +96,7 @@ export function postSend(qp: IbvQp, wr: IbvSendWr, badWr?: BadWr<IbvSendWr>): nu
     ringDoorbell(cpu, qp, ring);
     cycles += costs.mmioStore;
   }
+  cycles += context.platform.waitToPost?.(cycles) ?? 0;
   ring.head = (first + count) >>> 0;
   if (isStamped) stamp(qp, ring, ring.head - 1 + ring.spareWqes);
   cpu.commit('post', cycles);

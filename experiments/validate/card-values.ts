@@ -75,12 +75,6 @@ export const cardValues: Readonly<Record<string, CardValue>> = {
     candidates: [0, 4, 7, 12],
     bounds: 'nothing, up to the time of a whole WQE of one line',
   },
-  'hca.blueFlameWqes': {
-    rows: 'D-026, D-045',
-    start: 1,
-    candidates: [1, 4, 8, 16],
-    bounds: '1: none is kept after another; a line of the WQE cache holds no more than 16 of 64 bytes',
-  },
   'hca.sendContextEntries, hca.qpcCacheEntries': {
     rows: 'C-141, E-107',
     start: 256,
@@ -93,11 +87,12 @@ export const cardValues: Readonly<Record<string, CardValue>> = {
     candidates: [1, 2, 4, 16],
     bounds: 'one at a time, up to as many as of WQEs',
   },
-  'hca.sendContextRegisters': {
-    rows: 'C-135, C-137',
+  'hca.sendContextRegisters, hca.blueFlameWqes': {
+    rows: 'C-135, C-137, D-026, D-045',
     start: 8,
-    candidates: [8, 16, 32, 64],
-    bounds: '0 would turn the mechanism off; of 64 QPs each WQE costs more than of 16',
+    candidates: [4, 8, 16],
+    bounds:
+      '0 would turn the mechanism off; of 64 QPs each WQE costs more than of 16, and a line of the WQE cache holds no more than 16 of 64 bytes',
   },
   'hca.sendContextLoadCycles': {
     rows: 'C-136, C-137',

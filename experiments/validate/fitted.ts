@@ -4,7 +4,7 @@
  */
 import { configurationOf, parametersByPath } from '../../machine/profile/index.ts';
 import { cardValues } from './card-values.ts';
-import { apt, isolationMtuBytes, sourceMachines } from './families/index.ts';
+import { apt, isolationMtuBytes, rfpInlineBytes, rfpSectionNs, sourceMachines } from './families/index.ts';
 import { measuringDeviceNs } from './measuring-device.ts';
 
 interface FittedParameter {
@@ -16,6 +16,8 @@ interface FittedParameter {
 
 const card = 'ConnectX-3';
 const rowsOf = Object.fromEntries(Object.entries(cardValues).map(([paths, { rows }]) => [paths, rows]));
+/** Choices between mechanisms, which no refit changes. */
+const cardChoices: Readonly<Record<string, string>> = { 'dma.readArbitration': 'A-014, A-015' };
 const aptRows: Readonly<Record<string, string>> = {
   'wire.switchLatencyNs': 'C-019',
   'host.core.clockMHz': 'C-124, C-133, C-142, C-143',
@@ -26,7 +28,7 @@ const connectx2Rows: Readonly<Record<string, string>> = {
   'hca.sameQpIntervalCycles': 'H-071',
   'hca.unreliableIntervalCycles': 'H-187',
   'hca.transmitLatencyCycles, hca.receiveLatencyCycles': 'H-001, H-035',
-  'hca.transmitBytesPerCycle': 'H-035',
+  'hca.transmitBytesPerCycle, hca.receiveBytesPerCycle': 'H-035',
   'pcie.link.packetAlignmentBytes': 'H-139',
   'pcie.rootComplex.completionCombineBytes': 'H-099',
 };
@@ -45,12 +47,12 @@ function ofConfiguration(
     const value = path
       .split('.')
       .reduce<unknown>((group, name) => (group as Record<string, unknown>)[name], config);
-    return { of, name: paths, value: `${value as number}${unit}`, rows: from };
+    return { of, name: paths, value: `${String(value)}${unit}`, rows: from };
   });
 }
 
 export const fittedParameters = (): readonly FittedParameter[] => [
-  ...ofConfiguration(card, rowsOf, { profile: 'connectx3-qdr-fitted' }),
+  ...ofConfiguration(card, { ...rowsOf, ...cardChoices }, { profile: 'connectx3-qdr-fitted' }),
   ...ofConfiguration('machines of the Apt cluster', aptRows, apt),
   ...ofConfiguration('ConnectX-2', connectx2Rows, { profile: 'connectx2-gen2' }),
   ...sourceMachines.flatMap(({ of, fitted, set }) => ofConfiguration(of, fitted, { set })),
@@ -60,6 +62,11 @@ export const fittedParameters = (): readonly FittedParameter[] => [
     value: `${isolationMtuBytes} bytes`,
     rows: 'G-041',
   },
+  ...[
+    { name: 'section of a post', value: `${rfpSectionNs.post} ns`, rows: 'G-009' },
+    { name: 'section of a post, for each thread', value: `${rfpSectionNs.thread} ns`, rows: 'G-004' },
+    { name: 'WRITEs inlined up to', value: `${rfpInlineBytes} bytes`, rows: 'G-001' },
+  ].map((one) => ({ of: 'hosts of RFP', ...one })),
   ...Object.entries(measuringDeviceNs).map(([name, ns]) => ({
     of: 'measuring device of group I',
     name,

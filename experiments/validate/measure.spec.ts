@@ -1,6 +1,6 @@
 /** Workloads of this room compared with independent figures; docs/reference/fidelity.md covers the rows. */
 import { describe, expect, it, vi } from 'vitest';
-import { configurationOf } from '../../machine/profile/index.ts';
+import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';
 import { constantFigures } from './constants.ts';
 import { stream } from './families/streams.ts';
 import { measure } from './measure.ts';
@@ -11,9 +11,9 @@ import { slotFigures } from './slot.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 const profile = 'connectx3-fdr';
-const figuresOf = (plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>) => {
+const figuresOf = (plan: Partial<StreamPlan> & Pick<StreamPlan, 'verb'>, set: ParameterValues = {}) => {
   const { workload } = stream({ profile }, { messages: 800, ...plan });
-  return measure(workload as Exclude<typeof workload, { readonly kind: 'perf' }>, { profile });
+  return measure(workload as Exclude<typeof workload, { readonly kind: 'perf' }>, { profile, set });
 };
 
 describe('a stream of threads', () => {
@@ -48,6 +48,16 @@ describe('a stream of threads', () => {
     expect(both['mops']!).toBeGreaterThan(0.5 * alone['mops']!);
     const random = await figuresOf({ verb: 'write', sizeBytes: 64, regionBytes: 2 ** 20, signalEvery: 4 });
     expect(random['mops']).toBeCloseTo(427 / 77, 1);
+  });
+
+  it('of one process post one after the other where posts have a section: 2000 cycles at 2500 MHz', async () => {
+    const plan = { verb: 'write', window: 1, threads: 4, messages: 100, inlineBytes: 64 } as const;
+    const set = { 'host.cost.postSection': 2000 };
+    const rateOf = async (more: Partial<StreamPlan>): Promise<number> =>
+      (await figuresOf({ ...plan, ...more }, set))['mops']!;
+    const [apart, together] = [await rateOf({}), await rateOf({ isOneProcess: true })];
+    expect(together).toBeCloseTo(1.25, 1);
+    expect(apart).toBeGreaterThan(2);
   });
 
   it('that waits for a whole window is slower than one that waits for each message', async () => {

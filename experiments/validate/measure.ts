@@ -72,6 +72,7 @@ async function streamOf(plan: StreamPlan, options: MachineOptions): Promise<Figu
       url: programs.stream,
       exportName: 'streamThread',
       args,
+      ...(plan.isOneProcess === true ? { process: 'threads' } : {}),
     };
   });
   const { results, report } = await runOn({ ...options, set }, orders);
@@ -87,6 +88,7 @@ interface Order {
   readonly url: URL;
   readonly exportName: string;
   readonly args?: JsonLike;
+  readonly process?: string;
 }
 
 async function runOn(
@@ -94,8 +96,8 @@ async function runOn(
   orders: readonly Order[],
 ): Promise<{ readonly results: readonly unknown[]; readonly report: Report }> {
   await using machine = await Machine.create(options);
-  for (const [at, { node, url, exportName, args = null }] of orders.entries())
-    await machine.load({ node, name: `${exportName}${at}`, run: { url, exportName }, args });
+  for (const [at, { url, exportName, args = null, ...place }] of orders.entries())
+    await machine.load({ ...place, name: `${exportName}${at}`, run: { url, exportName }, args });
   await machine.run();
   return { results: await machine.results(), report: await machine.report() };
 }

@@ -25,6 +25,8 @@ export interface StreamPlan {
   readonly inlineBytes: number;
   /** Threads of a host, each on a core of its own. */
   readonly threads: number;
+  /** Whether the threads of a host belong to one process; left out: each has its own. */
+  readonly isOneProcess?: boolean;
   readonly qpsPerThread: number;
   /** Messages of one thread. */
   readonly messages: number;

@@ -26,7 +26,7 @@ export const suspicions = {
   linesInSlot:
     'Two lines of a WQE for each datagram fill the slot beside what comes in, where the card still had room.',
   sharedHost:
-    'Threads of one host share nothing here; on real hosts more threads than four to eight, or more outstanding requests, lower the total. RFP’s outbound rates from 6 threads on are those of a section that all threads pass in turn, 0.39 us long and 0.034 us longer for each thread: a spinlock over the BlueFlame register of a process would have this form. The programs of a run are processes of their own, so that it was not tried.',
+    'Threads of one host share only the section of their posts, where the source’s belong to one process; on real hosts more threads than four to eight, or more outstanding requests, lower the total in other ways, too.',
   lastLevelCache:
     'The last-level cache has no model: an access that misses it takes as long as one that hits.',
   contextCache:

@@ -328,8 +328,8 @@ function placesOf(
     const offset = place * placeBytes;
     const part = Math.floor(place / placesPerKey);
     return {
-      address: sendAddress + offset,
-      lkey: lkeys[part]!,
+      address: region.isLocalFixed === true ? sendAddress : sendAddress + offset,
+      lkey: lkeys[region.isLocalFixed === true ? 0 : part]!,
       remoteAddress: remote.address + offset,
       rkey: remote.keys[part]!,
     };

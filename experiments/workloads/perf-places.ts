@@ -1,6 +1,6 @@
 /**
- * Source and destination of a test's messages: places in a region of the requested size, the same at both ends, so that
- * address caches have more than one entry to hold.
+ * Source and destination of a test's messages: places in a region of the requested size, so that address caches have
+ * more than one entry to hold. They are the same at both ends, unless the local buffer has one place.
  *
  *     sequential  place 0, 1, 2, … and again from 0; each QP separately
  *     random      any place, drawn for each message

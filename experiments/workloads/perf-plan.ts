@@ -91,6 +91,8 @@ export interface PerfRegion {
   readonly strideBytes?: number;
   /** Memory regions (keys) that it is registered in; left out for one. */
   readonly keys?: number;
+  /** Whether every message uses the first place of the local buffer; left out if it uses the place of the remote one. */
+  readonly isLocalFixed?: boolean;
   /** Bytes of memory that repeat under all of its addresses (MapOptions of host/mm); left out if each page is separate. */
   readonly stretchBytes?: number;
 }

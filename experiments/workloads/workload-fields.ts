@@ -143,6 +143,7 @@ export const workloadFields = {
     `from one message to the next, of the pattern stride (default ${strideDefaultBytes})`,
   ),
   keys: count(undefined, 1, 65_536, 'memory regions in which --region is registered (default 1)'),
+  fixedLocal: flag(undefined, 'only the places at the other host vary, not those of the local buffer'),
   pageSize: choice(undefined, 'size', ['4K', '2M'], 'pages of --region (default 4K)'),
   bidirectional: flag('b', 'both sides send; rates are of both directions together'),
   echo: flag(undefined, 'the server answers each message with one like it; rates are of answered ones'),

@@ -99,6 +99,7 @@ const notOfKv = [
   'region',
   'stride',
   'keys',
+  'fixedLocal',
   'pageSize',
   'bidirectional',
   'echo',
@@ -256,7 +257,7 @@ const rules: readonly Rule[] = [
   },
   ({ region, ...others }, named) => {
     if (region !== undefined || isKvTest(others.test)) return;
-    const walking = ['pattern', 'stride', 'keys', 'pageSize'] as const;
+    const walking = ['pattern', 'stride', 'keys', 'fixedLocal', 'pageSize'] as const;
     const found = walking.find((field) => others[field] !== undefined);
     return found === undefined ? undefined : [found, `left out without ${named('region')}`];
   },

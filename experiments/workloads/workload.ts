@@ -215,9 +215,13 @@ function extrasOf(asked: Workload): Partial<PerfArgs> {
   };
 }
 
-const regionOf = (bytes: number, { pattern = 'sequential', stride, keys = 1 }: Workload): PerfRegion => ({
+const regionOf = (
+  bytes: number,
+  { pattern = 'sequential', stride, keys = 1, fixedLocal }: Workload,
+): PerfRegion => ({
   bytes,
   pattern,
   ...(stride === undefined ? {} : { strideBytes: stride }),
   ...(keys === 1 ? {} : { keys }),
+  ...(fixedLocal === true ? { isLocalFixed: true } : {}),
 });

@@ -22,6 +22,7 @@ const fields: Readonly<Record<string, string>> = {
     pattern: 'addresses',
     stride: 'stride (B)',
     keys: 'keys',
+    fixedLocal: 'one local place',
     pageSize: 'page size (B)',
     rate: 'offered rate (1/s)',
   },

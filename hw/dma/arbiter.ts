@@ -4,6 +4,7 @@
  * - roundRobin: the first waiting requester after the one served last.
  * - strictPriority: the waiting requester that was added first.
  * - weighted: as roundRobin, but a requester keeps its turn for up to `weight` TLPs, if it has that many.
+ * - wholeRequest: as roundRobin, but a requester keeps its turn until its request is sent.
  */
 import type { BlockState } from '../../sim/index.ts';
 import type { DmaConfig } from './parameters.ts';
@@ -16,6 +17,7 @@ export const REQUESTER_COUNT_MAX = 31;
 export class Arbiter {
   readonly #isStrict: boolean;
   readonly #isWeighted: boolean;
+  readonly #isByRequest: boolean;
   readonly #weights: number[] = [];
   #last = -1;
   #turnsLeft = 0;
@@ -23,6 +25,7 @@ export class Arbiter {
   constructor(policy: ArbitrationPolicy) {
     this.#isStrict = policy === 'strictPriority';
     this.#isWeighted = policy === 'weighted';
+    this.#isByRequest = policy === 'wholeRequest';
   }
 
   addRequester(weight: number): void {
@@ -42,6 +45,11 @@ export class Arbiter {
     this.#last = next;
     if (this.#isWeighted) this.#turnsLeft = this.#weights[next]! - 1;
     return next;
+  }
+
+  /** The granted TLP was sent: whether parts of its request are left. */
+  sent(isRequestLeft: boolean): void {
+    if (this.#isByRequest) this.#turnsLeft = isRequestLeft ? 1 : 0;
   }
 
   reset(): void {

@@ -28,7 +28,7 @@ it('the wires of a bus interface lead to existing blocks, and each port is conne
 
 const DEPTH = 4;
 const SLOT_BYTES = 2048;
-const POLICIES = ['roundRobin', 'strictPriority', 'weighted'] as const;
+const POLICIES = ['roundRobin', 'strictPriority', 'weighted', 'wholeRequest'] as const;
 
 /** Requesters of both engines that request random transfers at every edge until `stop`, and a link that is randomly full and slow. */
 class RandomTraffic {
@@ -45,7 +45,7 @@ class RandomTraffic {
     this.#places = random.chance(0.5);
     this.bench = new DmaBench({
       tagCount: 1 + random.below(4),
-      readArbitration: POLICIES[random.below(3)]!,
+      readArbitration: POLICIES[random.below(POLICIES.length)]!,
       dataPathBytes: random.chance(0.5) ? 4 : 32,
       readIssueCycles: 1 + random.below(4),
       writeIssueCycles: 1 + random.below(4),

@@ -5,6 +5,7 @@ import { Random } from '../../sim/random.ts';
 import { FLAG_PLACED_EARLY } from '../pcie/tlp/tlp.ts';
 import { DmaBench, type SentRead } from './dma-bench.ts';
 import { DmaRequestError, DmaStatus } from './errors.ts';
+import type { DmaConfig } from './parameters.ts';
 import { withRequesters } from './read-bench.ts';
 
 const piecesOf = (reads: readonly SentRead[]) => reads.map(({ address, bytes }) => [address, bytes]);
@@ -277,8 +278,8 @@ describe('the DMA read engine', () => {
     bench.runTo(10);
   });
 
-  it('arbitrates in turn, by priority, or by weight', () => {
-    const orderUnder = (readArbitration: 'roundRobin' | 'strictPriority' | 'weighted'): string => {
+  it('arbitrates in turn, by priority, by weight, or by whole requests', () => {
+    const orderUnder = (readArbitration: DmaConfig['readArbitration']): string => {
       const bench = new DmaBench({ readArbitration });
       withRequesters(bench, 3, 8, [1, 3, 2]);
       bench.atCycle(1, () => {
@@ -290,6 +291,18 @@ describe('the DMA read engine', () => {
     expect(orderUnder('roundRobin')).toBe('012012012012');
     expect(orderUnder('strictPriority')).toBe('000011112222');
     expect(orderUnder('weighted')).toBe('011122012200');
+    expect(orderUnder('wholeRequest')).toBe('000011112222');
+  });
+
+  it('serves other requesters between two whole requests of one', () => {
+    const bench = new DmaBench({ readArbitration: 'wholeRequest' });
+    withRequesters(bench, 2, 8);
+    bench.atCycle(1, () => {
+      for (const address of [0x1000, 0x2000]) bench.reads.request(0, address, 2 * 512, 0, 0);
+      bench.reads.request(1, 0x3000, 2 * 512, 0, 0);
+    });
+    bench.runTo(100);
+    expect(bench.link.reads.map(({ address }) => address >> 12)).toEqual([1, 1, 3, 3, 2, 2]);
   });
 
   it('sees a request only in the cycle after the one in which it was made', () => {

@@ -354,6 +354,7 @@ export class DmaReadEngine implements CompletionRunReceiver {
     read.requesterId = pcieFunction.requesterId();
     this.#link.sendMemoryRead();
     queue.sent(bytes);
+    this.#arbiter.sent(request.unsentBytes > 0);
     queue.counters.tlps++;
     if (cycle > queue.readySinceCycle) this.#countWait(queue, cycle - queue.readySinceCycle);
   }

@@ -21,9 +21,9 @@ export const dmaParameters = {
   ),
   readArbitration: choice(
     'roundRobin',
-    ['roundRobin', 'strictPriority', 'weighted'],
+    ['roundRobin', 'strictPriority', 'weighted', 'wholeRequest'],
     'estimate',
-    'Which requester sends the next memory read: in turn, the one added first, or in turn by weight.',
+    'Which requester sends the next memory read: in turn, the one added first, in turn by weight, or in turn for a whole request.',
   ),
   writeIssueCycles: number(
     1,

@@ -27,6 +27,7 @@ export type Verbs = VerbsPlatform;
 
 export function verbsOf(node: HostNode, { cpu, memory, costs, process }: HostContext): Verbs {
   const { driver, userCopies } = node;
+  const { postSection } = process;
   return {
     cpu,
     memory,
@@ -38,5 +39,8 @@ export function verbsOf(node: HostNode, { cpu, memory, costs, process }: HostCon
       userCopies.bytes += lengthBytes;
     },
     onExit: (hook) => process.onExit(hook),
+    ...(postSection === undefined
+      ? {}
+      : { waitToPost: (cycles: number) => postSection.enter(cpu, cycles, process.programCount) }),
   };
 }

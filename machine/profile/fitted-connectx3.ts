@@ -16,8 +16,8 @@ export const fittedConnectx3: ParameterValues = {
   'hca.wqeLineCycles': 8,
   // C-092, C-093: 5.4 million per second for six lines: as long as two WQEs of five.
   'hca.wqeBufferLines': 5,
-  // D-026, D-045: 16 WQEs of a QP execute without a PCIe read; a line of the WQE cache has room for 16 of 64 bytes.
-  // From 4 on, all numbers hold the same rows (docs/reference/fidelity.md, cross-validation).
+  // D-026, D-045: WQEs of a QP execute without a PCIe read; a line of the WQE cache has room for 16 of 64 bytes. From 4 on,
+  // all numbers hold the same rows (docs/reference/fidelity.md, cross-validation): that of the registers is taken.
   'hca.blueFlameWqes': 16,
   // D-006: one QP sends 12.4 million datagrams per second.
   'hca.unreliableIntervalCycles': 34,
@@ -58,6 +58,8 @@ export const fittedConnectx3: ParameterValues = {
   'hca.writeGapCycles': 12,
   'hca.sendGapCycles': 29,
   'hca.readGapCycles': 29,
+  // 0.74 ns per byte; WQEs read ahead in between the parts of a payload would make it 0.85.
+  'dma.readArbitration': 'wholeRequest',
   // A-087, D-062: an atomic is one PCIe read, 390 ns: so is the payload of a WRITE that is not inlined.
   'pcie.rootComplex.readLatencyPs': 80_000,
 };

@@ -11,6 +11,13 @@ export interface Profile {
 
 export const defaultProfileName = 'connectx3-qdr';
 
+/** As fitted for a ConnectX-3 and its hosts: reads of host memory, and their order. */
+const fittedReads = Object.fromEntries(
+  (['pcie.rootComplex.readLatencyPs', 'hca.readResponseLatencyCycles', 'dma.readArbitration'] as const).map(
+    (path) => [path, fittedConnectx3[path]!],
+  ),
+);
+
 const connectx2: Profile['values'] = {
   'pcie.link.generation': 2,
   // H-195 to H-211: 3.27 times the delays of the standard.
@@ -23,21 +30,23 @@ const connectx2: Profile['values'] = {
   'hca.sameQpIntervalCycles': 48,
   'hca.unreliableIntervalCycles': 105,
   // H-001, H-035: a pass of 2 bytes takes 0.89 us with a switch, and 4096 bytes add 4.1 us, of which three stages that
-  // take a packet whole need 3.7.
+  // take a packet whole need 3.7. The paths to and from the port are equally wide.
   'hca.transmitLatencyCycles': 16,
   'hca.receiveLatencyCycles': 16,
   'hca.transmitBytesPerCycle': 64,
+  'hca.receiveBytesPerCycle': 64,
   // H-139: 27.3 Gb/s. Completions of 128 bytes are 148 on the link, and the next TLP begins in lane 0 of 8: 26.9 Gb/s.
   // H-099: with completions of 256 bytes it would be 28.9.
   'pcie.link.packetAlignmentBytes': 8,
   'pcie.rootComplex.completionCombineBytes': 128,
-  // As fitted for a ConnectX-3 and its hosts.
-  'pcie.rootComplex.readLatencyPs': 80_000,
-  'hca.readResponseLatencyCycles': 128,
+  ...fittedReads,
 };
 
-/** The narrowest path, in a power of two bytes, that carries 100 Gb/s at the card's clock: 109. */
-const connectx5: Profile['values'] = { 'hca.transmitBytesPerCycle': 32 };
+const connectx5: Profile['values'] = {
+  // The narrowest path, in a power of two bytes, that carries 100 Gb/s at the card's clock: 109.
+  'hca.transmitBytesPerCycle': 32,
+  ...fittedReads,
+};
 
 /** A port of Ethernet with RoCE instead of InfiniBand. */
 const roceOf = (version: 'v1' | 'v2', gigabitsPerSecond: number): Profile['values'] => ({
@@ -79,8 +88,9 @@ export const profiles: readonly Profile[] = [
   },
   {
     name: 'connectx3-pro-40gbe',
-    doc: 'ConnectX-3 Pro with a port of 40 Gb/s Ethernet, RoCE v1 and v2, and frames of 4200 bytes, which hold packets of 4096.',
+    doc: 'ConnectX-3 Pro with a port of 40 Gb/s Ethernet, RoCE v1 and v2, and frames of 4200 bytes, which hold packets of 4096; its other values are the fitted ones of the ConnectX-3.',
     values: {
+      ...fittedConnectx3,
       ...roceOf('v2', 40),
       'pcie.function.deviceId': 0x1007,
       'ethernet.mtuBytes': 4200,

@@ -22,4 +22,4 @@ export const families: readonly Family[] = [
 export { isPublished, refusalOf } from './own-rows.ts';
 export { sourceMachines } from './sources.ts';
 export { apt } from './streams.ts';
-export { isolationMtuBytes } from './synchronous.ts';
+export { isolationMtuBytes, rfpInlineBytes, rfpSectionNs } from './synchronous.ts';
