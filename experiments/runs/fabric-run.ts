@@ -1,6 +1,13 @@
 /** One run of `hca fabric`: traffic of a pattern over the machine's topology, and the figures of its flows and switches. */
 import { ConfigurationError } from '../../base/index.ts';
-import { configuredOf, Machine, type MachineOptions, type Report, wireAt } from '../../machine/index.ts';
+import {
+  configuredOf,
+  Machine,
+  type MachineOptions,
+  notificationsOf,
+  type Report,
+  wireAt,
+} from '../../machine/index.ts';
 import { farPortsOf, type Topology } from '../../machine/topology/index.ts';
 import { RunError } from '../../sim/index.ts';
 import { linkBound } from '../bottleneck/index.ts';
@@ -66,7 +73,7 @@ export interface FabricRow {
   readonly outputs: readonly OutputRow[];
   /** The host's port that waited longest for credits or the end of a pause: its share of the time of the traffic. */
   readonly hostWaitShare: number;
-  /** Congestion notifications that cards sent for marked packets; 0 without congestion control. */
+  /** Congestion notifications that cards sent for marked packets, in CNPs and in responses; 0 without congestion control. */
   readonly cnps: number;
   /** Times of the messages of all flows, or of the operations of an all-reduce. */
   readonly messageTimes: MessageTimes;
@@ -121,7 +128,7 @@ export default async function runFabric({
     hostWaitShare: Math.max(...report.wire.map((wire) => hostWaitPsOf(args, wire))) / spanPs,
     cableBytesPerSecond: slowestCable(machine, args),
     completesEarly: completesEarly(machine, args),
-    cnps: report.nodes.reduce((sum, { hca }) => sum + (hca.congestion?.npCnpSent ?? 0), 0),
+    cnps: report.nodes.reduce((sum, { hca }) => sum + notificationCountOf(hca), 0),
     elapsedPs: machine.nowPs,
     isBalanced: report.checks.balanced,
     ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
@@ -329,10 +336,17 @@ const hostWaitPsOf = (
   { from, creditWaitPs, pauseWaitPs = 0 }: Report['wire'][number],
 ): number => (from < hostCount ? creditWaitPs + pauseWaitPs : 0);
 
+/** Notifications that a card sent for marked packets; 0 without congestion control. */
+function notificationCountOf({ congestion }: Report['nodes'][number]['hca']): number {
+  if (congestion === undefined) return 0;
+  const { cnps, becns } = notificationsOf(congestion);
+  return cnps + becns;
+}
+
 /** Outputs of all switches, in order. */
 function outputsOf({ switches = [], wire }: Report, spanPs: number): OutputRow[] {
   return switches.flatMap(({ node, ports, buffer }) =>
-    ports.map(({ port, bufferedBytesMax, notForwarded, output }) => {
+    ports.map(({ port, bufferedBytesMax, notForwarded, output, markedPackets = 0 }) => {
       const row = wire.find(({ from, fromPort = 1 }) => from === node && fromPort === port)!;
       return {
         switch: node,
@@ -347,7 +361,7 @@ function outputsOf({ switches = [], wire }: Report, spanPs: number): OutputRow[]
           (output?.queueDrops ?? 0) +
           (output?.watchdogDrops ?? 0),
         pauseDrops: output?.watchdogDrops ?? 0,
-        marks: output?.markedFrames ?? 0,
+        marks: output?.markedFrames ?? markedPackets,
       };
     }),
   );

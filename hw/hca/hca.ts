@@ -18,6 +18,7 @@ import {
 } from '../../sim/index.ts';
 import {
   dataLanesOf,
+  dataRateMbpsOf,
   type EthernetConfig,
   EthernetPort,
   type EthernetPortOptions,
@@ -343,6 +344,10 @@ export class Hca implements BarTarget {
           managers: management.managers,
           groups: management.groups,
           congestion: setup.congestion,
+          lines: this.wirePorts.map(({ config }) => ({
+            rateMbps: dataRateMbpsOf(config),
+            overheadBytes: config.framingBytes,
+          })),
         }),
       });
     const iwarpOf = (): IwarpDataPath =>

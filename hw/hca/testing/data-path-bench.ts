@@ -24,6 +24,7 @@ import {
   SingleRunner,
 } from '../../../sim/index.ts';
 import {
+  dataRateMbpsOf,
   type EthernetConfig,
   EthernetPort,
   ethernetChannelBytes,
@@ -320,6 +321,7 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
         managers: [this.#managerOf()],
         groups: this.groups,
         congestion: { ...congestionDefaults(), ...options.congestion },
+        lines: [{ rateMbps: dataRateMbpsOf(this.wire.config), overheadBytes: this.wire.config.framingBytes }],
       }),
       carries,
       addresses: [this.address],
