@@ -52,7 +52,7 @@ const rateOf = ({ flows }: FabricRow, from: number, to: number): number =>
 describe('a flow that shares its sender with an incast', () => {
   const victim = { pattern: 'victim', topology: 'dumbbell:8', hostCount: 8, messages: 50 } as const;
 
-  it('Gran et al. 2010: gets its throughput back, and the port of the incast stays busy', async () => {
+  it('gets its throughput back, and the port of the incast stays busy', async () => {
     const [plain, controlled] = [await run(victim), await run(victim, annex)];
     expect(rateOf(controlled, 1, 7)).toBeGreaterThan(2.5 * rateOf(plain, 1, 7));
     const ofIncast = ({ flows, durationPs }: FabricRow): number =>
@@ -65,7 +65,7 @@ describe('a flow that shares its sender with an incast', () => {
 describe('an incast', () => {
   const incast = { pattern: 'incast', topology: 'star:5', hostCount: 5, messages: 20 } as const;
 
-  it('A10: has each mark arrive, at most one notification for it, and each notification arrive', async () => {
+  it('annex A10: has each mark arrive, at most one notification for it, and each notification arrive', async () => {
     const row = await run(incast, annex);
     const { fecns, sent, received } = countersOf(row);
     expect(fecns).toBe(marksOf(row));
@@ -102,7 +102,11 @@ describe('an incast', () => {
   );
 
   it('is the same with two data lanes, whose queues are marked by themselves', async () => {
-    const lanes = { 'wire.dataVls': '2', 'wire.receiveBufferBytes': 65_536, 'switch.inputBufferBytes': 65_536 };
+    const lanes = {
+      'wire.dataVls': '2',
+      'wire.receiveBufferBytes': 65_536,
+      'switch.inputBufferBytes': 65_536,
+    };
     const row = await run(incast, { ...annex, ...lanes });
     expect(row.isBalanced).toBe(true);
     expect(countersOf(row).fecns).toBe(marksOf(row));

@@ -108,7 +108,7 @@ export interface HcaSetup extends SlotSetup {
   readonly ethernet?: EthernetConfig | undefined;
   /** Configuration of the card's TCP if connections are of iWARP (`capabilities.transport`); defaults if omitted. */
   readonly iwarp?: IwarpConfig | undefined;
-  /** Congestion control of RoCE v2; omitted: none. */
+  /** Congestion control; omitted: none. */
   readonly congestion?: CongestionConfig | undefined;
   /** Seed of random effects on frames; omitted: 1. */
   readonly seed?: number | undefined;

@@ -15,7 +15,10 @@ async function contention(
   { payloadBytes = 2048, count = 20, victimPorts = [] as readonly number[] } = {},
   prepare: (bench: SwitchBench) => void = () => undefined,
 ): Promise<SwitchBench> {
-  const bench = new SwitchBench(4, { congestion: { packetSize: 0, markingRate: 0, ...congestion }, victimPorts });
+  const bench = new SwitchBench(4, {
+    congestion: { packetSize: 0, markingRate: 0, ...congestion },
+    victimPorts,
+  });
   prepare(bench);
   bench.ends[0]!.sendAt(startPs, 3, payloadBytes, 0, count);
   bench.ends[1]!.sendAt(startPs, 3, payloadBytes, 100, count);
@@ -24,7 +27,7 @@ async function contention(
 }
 
 describe('the root of a congestion', () => {
-  it('A10: marks packets that leave while more than the level of the threshold waits', async () => {
+  it('annex A10: marks packets that leave while more than the level of the threshold waits', async () => {
     const { ends, device } = await contention({ threshold: 8 });
     const { arrivals } = ends[2]!;
     expect(arrivals).toHaveLength(40);
@@ -35,7 +38,7 @@ describe('the root of a congestion', () => {
     expect(device.markedAt(1)).toBe(0);
   });
 
-  it('A10: marks earlier with a greater threshold, and never with 0', async () => {
+  it('annex A10: marks earlier with a greater threshold, and never with 0', async () => {
     const marked = async (threshold: number) => countOf((await contention({ threshold })).ends[2]!.arrivals);
     const [latest, middle, earliest] = [await marked(2), await marked(8), await marked(15)];
     expect(latest).toBeLessThan(middle);
@@ -44,16 +47,23 @@ describe('the root of a congestion', () => {
     expect([countOf(ends[2]!.arrivals), device.markedAt(3)]).toEqual([0, undefined]);
   });
 
-  it('A10: leaves Marking_Rate packets between two that it marks', async () => {
+  it('annex A10: leaves Marking_Rate packets between two that it marks', async () => {
     const { ends } = await contention({ threshold: 15, markingRate: 3 });
     const marks = marksOf(ends[2]!.arrivals);
     const first = marks.indexOf(true);
-    expect(marks.slice(first, first + 9)).toEqual([true, ...[false, false, false, true], ...[false, false, false, true]]);
+    expect(marks.slice(first, first + 9)).toEqual([
+      true,
+      ...[false, false, false, true],
+      ...[false, false, false, true],
+    ]);
   });
 
-  it('A10: does not mark packets below Packet_Size', async () => {
+  it('annex A10: does not mark packets below Packet_Size', async () => {
     // 2048 bytes of payload are 2082 with their headers: 33 times 64 bytes would be more.
-    const [small, large] = [{ threshold: 15, packetSize: 33 }, { threshold: 15, packetSize: 32 }];
+    const [small, large] = [
+      { threshold: 15, packetSize: 33 },
+      { threshold: 15, packetSize: 32 },
+    ];
     expect(countOf((await contention(small)).ends[2]!.arrivals)).toBe(0);
     expect(countOf((await contention(large)).ends[2]!.arrivals)).toBeGreaterThan(10);
   });
@@ -83,7 +93,7 @@ describe('a victim of congestion', () => {
       });
   };
 
-  it('A10: is not marked at an output without credits, but at a port of Victim_Mask', async () => {
+  it('annex A10: is not marked at an output without credits, but at a port of Victim_Mask', async () => {
     const [victim, masked] = [
       await contention({ threshold: 15 }, {}, slowEnd),
       await contention({ threshold: 15 }, { victimPorts: [3] }, slowEnd),
@@ -98,7 +108,11 @@ describe('a victim of congestion', () => {
 it('marks the same packets whatever the order of events within an instant', async () => {
   const run = async (shuffle?: () => number): Promise<string> => {
     const congestion = { threshold: 12, packetSize: 0, markingRate: 2 };
-    const bench = new SwitchBench(4, { wire: { dataVls: '2', receiveBufferBytes: 65_536 }, congestion }, shuffle);
+    const bench = new SwitchBench(
+      4,
+      { wire: { dataVls: '2', receiveBufferBytes: 65_536 }, congestion },
+      shuffle,
+    );
     for (const from of [0, 1, 2])
       for (const level of [0, 1])
         bench.ends[from]!.sendAt(startPs + level, 4, 1024, 100 * from + 50 * level, 20, level);

@@ -138,7 +138,7 @@ export interface BenchOptions {
   readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes' | 'flowCounterCount'>;
   /** Form of RoCE of Ethernet ports; omitted: no RoCE. */
   readonly roce?: RoceForm;
-  /** Congestion control of RoCE; left out: none. */
+  /** Congestion control; left out: none. */
   readonly congestion?: Partial<CongestionConfig>;
   /** 48 bits of the nodes' MACs; left out: 0. */
   readonly macs?: { readonly a: number; readonly b: number };

@@ -25,8 +25,8 @@ import {
 import { InfinibandSwitch } from '../infiniband-switch.ts';
 import type { SwitchManagement } from '../management/index.ts';
 import {
-  type SwitchCongestionConfig,
   type SwitchConfig,
+  type SwitchCongestionConfig,
   switchCongestionParameters,
   switchParameters,
 } from '../parameters.ts';
@@ -159,7 +159,14 @@ export class BenchEnd {
     const flags = rxWords[word + WORD_PACKET_FLAGS]!;
     const lane = virtualLaneOf(flags);
     const isMarked = (flags & FLAG_CONGESTION) !== 0;
-    this.arrivals.push({ timePs: this.lp.nowPs, psn: rxWords[word + WORD_PSN]!, payload, datagram, lane, isMarked });
+    this.arrivals.push({
+      timePs: this.lp.nowPs,
+      psn: rxWords[word + WORD_PSN]!,
+      payload,
+      datagram,
+      lane,
+      isMarked,
+    });
     if (!this.consumesAtOnce || ((this.heldLanes >> lane) & 1) !== 0) this.held.push(offset);
     else this.port.consume(offset);
   }

@@ -24,18 +24,18 @@ describe('the rate of an entry', () => {
     [6, { shift: 2 }, 32_000 / 2.5],
     // 14 bits.
     [10, { multiplierStep: 16_383, shift: 3 }, 32_000 / (1 + 16_383 / 8)],
-  ])('A10: is, after %i BECNs with %o, %f Mb/s of 32,000', (becns, changes, rateMbps) => {
+  ])('annex A10: is, after %i BECNs with %o, %f Mb/s of 32,000', (becns, changes, rateMbps) => {
     expect(afterBecns(becns, changes).rateMbps(1000)).toBeCloseTo(rateMbps, 9);
   });
 });
 
 describe('CCTI', () => {
-  it('A10: increases by CCTI_Increase with each BECN, up to CCTI_Limit', () => {
+  it('annex A10: increases by CCTI_Increase with each BECN, up to CCTI_Limit', () => {
     const indexes = [1, 2, 3, 4].map((count) => afterBecns(count, { increase: 4, limit: 10 }).indexAt(1000));
     expect(indexes).toEqual([4, 8, 10, 10]);
   });
 
-  it('A10: decreases by one with each CCTI_Timer of 1.024 us units, down to CCTI_Min', () => {
+  it('annex A10: decreases by one with each CCTI_Timer of 1.024 us units, down to CCTI_Min', () => {
     const cct = afterBecns(5, { min: 2 });
     const periodPs = 100 * unitPs;
     expect([cct.indexAt(1000 + periodPs - 1), cct.indexAt(1000 + periodPs)]).toEqual([7, 6]);

@@ -1,6 +1,6 @@
 /**
  * The congestion control annex of InfiniBand: the injection rate of one QP by its index into the congestion control table. Sources:
- * IBTA vol 1, annex A10; Linux 6.1 drivers/infiniband/hw/hfi1 (init.c: set_link_ipg, cca_timer_fn; verbs: process_becn).
+ * IBTA vol 1, annex A10; Linux 6.1 drivers/infiniband/hw/hfi1/init.c (set_link_ipg, cca_timer_fn).
  *
  *     BECN          CCTI ← min(CCTI + CCTI_Increase, CCTI_Limit)
  *     CCTI_Timer    CCTI ← CCTI - 1, down to CCTI_Min; it runs while CCTI is above that

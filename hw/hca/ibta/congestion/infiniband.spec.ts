@@ -59,7 +59,7 @@ const countsOf = ({ dataPath }: DataPathBench['a']): readonly number[] => {
 };
 
 describe('a packet with FECN', () => {
-  it('A10: of a reliable connection is answered by BECN in its acknowledgement, once', async () => {
+  it('annex A10: of a reliable connection is answered by BECN in its acknowledgement, once', async () => {
     const { bench, fromA, fromB } = await annexBench();
     const { a, aCq } = connectedPair(bench.a, bench.b);
     const [from, to] = [new Region(bench.a, 64), new Region(bench.b, 64)];
@@ -85,7 +85,7 @@ describe('a packet with FECN', () => {
     bench.checkBalances();
   });
 
-  it('A10: of a READ response is answered by a CNP to the responder, which paces its responses', async () => {
+  it('annex A10: of a READ response is answered by a CNP to the responder, which paces its responses', async () => {
     const { bench, fromA, fromB } = await annexBench();
     const { a, aCq } = connectedPair(bench.a, bench.b);
     const [from, to] = [new Region(bench.a, 65_536), new Region(bench.b, 65_536)];
@@ -101,7 +101,7 @@ describe('a packet with FECN', () => {
     expect(pauseOf(fromB, Opcode.RC_RDMA_READ_RESPONSE_MIDDLE)).toBeCloseTo(1, 1);
   });
 
-  it('A10: of an unreliable connection is answered by this CNP, byte for byte', async () => {
+  it('annex A10: of an unreliable connection is answered by this CNP, byte for byte', async () => {
     const { bench, fromB } = await annexBench();
     const service = { fields: { serviceType: ServiceType.UC } };
     const { a, aCq } = connectedPair(bench.a, bench.b, { a: { ...service, qpn: 0x118 }, b: service });
@@ -111,7 +111,9 @@ describe('a packet with FECN', () => {
     a.send({ opcode: WqeOpcode.RDMA_WRITE, segments: [from.part(0, 64)], remote: to });
     await bench.until(() => aCq.takenCount() === 1, 1000);
     await bench.run(20);
-    expect(fromB.map(({ bytes }) => toHex(bytes))).toEqual(['00020001000600028000ffff40000118000000002d911a6fb27c']);
+    expect(fromB.map(({ bytes }) => toHex(bytes))).toEqual([
+      '00020001000600028000ffff40000118000000002d911a6fb27c',
+    ]);
     expect([countsOf(bench.a), countsOf(bench.b)]).toEqual([
       [0, 0, 0, 1, 0],
       [1, 1, 0, 0, 0],
@@ -158,7 +160,7 @@ function pauseOf(packets: readonly Seen[], opcode: number): number {
 }
 
 describe('a QP whose packets were marked', () => {
-  it.each([1, 2, 5])('A10: pauses after each packet for %i times its own', async (becns) => {
+  it.each([1, 2, 5])('annex A10: pauses after each packet for %i times its own', async (becns) => {
     const { bench, fromA } = await annexBench();
     const { a, aCq } = connectedPair(bench.a, bench.b);
     const [from, to] = [new Region(bench.a, 65_536), new Region(bench.b, 65_536)];

@@ -4,8 +4,7 @@
  *     InfiniBand   FECN of the BTH     BECN of a response that is due anyway, or a CNP: a BTH alone        annex A10
  *     RoCE v2      ECN 11 of the IP    a CNP of 16 reserved bytes                                          annex A17.9
  *
- * Source for the packet of InfiniBand and for the choice between both: Linux 6.1 drivers/infiniband/hw/hfi1 (ud.c: return_cnp;
- * driver.c: process_ecn).
+ * Source of InfiniBand's CNP: Linux 6.1 drivers/infiniband/hw/hfi1/ud.c, return_cnp.
  */
 import {
   FLAG_CONGESTION,
