@@ -1,7 +1,7 @@
 /**
  * FECN of one output of an InfiniBand switch (IBTA volume 1, annex A10): the parameters are those of SwitchCongestionSetting.
  *
- *     several inputs have packets for a lane of the output, behind the one that leaves
+ *     several inputs have packets for a lane of the output, and next to the one that leaves there wait
  *       more than (16 - Threshold) / 16 of a lane's buffer, Threshold from 1 to 15
  *         and credits for more, so that the output itself is the bottleneck: root of congestion ──▶ marked
  *         and no credits: victim of congestion farther on ──▶ marked only at a port of Victim_Mask

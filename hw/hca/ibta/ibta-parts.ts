@@ -39,7 +39,7 @@ export interface IbtaAttachment {
   readonly groups: MulticastGroups;
   /** Congestion control; if left out: none. */
   readonly congestion?: CongestionConfig | undefined;
-  /** What the cables of InfiniBand carry. */
+  /** Rates of the cables of InfiniBand, by port. */
   readonly lines: readonly Line[];
   /** The ports again, if they have several data lanes; left out: they have one. */
   readonly lanePorts?: readonly LanePort[] | undefined;

@@ -43,7 +43,7 @@ export interface ReactionPointSetup {
   readonly lines: readonly Line[];
 }
 
-/** What a port's cable carries. */
+/** The rate of a port's cable. */
 export interface Line {
   readonly rateMbps: number;
   /** Bytes of the cable next to each packet: framing, or preamble and gap. */
