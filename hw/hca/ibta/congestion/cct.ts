@@ -18,7 +18,7 @@ import type { RateControl } from './rate-control.ts';
 /** CCTI_Timer counts 1.024 us. */
 const TIMER_UNIT_PS = 1_024_000;
 /** CCT_Multiplier has 14 bits. */
-export const MULTIPLIER_MAX = 0x3fff;
+const MULTIPLIER_MAX = 0x3fff;
 
 export class Cct implements RateControl {
   readonly #config: CctConfig;

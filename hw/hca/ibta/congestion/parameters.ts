@@ -139,7 +139,7 @@ export const timelyParameters = {
   minRateMbps: number(100, 'Mb/s', [1, 100_000], 'estimate', 'Least rate of a QP.'),
 } as const;
 
-export const cctParameters = {
+const cctParameters = {
   increase: number(
     1,
     'entries',
