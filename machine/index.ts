@@ -81,7 +81,13 @@ export {
   type RocePacketLedger,
   transmittedOf,
 } from './report/frame-ledger.ts';
-export { byCommandName, byOperationName, type HcaLedger, hcaLedgerOf } from './report/hca-ledger.ts';
+export {
+  byCommandName,
+  byOperationName,
+  type HcaLedger,
+  hcaLedgerOf,
+  notificationsOf,
+} from './report/hca-ledger.ts';
 export { type HostLedger, hostLedgerOf } from './report/host-ledger.ts';
 export { type LinkEndLedger, linkEndLedgerOf } from './report/ledger-link.ts';
 export { macFailures, nicEndOf } from './report/nic-checks.ts';

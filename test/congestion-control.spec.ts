@@ -41,7 +41,11 @@ const sumOf = (values: readonly number[]): number => values.reduce((sum, value) 
 function figuresOf({ report, fairness }: FabricRow) {
   const ports = report.switches!.flatMap((device) => device.ports);
   const ofCards = (pick: 'npEcnMarkedRocePackets' | 'npCnpSent' | 'rpCnpHandled' | 'rpCnpIgnored') =>
-    sumOf(report.nodes.map(({ hca }) => hca.congestion?.[pick] ?? 0));
+    sumOf(
+      report.nodes.map(({ hca: { congestion } }) =>
+        congestion !== undefined && 'npCnpSent' in congestion ? congestion[pick] : 0,
+      ),
+    );
   return {
     fairness,
     pauses: sumOf(ports.map(({ flowControl }) => flowControl!['sentTransitions'] ?? 0)),

@@ -67,6 +67,10 @@ const scenarios: Readonly<Record<string, readonly [() => ProgramOptions[], Machi
       faults: [{ packet: 'congested', chance: '20%' }],
     },
   ],
+  'QPs with a congestion control table': [
+    mixture,
+    { set: { 'hca.congestion.algorithm': 'cct' }, faults: [{ packet: 'congested', chance: '20%' }] },
+  ],
   'sockets over a NIC that loses frames': [streams, { set: lossy }],
   iWARP: [rdmap, { set: iwarp }],
   'two programs of a host over iWARP': [

@@ -26,7 +26,7 @@ export {
 } from './lane-parameters.ts';
 export { ARBITRATION_ENTRIES, type LaneTables, lanesDefaults, laneTablesOf } from './lane-tables.ts';
 export { blocksOf } from './link-credits.ts';
-export { byteTimeOf, type PacketArrival, tailDelayOf, wireLatencyPs } from './link-rate.ts';
+export { byteTimeOf, dataRateMbpsOf, type PacketArrival, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 export { ethernetPlug, loopbackPlug } from './loopback-plug.ts';
 export * from './opcodes.ts';
 export * from './packet.ts';

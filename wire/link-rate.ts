@@ -21,6 +21,7 @@ const speedTable = {
   NDR: { kilobits: 106_250_000, data: 16, coded: 17 },
 } as const;
 
+const PS_MEGABITS_PER_BYTE = 8_000_000;
 const PS_KILOBITS_PER_BYTE = 8 * 1_000_000_000;
 
 /** Time of one byte on a link as an exact ratio of picoseconds. */
@@ -36,6 +37,12 @@ export function byteTimeOf(config: Pick<WireConfig, 'speed' | 'lanes'>): ByteTim
   const denominator = kilobits * data * Number(config.lanes);
   const divisor = greatestCommonDivisor(numerator, denominator);
   return { numeratorPs: asInteger(numerator / divisor), denominator: asInteger(denominator / divisor) };
+}
+
+/** Rate of data bytes: 32,000 Mb/s at 4X QDR. */
+export function dataRateMbpsOf(config: Pick<WireConfig, 'speed' | 'lanes'>): number {
+  const { numeratorPs, denominator } = byteTimeOf(config);
+  return (PS_MEGABITS_PER_BYTE * denominator) / numeratorPs;
 }
 
 /** Time from a packet's last symbol leaving the sending port's logic until the packet is complete at the receiver: a channel's latency. */

@@ -135,6 +135,12 @@ describe('the opcode table', () => {
     expect(transportHeaderBytes(Opcode.CNP)).toBe(12 + 16);
   });
 
+  it('IBTA annex A10: has a congestion notification of InfiniBand with a BTH alone at 0x80', () => {
+    expect(opcodeRow(0x80)).toMatchObject({ name: 'CNP_INFINIBAND', service: 'CNP', headers: [] });
+    // LRH 8 + BTH 12 + ICRC 4 + VCRC 2.
+    expect(packetBytesOf(Opcode.CNP_INFINIBAND, 0, false)).toBe(26);
+  });
+
   it('derives the tests on an opcode from its row', () => {
     for (const row of opcodeTable) {
       expect(opcodeRow(row.opcode)).toBe(row);

@@ -5,7 +5,7 @@
  *
  * Masked atomics have emulator-specific numbers that are free in the table: we know of no publication of the card's numbers.
  *
- * Source: InfiniBand Architecture Specification, volume 1, 9.2 (table of OpCode values), 9.4 and 9.5; XRC annex A14, CNP annex A17.
+ * Source: InfiniBand Architecture Specification, volume 1, 9.2 (table of OpCode values), 9.4 and 9.5; XRC annex A14, CNP annexes A10 and A17.
  */
 import { DeclarationError } from '../base/index.ts';
 import {
@@ -84,6 +84,7 @@ export const Opcode = {
   RD_RESYNC: 0x55,
   UD_SEND_ONLY: 0x64,
   UD_SEND_ONLY_WITH_IMMEDIATE: 0x65,
+  CNP_INFINIBAND: 0x80,
   CNP: 0x81,
   XRC_SEND_FIRST: 0xa0,
   XRC_SEND_MIDDLE: 0xa1,
@@ -224,7 +225,12 @@ export const opcodeTable: readonly OpcodeRow[] = [
   ...rowsOf('UC', ...sendsAndWrites),
   ...rowsOf('RD', ...sendsAndWrites, ...readsAndAtomics, ...resynchronization),
   ...rowsOf('UD', ...datagrams),
-  ...rowsOf('CNP', operation('', 'only', 'headersOnly', 'response', ['CNP'])),
+  // That of InfiniBand ends with its BTH: Linux 6.1 drivers/infiniband/hw/hfi1/ud.c, return_cnp.
+  ...rowsOf(
+    'CNP',
+    operation('INFINIBAND', 'only', 'headersOnly', 'response'),
+    operation('', 'only', 'headersOnly', 'response', ['CNP']),
+  ),
   ...rowsOf('XRC', ...sendsAndWrites, ...readsAndAtomics, ...invalidations),
 ];
 

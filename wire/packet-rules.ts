@@ -107,8 +107,8 @@ export class PacketRule<Effect> {
   }
 
   #isAmong({ first, last, isRelative }: PsnRange, qpn: number, psn: number, opcode: number): boolean {
-    // A CNP's PSN is 0 and numbers nothing (annex A17).
-    if (opcode === Opcode.CNP) return false;
+    // A CNP's PSN is 0 and numbers nothing (annexes A10 and A17).
+    if (opcode === Opcode.CNP || opcode === Opcode.CNP_INFINIBAND) return false;
     if (!isRelative) return psn >= first && psn <= last;
     // Requests and responses to one QP have separate PSNs.
     const connection = qpn * 2 + (isRequest(opcode) ? 0 : 1);

@@ -69,6 +69,7 @@ export const responseRecord = layout('response packet record', header, {
   messageSequenceNumber: bits32(0x30, 23, 0),
   partitionKey: bits32(0x34, 15, 0),
   serviceLevel: bits32(0x34, 19, 16),
+  isCongestedBack: bits32(0x34, 20, 20, 'BTH BECN; a request has none'),
 });
 
 /** Record of a datagram. */
@@ -127,6 +128,8 @@ export const WORD_PAYLOAD_BYTES = wordIndexOf(request.payloadBytes);
 export const WORD_LIDS = wordIndexOf(request.sourceLid);
 export const WORD_REQUEST_PKEY = wordIndexOf(request.partitionKey);
 export const WORD_RESPONSE_PKEY = wordIndexOf(response.partitionKey);
+/** BTH BECN, in the word of a response's P_Key. */
+export const RESPONSE_BECN = response.isCongestedBack.mask;
 /** Words of a datagram: P_Key and service level; Q_Key and source QPN of the DETH. */
 export const WORD_DATAGRAM_PKEY = wordIndexOf(datagram.partitionKey);
 export const WORD_DATAGRAM_QKEY = wordIndexOf(datagram.queueKey);

@@ -77,11 +77,12 @@ function fill({ bytes, words, floats }: ReturnType<typeof area>, offset: number,
   made.words.forEach((value, index) => {
     words[word + 4 + index] = value;
   });
-  // Numbers of QPs and PSNs have 24 bits, partition key and service level 20.
+  // Numbers of QPs and PSNs have 24 bits, partition key and service level 20, with BECN 21.
   for (const place of [5, 6, 11]) words[word + place]! &= 0xffffff;
   floats[(offset >> 3) + FLOAT_VIRTUAL_ADDRESS] = made.address;
-  for (const place of [made.row.service === 'UD' ? 8 : made.row.isRequest ? 12 : 13])
-    words[word + place]! &= 0xfffff;
+  const isResponse = !made.row.isRequest;
+  for (const place of [made.row.service === 'UD' ? 8 : isResponse ? 13 : 12])
+    words[word + place]! &= isResponse ? 0x1f_ffff : 0xf_ffff;
   if (made.row.isRequest && made.row.service !== 'UD')
     words[word + 12]! |= made.addressTop << ADDRESS_TOP_SHIFT;
   words[word + WORD_OPCODE] = opcode;
@@ -124,6 +125,7 @@ describe('the bytes of a record', () => {
           ackRequest: made.flags.includes(FLAG_ACK_REQUEST) ? 1 : 0,
           solicitedEvent: made.flags.includes(FLAG_SOLICITED) ? 1 : 0,
           fecn: made.flags.includes(FLAG_CONGESTION) ? 1 : 0,
+          becn: made.row.isRequest ? 0 : (made.words[9]! >> 20) & 1,
           destinationQp: made.words[1]! & 0xffffff,
           psn: made.words[2]! & 0xffffff,
         });

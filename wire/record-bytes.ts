@@ -26,7 +26,6 @@ import {
   hasPayload,
   isKnownOpcode,
   isRequest,
-  Opcode,
   opcodeRow,
   operandBytes,
   transportHeaderBytes,
@@ -45,6 +44,7 @@ import {
   PACKET_PAYLOAD_OFFSET,
   PAD_SHIFT,
   packetBytesIn,
+  RESPONSE_BECN,
   SERVICE_LEVEL_SHIFT,
   VIRTUAL_LANE_SHIFT,
   virtualLaneOf,
@@ -182,10 +182,11 @@ export class RecordBytes {
     fields.solicitedEvent.set(view, at, flags & FLAG_SOLICITED ? 1 : 0);
     fields.migrationRequest.set(view, at, flags & FLAG_MIGRATED ? 1 : 0);
     fields.padCount.set(view, at, padCountIn(flags));
-    fields.partitionKey.set(view, at, words[word + placeOfPkey(opcode)]! & PKEY_MASK);
+    const place = placeOfPkey(opcode);
+    fields.partitionKey.set(view, at, words[word + place]! & PKEY_MASK);
     fields.fecn.set(view, at, flags & FLAG_CONGESTION ? 1 : 0);
-    // Of acknowledgements, which may have it on InfiniBand (annex A10), ours have none.
-    fields.becn.set(view, at, opcode === Opcode.CNP ? 1 : 0);
+    const becn = place === WORD_RESPONSE_PKEY ? words[word + place]! & RESPONSE_BECN : 0;
+    fields.becn.set(view, at, becn === 0 ? 0 : 1);
     fields.destinationQp.set(view, at, words[word + WORD_DESTINATION_QPN]!);
     fields.ackRequest.set(view, at, flags & FLAG_ACK_REQUEST ? 1 : 0);
     fields.psn.set(view, at, words[word + WORD_PSN]!);
@@ -375,7 +376,9 @@ export class RecordBytes {
       (fields.fecn.get(view, base) !== 0 ? FLAG_CONGESTION : 0) |
       (fields.padCount.get(view, base) << PAD_SHIFT);
     words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
-    words[word + placeOfPkey(opcode)] = fields.partitionKey.get(view, base);
+    const place = placeOfPkey(opcode);
+    const becn = place === WORD_RESPONSE_PKEY && fields.becn.get(view, base) !== 0 ? RESPONSE_BECN : 0;
+    words[word + place] = fields.partitionKey.get(view, base) | becn;
   }
 
   #unpackHeaders(view: DataView, from: number, opcode: number, offset: number): void {

@@ -280,6 +280,11 @@ export class WirePort implements LateSender {
     return this.#sender.serializer.freePs;
   }
 
+  /** Whether the other end has granted room for that many credit blocks of a data lane. */
+  hasCreditsFor(blocks: number, virtualLane: number): boolean {
+    return this.#sender.hasCreditsFor(blocks, virtualLane);
+  }
+
   /** Whether a refused packet waits for credits of the other end. */
   get waitsForCredits(): boolean {
     return this.#sender.waitsForCredits;

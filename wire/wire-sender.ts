@@ -166,6 +166,11 @@ export class WireSender {
     this.#ports = ports;
   }
 
+  /** Whether the other end has granted room for that many credit blocks of a data lane. */
+  hasCreditsFor(blocks: number, virtualLane: number): boolean {
+    return this.#credits[virtualLane]!.canSend(blocks, this.#lp.nowPs);
+  }
+
   /** Whether a refused packet waits for credits of the other end. */
   get waitsForCredits(): boolean {
     return this.#wait.reason === WAITING_FOR_CREDITS;

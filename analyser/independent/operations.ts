@@ -1,5 +1,5 @@
 /**
- * Headers after a BTH, by its opcode: IBTA vol 1, 9.2, table of opcodes; annexes A14 (XRC) and A17.9.3 (CNP). The upper
+ * Headers after a BTH, by its opcode: IBTA vol 1, 9.2, table of opcodes; annexes A14 (XRC), A10 and A17.9.3 (CNP). The upper
  * three bits are the service, the lower five the operation. Masked atomics have numbers that only this card uses
  * (docs/how-to/wire.md).
  */
@@ -66,11 +66,14 @@ const services: Readonly<Record<number, Service>> = {
   },
 };
 
+/** Of RoCE v2; and of InfiniBand, with a BTH alone (Linux 6.1 drivers/infiniband/hw/hfi1/ud.c, return_cnp). */
 const CNP = 0x81;
+const CNP_INFINIBAND = 0x80;
 
 /** The operation of an opcode; undefined if no service defines it. */
 export function operationOf(opcode: number): Operation | undefined {
   if (opcode === CNP) return { name: 'CNP', headers: ['CNP'], payload: 'none' };
+  if (opcode === CNP_INFINIBAND) return { name: 'CNP_INFINIBAND', headers: [], payload: 'none' };
   const service = services[opcode >> 5];
   const number = opcode & 0x1f;
   const row = operations[number];

@@ -93,7 +93,8 @@ function reductionSentences({
 }
 
 /** Drops and marks, if any. */
-function lossSentences({ outputs, cnps }: FabricRow): string[] {
+function lossSentences({ outputs, cnps, report: { config } }: FabricRow): string[] {
+  const isFecn = config.hca.capability.linkLayer === 'infiniband';
   const drops = outputs.reduce((sum, row) => sum + row.drops, 0);
   const held = outputs.reduce((sum, row) => sum + row.pauseDrops, 0);
   const marks = outputs.reduce((sum, row) => sum + row.marks, 0);
@@ -111,7 +112,9 @@ function lossSentences({ outputs, cnps }: FabricRow): string[] {
     ...(marks === 0
       ? []
       : [
-          `They marked ${countText(marks)} packets for congestion (ECN)${cnps === 0 ? '' : `, and the receivers sent ${countText(cnps)} CNPs`}.`,
+          isFecn
+            ? `They marked ${countText(marks)} packets with FECN${cnps === 0 ? '' : `, and the receivers returned ${countText(cnps)} BECNs`}.`
+            : `They marked ${countText(marks)} packets for congestion (ECN)${cnps === 0 ? '' : `, and the receivers sent ${countText(cnps)} CNPs`}.`,
         ]),
   ];
 }

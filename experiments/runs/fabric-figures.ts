@@ -158,7 +158,7 @@ const lossesOf = (notForwarded: Readonly<Record<string, number>>, floods: boolea
 /** Outputs of all switches, in order. */
 export function outputsOf({ switches = [], wire }: Report, spanPs: number): OutputRow[] {
   return switches.flatMap(({ node, ports, buffer }) =>
-    ports.map(({ port, bufferedBytesMax, notForwarded, output }) => {
+    ports.map(({ port, bufferedBytesMax, notForwarded, output, markedPackets = 0 }) => {
       const row = wire.find(({ from, fromPort = 1 }) => from === node && fromPort === port)!;
       return {
         switch: node,
@@ -173,7 +173,7 @@ export function outputsOf({ switches = [], wire }: Report, spanPs: number): Outp
           (output?.queueDrops ?? 0) +
           (output?.watchdogDrops ?? 0),
         pauseDrops: output?.watchdogDrops ?? 0,
-        marks: output?.markedFrames ?? 0,
+        marks: output?.markedFrames ?? markedPackets,
       };
     }),
   );

@@ -1,6 +1,12 @@
 /** One run of `hca fabric`: traffic of a pattern over the machine's topology, and the figures of its flows and switches. */
 import { ConfigurationError } from '../../base/index.ts';
-import { configuredOf, Machine, type MachineOptions, type Report } from '../../machine/index.ts';
+import {
+  configuredOf,
+  Machine,
+  type MachineOptions,
+  notificationsOf,
+  type Report,
+} from '../../machine/index.ts';
 import { farPortsOf, type Topology } from '../../machine/topology/index.ts';
 import { RunError } from '../../sim/index.ts';
 import {
@@ -36,7 +42,7 @@ export interface FabricRow extends Omit<Measured, 'spanPs'> {
   readonly outputs: readonly OutputRow[];
   /** The host's port that waited longest for credits or the end of a pause: its share of the time of the traffic. */
   readonly hostWaitShare: number;
-  /** Congestion notifications that cards sent for marked packets; 0 without congestion control. */
+  /** Congestion notifications that cards sent for marked packets, in CNPs and in responses; 0 without congestion control. */
   readonly cnps: number;
   /** Whether messages complete when TCP has them, before the receiver does: WRITEs of iWARP. The times of flows include their arrival. */
   readonly completesEarly: boolean;
@@ -81,7 +87,7 @@ export default async function runFabric({
     hostWaitShare: Math.max(...report.wire.map((wire) => hostWaitPsOf(args, wire))) / spanPs,
     cableBytesPerSecond: slowestCable(machine, args),
     completesEarly: completesEarly(machine, args),
-    cnps: report.nodes.reduce((sum, { hca }) => sum + (hca.congestion?.npCnpSent ?? 0), 0),
+    cnps: report.nodes.reduce((sum, { hca }) => sum + notificationCountOf(hca), 0),
     elapsedPs: machine.nowPs,
     isBalanced: report.checks.balanced,
     ...(timeline === undefined ? {} : { timeline: await writeTimeline(machine, timeline) }),
@@ -187,3 +193,10 @@ const hostWaitPsOf = (
   { hostCount }: FabricArgs,
   { from, creditWaitPs, pauseWaitPs = 0 }: Report['wire'][number],
 ): number => (from < hostCount ? creditWaitPs + pauseWaitPs : 0);
+
+/** Notifications that a card sent for marked packets; 0 without congestion control. */
+function notificationCountOf({ congestion }: Report['nodes'][number]['hca']): number {
+  if (congestion === undefined) return 0;
+  const { cnps, becns } = notificationsOf(congestion);
+  return cnps + becns;
+}

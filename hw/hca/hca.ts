@@ -18,6 +18,7 @@ import {
 } from '../../sim/index.ts';
 import {
   dataLanesOf,
+  dataRateMbpsOf,
   type EthernetConfig,
   EthernetPort,
   type EthernetPortOptions,
@@ -107,7 +108,7 @@ export interface HcaSetup extends SlotSetup {
   readonly ethernet?: EthernetConfig | undefined;
   /** Configuration of the card's TCP if connections are of iWARP (`capabilities.transport`); defaults if omitted. */
   readonly iwarp?: IwarpConfig | undefined;
-  /** Congestion control of RoCE v2; omitted: none. */
+  /** Congestion control; omitted: none. */
   readonly congestion?: CongestionConfig | undefined;
   /** Seed of random effects on frames; omitted: 1. */
   readonly seed?: number | undefined;
@@ -343,6 +344,10 @@ export class Hca implements BarTarget {
           managers: management.managers,
           groups: management.groups,
           congestion: setup.congestion,
+          lines: this.wirePorts.map(({ config }) => ({
+            rateMbps: dataRateMbpsOf(config),
+            overheadBytes: config.framingBytes,
+          })),
         }),
       });
     const iwarpOf = (): IwarpDataPath =>

@@ -4,7 +4,7 @@ export { checkEthernetSwitch, EthernetSwitch, type EthernetSwitchCable } from '.
 export { NO_PORT } from './forwarding-tables.ts';
 export { type InfinibandPacket, InfinibandSwitch, type SwitchCable } from './infiniband-switch.ts';
 export type { SwitchManagement } from './management/index.ts';
-export { switchParameters } from './parameters.ts';
+export { switchCongestionParameters, switchParameters } from './parameters.ts';
 export type { StoredFrame } from './stored-frames.ts';
 export {
   type Departure,

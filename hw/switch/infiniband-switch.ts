@@ -43,10 +43,11 @@ import {
   type WireConfig,
   WirePort,
 } from '../../wire/index.ts';
+import { FecnMarker, type LeavingPacket } from './fecn-marker.ts';
 import { ForwardingTables, NO_PORT } from './forwarding-tables.ts';
 import { InputBuffer } from './input-buffer.ts';
 import { ManagementPort, type SwitchManagement } from './management/index.ts';
-import type { SwitchConfig } from './parameters.ts';
+import type { SwitchConfig, SwitchCongestionConfig } from './parameters.ts';
 import { SlToVlTables } from './sl-to-vl-tables.ts';
 import type { SwitchTap, SwitchWait } from './switch-tap.ts';
 
@@ -58,11 +59,15 @@ export interface SwitchCable {
   readonly wire: WireConfig;
   /** When packets sent from here arrive: `head` at another switch. */
   readonly sentArrival: PacketArrival;
+  /** The port's bit of Victim_Mask; left out: 0. */
+  readonly marksVictims?: boolean;
 }
 
 export interface InfinibandSwitchSetup {
   readonly lp: LogicalProcess;
   readonly config: SwitchConfig;
+  /** Marks of congestion; left out: none. */
+  readonly congestion?: SwitchCongestionConfig | undefined;
   /** Initial tables of virtual lanes; left out: the defaults. */
   readonly lanes?: LanesConfig | undefined;
   /** The cables, by port from 1; undefined for a port without one. */
@@ -104,6 +109,8 @@ class SwitchPort {
   readonly port: WirePort;
   /** Packets that came by it, by lane: the data lanes, then lane 15. */
   readonly buffers: readonly InputBuffer[];
+  /** Marks packets that leave by it; undefined without marks. */
+  readonly marker: FecnMarker | undefined;
   /** Tables and state of arbitration between the data lanes that leave by it. */
   readonly tables: LaneTables;
   readonly arbiter: VlArbiter;
@@ -130,12 +137,13 @@ class SwitchPort {
   #gonePs = Number.NEGATIVE_INFINITY;
   #goneCount = 0;
 
-  constructor(port: WirePort, lanes: LanesConfig) {
+  constructor(port: WirePort, lanes: LanesConfig, marker: FecnMarker | undefined) {
     const laneCount = dataLanesOf(port.config);
     this.port = port;
     this.buffers = Array.from({ length: laneCount + 1 }, () => new InputBuffer(port.receivePacketsMax));
     this.tables = laneTablesOf(lanes, laneCount);
     this.arbiter = new VlArbiter(this.tables);
+    this.marker = marker;
     this.turns = new Int32Array(laneCount);
     this.#readUntilPs = new Float64Array(laneCount);
     this.tailDelayPs = tailDelayOf(port.config, 'head');
@@ -207,14 +215,15 @@ export class InfinibandSwitch {
   #laterDuePs = NEVER;
 
   /** Connects itself to `lp`. Its ports are enabled: links come up when their other ends are enabled, too. */
-  constructor({ lp, config, cables, management, lanes = lanesDefaults() }: InfinibandSwitchSetup) {
+  constructor(setup: InfinibandSwitchSetup) {
+    const { lp, config, cables, management, lanes = lanesDefaults() } = setup;
     this.#lp = lp;
     this.laneCount = dataLanesOf(cables.find((cable) => cable !== undefined)!.wire);
     this.slToVl = new SlToVlTables(laneTablesOf(lanes, this.laneCount).slToVl);
     this.#latencyPs = nsToPs(config.latencyNs);
     this.#isStoring = config.forwarding === 'store-and-forward';
     this.#headLimitPs = headLimitPsOf(config);
-    this.#ports = cables.map((cable) => cable && new SwitchPort(this.#portOf(cable, config), lanes));
+    this.#ports = cables.map((cable) => cable && this.#switchPortOf(cable, setup, lanes));
     this.#used = this.#ports.flatMap((port, index) => (port === undefined ? [] : [index]));
     this.#moveEvent = lp.queue.addHandler(() => this.#moveDue());
     this.#headEvent = lp.queue.addHandler(() => this.#headDue());
@@ -233,6 +242,19 @@ export class InfinibandSwitch {
       },
     });
     for (const index of this.#used) this.#connect(index);
+  }
+
+  #switchPortOf(
+    cable: SwitchCable,
+    { config, congestion }: InfinibandSwitchSetup,
+    lanes: LanesConfig,
+  ): SwitchPort {
+    const isMarking = congestion !== undefined && congestion.threshold > 0;
+    const laneBytes = config.inputBufferBytes / this.laneCount;
+    const marker = isMarking
+      ? new FecnMarker(congestion, this.laneCount, laneBytes, cable.marksVictims === true)
+      : undefined;
+    return new SwitchPort(this.#portOf(cable, config), lanes, marker);
   }
 
   #portOf({ writer, reader, wire, sentArrival }: SwitchCable, config: SwitchConfig): WirePort {
@@ -269,6 +291,11 @@ export class InfinibandSwitch {
   waitingAt(port: number): { readonly packets: number; readonly highWater: number } {
     const { buffers, dataCount, waitingMax } = this.#ports[port - 1]!;
     return { packets: dataCount + buffers.at(-1)!.count, highWater: waitingMax };
+  }
+
+  /** Packets marked with FECN that left by a port; undefined without marks. */
+  markedAt(port: number): number | undefined {
+    return this.#ports[port - 1]!.marker?.markedCount;
   }
 
   /** Tables of arbitration between the data lanes that leave by a port, and its VLHighLimit. */
@@ -517,7 +544,10 @@ export class InfinibandSwitch {
       const buffer = input.buffers[lane]!;
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs(lane) > nowPs) continue;
       // Without credit or with a busy link nothing else may leave here, either.
-      if (!relayPacket(input.port, buffer.offset, output.port, nowPs, virtualLane)) return false;
+      const packet = lane === this.laneCount ? undefined : this.#leavingPacket(input, buffer, index, lane);
+      const flag = packet === undefined ? 0 : output.marker!.flagFor(packet);
+      if (!relayPacket(input.port, buffer.offset, output.port, nowPs, virtualLane, flag)) return false;
+      if (packet !== undefined) output.marker!.left(packet, flag);
       this.#leaves(this.#used[turn]!, lane, index);
       output.turn = (turn + 1) % this.#used.length;
       return true;
@@ -540,10 +570,43 @@ export class InfinibandSwitch {
     const turn = next[lane]!;
     const { input, lane: from, port, buffer } = this.#queueOf(turn);
     output.arbiter.sent(blocksOf(receivedPacketBytes(port, buffer.offset)));
-    relayPacket(port, buffer.offset, output.port, nowPs, lane);
+    const packet = this.#leavingPacket(this.#ports[input]!, buffer, index, lane);
+    const flag = packet === undefined ? 0 : output.marker!.flagFor(packet);
+    relayPacket(port, buffer.offset, output.port, nowPs, lane, flag);
+    if (packet !== undefined) output.marker!.left(packet, flag);
     this.#leaves(input, from, index);
     output.turns[lane] = (turn + 1) % (this.#used.length * this.laneCount);
     return true;
+  }
+
+  /** The first packet of a buffer, as the marker of an output checks it; undefined without marks. */
+  #leavingPacket(
+    { port }: SwitchPort,
+    { offset }: InputBuffer,
+    index: number,
+    lane: number,
+  ): LeavingPacket | undefined {
+    const output = this.#ports[index]!;
+    if (output.marker === undefined) return undefined;
+    const bytes = receivedPacketBytes(port, offset);
+    let waitingBytes = -bytes;
+    let inputs = 0;
+    for (const other of this.#used) {
+      const ownBytes = this.#bytesFirstFor(this.#ports[other]!, index + 1, lane);
+      waitingBytes += ownBytes;
+      if (ownBytes > 0) inputs++;
+    }
+    const hasCreditsForMore = output.port.hasCreditsFor(2 * blocksOf(bytes), lane);
+    return { lane, bytes, waitingBytes, inputs, hasCreditsForMore };
+  }
+
+  /** Bytes of an input's packets that leave by a lane of an output, as far as none before them leaves elsewhere. */
+  #bytesFirstFor({ port, buffers }: SwitchPort, output: number, lane: number): number {
+    let bytes = 0;
+    for (let queue = 0; queue < this.laneCount; queue++)
+      for (const offset of buffers[queue]!.firstFor(output, this.laneCount === 1 ? undefined : lane))
+        bytes += receivedPacketBytes(port, offset);
+    return bytes;
   }
 
   /** For each lane in which a packet may leave by an output now, the queue whose turn it is; -1 for the others. */

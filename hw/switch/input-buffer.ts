@@ -67,6 +67,23 @@ export class InputBuffer {
     return this.count > 0 && this.#remaining.includes(output);
   }
 
+  /**
+   * Offsets of the first packets that all leave by this output alone, up to the first that does not.
+   * @param lane in which they leave; left out: any
+   */
+  firstFor(output: number, lane?: number): readonly number[] {
+    const offsets: number[] = [];
+    for (let index = 0; index < this.count; index++) {
+      const at = (this.#first + index) % this.#capacity;
+      const outputs = index === 0 ? this.#remaining : this.#outputs[at]!;
+      const isFor = outputs.length === 1 && outputs[0] === output;
+      if (!isFor || (lane !== undefined && this.#lanes[at]![this.#outputs[at]!.indexOf(output)] !== lane))
+        break;
+      offsets.push(this.#offsets[at]!);
+    }
+    return offsets;
+  }
+
   /** Lane in which the first packet leaves by one of its outputs. */
   laneTowards(output: number): number {
     return this.#lanes[this.#first]![this.#outputs[this.#first]!.indexOf(output)]!;

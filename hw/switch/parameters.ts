@@ -1,4 +1,4 @@
-/** Latency, buffers and forwarding of the switches of a fabric. */
+/** Latency, buffers, forwarding and marks of congestion of the switches of a fabric. */
 import { type ConfigOf, choice, number } from '../../base/index.ts';
 
 export const switchParameters = {
@@ -31,4 +31,36 @@ export const switchParameters = {
   ),
 } as const;
 
+/** SwitchCongestionSetting of an InfiniBand switch: see fecn-marker.ts. */
+export const switchCongestionParameters = {
+  threshold: number(
+    0,
+    'level',
+    [0, 15],
+    'choice: no marks unless a subnet manager requests them; opensm include/iba/ib_types.h, A10.4.3.6',
+    'How early an output of an InfiniBand switch marks packets with FECN: 0 never, 1 with almost a full buffer waiting, 15 with a 16th of one (Threshold).',
+  ),
+  packetSize: number(
+    8,
+    '64 bytes',
+    [0, 255],
+    'estimate: acknowledgements and small messages cause no congestion',
+    'Smaller packets are not marked (Packet_Size).',
+  ),
+  markingRate: number(
+    1,
+    'packets',
+    [0, 65_535],
+    'estimate: every second packet of a congested lane',
+    'Packets between two marked ones of a congested lane (Marking_Rate).',
+  ),
+  victims: choice(
+    'hosts',
+    ['none', 'hosts', 'all'],
+    'estimate: beyond the port of a host nothing else can be congested',
+    'Ports that mark packets although they have no credits, and so are not the root of the congestion (Victim_Mask).',
+  ),
+} as const;
+
+export type SwitchCongestionConfig = ConfigOf<typeof switchCongestionParameters>;
 export type SwitchConfig = ConfigOf<typeof switchParameters>;

@@ -48,6 +48,7 @@ export class SwitchNode implements ForwardingEntries {
     this.device = new InfinibandSwitch({
       lp: this.lp,
       config: config.switch,
+      congestion: config.switch.congestion,
       lanes: config.lanes,
       cables,
       management: managementOf(plan, node),
@@ -106,6 +107,7 @@ const hostPortsOf = (topology: Topology): NodePort[] =>
 /** The cables of a switch, by port from 1. */
 function cablesOf({ config, topology, channels }: MachinePlan, node: number): (SwitchCable | undefined)[] {
   const ports = portsOf(topology, node);
+  const { victims } = config.switch.congestion;
   const cables = Array<SwitchCable | undefined>(ports.at(-1)!.port).fill(undefined);
   for (const own of ports) {
     const far = farEndOf(topology, own)!;
@@ -114,6 +116,7 @@ function cablesOf({ config, topology, channels }: MachinePlan, node: number): (S
       reader: new ChannelReader(channels[cableKey({ config, topology }, far, own)]!),
       wire: wireAt({ config, topology }, own),
       sentArrival: isSwitch(topology, far.node) ? 'head' : 'tail',
+      marksVictims: victims === 'all' || (victims === 'hosts' && !isSwitch(topology, far.node)),
     };
   }
   return cables;

@@ -232,7 +232,7 @@ function checkConfiguration(config: MachineConfig, isPaired: boolean): void {
     checkWireConfig(config.wire);
     checkCapabilities(config.hca.capability, config.pcie.function);
     if (config.hca.capability.transport === 'iwarp') checkIwarp(config.hca.iwarp, config.driver.mpaMarkers);
-    checkCongestion(config.hca.congestion, config.hca.capability.roce);
+    checkCongestion(config.hca.congestion, config.hca.capability);
     checkEventQueues(config);
   }
   checkLanes(config);

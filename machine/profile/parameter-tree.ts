@@ -23,7 +23,11 @@ import {
   rootComplexParameters,
   rootPortParameters,
 } from '../../hw/pcie/index.ts';
-import { ethernetSwitchParameters, switchParameters } from '../../hw/switch/index.ts';
+import {
+  ethernetSwitchParameters,
+  switchCongestionParameters,
+  switchParameters,
+} from '../../hw/switch/index.ts';
 import { systemDmaParameters } from '../../hw/system-dma/index.ts';
 import { netParameters } from '../../net/index.ts';
 import { messagingParameters } from '../../userlib/messaging/index.ts';
@@ -67,7 +71,11 @@ export const parameterTree = {
     high: highWeightParameters,
   },
   ethernet: ethernetParameters,
-  switch: { ...switchParameters, ethernet: ethernetSwitchParameters },
+  switch: {
+    ...switchParameters,
+    congestion: switchCongestionParameters,
+    ethernet: ethernetSwitchParameters,
+  },
   net: netParameters,
   driver: driverParameters,
   messaging: messagingParameters,

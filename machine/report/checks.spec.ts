@@ -160,6 +160,9 @@ const spoilers: {
       hcas[1]!.loopback.transmitted['CNP'] = onePacket;
       hcas[1]!.loopback.received['CNP'] = onePacket;
     },
+    'BECNs for packets without a mark': ({ hcas }) => {
+      hcas[1]!.congestion = { pktRcvFecn: 1, cnpSent: 0, becnSent: 2, pktRcvBecn: 0, becnIgnored: 0 };
+    },
     'completions taken': ({ hosts }) => hosts[0]!.operations[0]!.completed++,
     'requests posted': ({ hosts }) => (hosts[0]!.operations[0]!.posted -= 1),
     'time until taken': ({ hosts }) => hosts[0]!.operations[0]!.takenPs++,

@@ -35,6 +35,7 @@ import {
   type CableEndLedger,
   type HcaLedger,
   type HcaOperationLedger,
+  notificationsOf,
   type WireEndLedger,
   wiresOf,
 } from './hca-ledger.ts';
@@ -520,7 +521,7 @@ function requestFailures(host: HostLedger, hca: HcaLedger, { hcas: peers, areSha
     sumOf(rows.filter(({ name }) => pattern.test(name)).map(pick));
   const pushes = sent(/^RC_(SEND|RDMA_WRITE)/);
   return [
-    ...notificationFailures(what, hca, sent(/^CNP$/).packets),
+    ...notificationFailures(what, hca, sent(/^CNP/).packets),
     ...behind(`${what}, WQEs taken up`, hca.wqesTaken, posted, isComplete),
     ...(host.pcie.isQuiet && hca.pcie.isQuiet
       ? behind(`${what}, completions of requests by CQEs`, withCqe, cqes, false)
@@ -585,10 +586,10 @@ function notificationFailures(
   sentCnps: number,
 ): string[] {
   if (congestion === undefined) return unequal(`${what}, CNPs without congestion control`, sentCnps, 0);
-  const { npCnpSent, npEcnMarkedRocePackets } = congestion;
+  const { marked, cnps, becns } = notificationsOf(congestion);
   return [
-    ...behind(`${what}, CNPs at the port`, sentCnps, npCnpSent, heldPackets === 0),
-    ...behind(`${what}, CNPs for marked packets`, npCnpSent, npEcnMarkedRocePackets, false),
+    ...behind(`${what}, CNPs at the port`, sentCnps, cnps, heldPackets === 0),
+    ...behind(`${what}, notifications for marked packets`, cnps + becns, marked, false),
   ];
 }
 

@@ -146,7 +146,7 @@ export interface PageFaultLedger {
 }
 
 /** Congestion control of RoCE v2, by the names of mlx5's counters. */
-export interface CongestionLedger {
+interface RoceCongestionLedger {
   /** Packets that arrived with a mark of congestion. */
   readonly npEcnMarkedRocePackets: number;
   /** CNPs made for them. */
@@ -155,6 +155,32 @@ export interface CongestionLedger {
   readonly rpCnpHandled: number;
   readonly rpCnpIgnored: number;
 }
+
+/** Congestion control of InfiniBand, by the names of performance management (PortRcvConCtrl, annex A10). */
+interface InfinibandCongestionLedger {
+  /** Packets that arrived with FECN. */
+  readonly pktRcvFecn: number;
+  /** CNPs made for them, and responses that carry BECN instead. */
+  readonly cnpSent: number;
+  readonly becnSent: number;
+  /** BECNs that arrived, in CNPs and responses: for a QP with a rate, and others. */
+  readonly pktRcvBecn: number;
+  readonly becnIgnored: number;
+}
+
+export type CongestionLedger = RoceCongestionLedger | InfinibandCongestionLedger;
+
+/** Notifications that a card sent for marked packets: in CNPs, and in its responses. */
+export interface SentNotifications {
+  readonly marked: number;
+  readonly cnps: number;
+  readonly becns: number;
+}
+
+export const notificationsOf = (ledger: CongestionLedger): SentNotifications =>
+  'pktRcvFecn' in ledger
+    ? { marked: ledger.pktRcvFecn, cnps: ledger.cnpSent, becns: ledger.becnSent }
+    : { marked: ledger.npEcnMarkedRocePackets, cnps: ledger.npCnpSent, becns: 0 };
 
 export interface HcaLedger {
   readonly node: number;
@@ -257,6 +283,14 @@ export function hcaLedgerOf(node: HcaNode): HcaLedger {
 function congestionOf({ ibta }: Hca): CongestionLedger | undefined {
   const { notificationPoint: notifies, reactionPoint: reacts } = ibta?.blocks ?? {};
   if (notifies === undefined || reacts?.isOn !== true) return undefined;
+  if (notifies.marks.hasBecn)
+    return {
+      pktRcvFecn: notifies.markedCount,
+      cnpSent: notifies.sentCount,
+      becnSent: notifies.becnCount,
+      pktRcvBecn: reacts.handledCount,
+      becnIgnored: reacts.ignoredCount,
+    };
   return {
     npEcnMarkedRocePackets: notifies.markedCount,
     npCnpSent: notifies.sentCount,

@@ -273,6 +273,8 @@ export interface SwitchPortReport {
   readonly waitingPacketsMax: number;
   /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
+  /** Packets that left by this port marked with FECN; left out without marks (`switch.congestion`), and on Ethernet. */
+  readonly markedPackets?: number;
   /** Queues of the frames that leave by this port; left out for InfiniBand. */
   readonly output?: SwitchOutputReport;
   /** Pauses that this port has sent, received and obeyed, without zeros; left out for InfiniBand. */

@@ -37,6 +37,8 @@ export interface SwitchPortLedger {
   readonly inPipeline?: number;
   /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
+  /** Packets that left by this port marked with FECN; left out without marks, and on Ethernet. */
+  readonly markedPackets?: number;
   /** Queues of the frames that leave by this port; left out for InfiniBand. */
   readonly output?: SwitchOutputReport;
 }
@@ -68,6 +70,7 @@ function infinibandLedgerOf({ node, lp, device, faultLog }: SwitchNode): SwitchL
     if (wire === undefined) return [];
     const port = index + 1;
     const { packets, highWater } = device.waitingAt(port);
+    const markedPackets = device.markedAt(port);
     return [
       {
         port,
@@ -76,6 +79,7 @@ function infinibandLedgerOf({ node, lp, device, faultLog }: SwitchNode): SwitchL
         waitingPackets: packets,
         waitingPacketsMax: highWater,
         bufferedBytesMax: wire.receiveBufferHighWaterBytes,
+        ...(markedPackets === undefined ? {} : { markedPackets }),
       },
     ];
   });

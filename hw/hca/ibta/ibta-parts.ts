@@ -5,9 +5,11 @@ import type { TransportSite } from '../transport/index.ts';
 import {
   type CongestionConfig,
   congestionDefaults,
+  infinibandMarks,
+  type Line,
   NotificationPoint,
   ReactionPoint,
-  type ReactionPointSetup,
+  roceMarks,
   trafficClassesOf,
 } from './congestion/index.ts';
 import {
@@ -37,8 +39,10 @@ export interface IbtaAttachment {
   /** The embedded managers of each port. */
   readonly managers: readonly EmbeddedManager[];
   readonly groups: MulticastGroups;
-  /** Congestion control of RoCE v2; if left out: none. */
+  /** Congestion control; if left out: none. */
   readonly congestion?: CongestionConfig | undefined;
+  /** Rates of the cables of InfiniBand, by port. */
+  readonly lines: readonly Line[];
   /** The ports again, if they have several data lanes; left out: they have one. */
   readonly lanePorts?: readonly LanePort[] | undefined;
 }
@@ -60,6 +64,7 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
     new PacketQueue(packets, allocateSram(packets * slotBytes), makeIbtaPacket, slotBytes);
   const headerParts = { qps, datagrams: records.datagrams, addresses };
   const congestion = attachment.congestion ?? congestionDefaults();
+  const marks = ethernet === undefined ? infinibandMarks : roceMarks;
   return {
     addresses,
     specialQps,
@@ -82,8 +87,12 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
     frameNames: roceLink.isOn ? roceLink : undefined,
     requestPackets: queueOf(config.transmitBufferPackets, requestSlotBytes),
     responsePackets: queueOf(config.responseBufferPackets, PACKET_PAYLOAD_BYTES_MAX),
-    notificationPoint: new NotificationPoint({ domain, config, congestion }),
-    reactionPoint: new ReactionPoint({ domain, congestion, ...lineOf(ethernet) }),
+    notificationPoint: new NotificationPoint({ domain, config, congestion, marks, states }),
+    reactionPoint: new ReactionPoint({
+      domain,
+      congestion,
+      lines: ethernet === undefined ? attachment.lines : [lineOf(ethernet)],
+    }),
     states,
     reorder,
     selectiveRepeat: reorder.isOn ? new SelectiveRepeat({ lp, states, transport, config }) : undefined,
@@ -91,11 +100,8 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
   };
 }
 
-/** Rate of an Ethernet port, and what each frame takes of it next to its bytes; of no use on InfiniBand, which has no rates of QPs. */
-function lineOf(
-  ethernet: EthernetAttachment | undefined,
-): Pick<ReactionPointSetup, 'lineRateMbps' | 'overheadBytes'> {
-  if (ethernet === undefined) return { lineRateMbps: Number.POSITIVE_INFINITY, overheadBytes: 0 };
-  const { gigabitsPerSecond, preambleBytes, interFrameGapBytes } = ethernet.port.config;
-  return { lineRateMbps: gigabitsPerSecond * 1000, overheadBytes: preambleBytes + interFrameGapBytes };
+/** Rate of an Ethernet port, and what each frame takes of it next to its bytes. */
+function lineOf({ port }: EthernetAttachment): Line {
+  const { gigabitsPerSecond, preambleBytes, interFrameGapBytes } = port.config;
+  return { rateMbps: gigabitsPerSecond * 1000, overheadBytes: preambleBytes + interFrameGapBytes };
 }

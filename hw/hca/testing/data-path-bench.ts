@@ -24,6 +24,7 @@ import {
   SingleRunner,
 } from '../../../sim/index.ts';
 import {
+  dataRateMbpsOf,
   type EthernetConfig,
   EthernetPort,
   ethernetChannelBytes,
@@ -137,7 +138,7 @@ export interface BenchOptions {
   readonly offloads?: Pick<EthernetSideSetup, 'receiveChecksums' | 'logMaxLsoBytes' | 'flowCounterCount'>;
   /** Form of RoCE of Ethernet ports; omitted: no RoCE. */
   readonly roce?: RoceForm;
-  /** Congestion control of RoCE; left out: none. */
+  /** Congestion control; left out: none. */
   readonly congestion?: Partial<CongestionConfig>;
   /** 48 bits of the nodes' MACs; left out: 0. */
   readonly macs?: { readonly a: number; readonly b: number };
@@ -320,6 +321,7 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
         managers: [this.#managerOf()],
         groups: this.groups,
         congestion: { ...congestionDefaults(), ...options.congestion },
+        lines: [{ rateMbps: dataRateMbpsOf(this.wire.config), overheadBytes: this.wire.config.framingBytes }],
       }),
       carries,
       addresses: [this.address],

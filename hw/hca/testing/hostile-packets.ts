@@ -140,7 +140,9 @@ const UC = 1;
 const RD = 2;
 const DATAGRAMS = 3;
 export const XRC_SERVICE_CODE = 5;
+/** Of RoCE v2 and of InfiniBand. */
 const CONGESTION_NOTIFICATION = 0x81;
+const BARE_NOTIFICATION = 0x80;
 const RD_RESYNC = 0x55;
 
 const headerBytes = {
@@ -166,6 +168,7 @@ function headersOf(opcode: number): Header[] {
   const operation = opcode & 0x1f;
   const service = opcode >> 5;
   if (opcode === CONGESTION_NOTIFICATION) return ['reserved'];
+  if (opcode === BARE_NOTIFICATION) return [];
   if (service === DATAGRAMS) return operation === 5 ? ['deth', 'immediate'] : ['deth'];
   const own = ownHeadersOf(service, operation);
   const isResponse = operation >= FIRST_RESPONSE && operation <= LAST_RESPONSE;
@@ -190,6 +193,7 @@ const bare: readonly number[] = [12, 17, 18, 19, 20, 24, 25];
 
 const isBare = (opcode: number): boolean =>
   opcode === CONGESTION_NOTIFICATION ||
+  opcode === BARE_NOTIFICATION ||
   opcode === RD_RESYNC ||
   (opcode >> 5 !== DATAGRAMS && bare.includes(opcode & 0x1f));
 
@@ -211,7 +215,7 @@ function isKnown(opcode: number): boolean {
     case XRC_SERVICE_CODE:
       return isOf(operation, 20, [22, 23]);
     default:
-      return opcode === CONGESTION_NOTIFICATION;
+      return opcode === CONGESTION_NOTIFICATION || opcode === BARE_NOTIFICATION;
   }
 }
 

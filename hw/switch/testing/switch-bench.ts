@@ -3,6 +3,7 @@ import { defaultsOf, type Picoseconds } from '../../../base/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, SingleRunner } from '../../../sim/index.ts';
 import {
   type Datagram,
+  FLAG_CONGESTION,
   type LanesConfig,
   MANAGEMENT_LANE,
   Opcode,
@@ -23,7 +24,12 @@ import {
 } from '../../../wire/index.ts';
 import { InfinibandSwitch } from '../infiniband-switch.ts';
 import type { SwitchManagement } from '../management/index.ts';
-import { type SwitchConfig, switchParameters } from '../parameters.ts';
+import {
+  type SwitchConfig,
+  type SwitchCongestionConfig,
+  switchCongestionParameters,
+  switchParameters,
+} from '../parameters.ts';
 
 export const benchSwitchGuid = 0x0002_c903_0000_0080n;
 export const benchSwitchLid = 0x201;
@@ -37,6 +43,8 @@ export interface SwitchArrival {
   /** Undefined for another opcode than UD SEND only. */
   readonly datagram: Datagram | undefined;
   readonly lane: number;
+  /** FECN. */
+  readonly isMarked: boolean;
 }
 
 /** A packet to be sent. */
@@ -148,8 +156,17 @@ export class BenchEnd {
     const start = offset + PACKET_PAYLOAD_OFFSET;
     const payload = [...rxBytes.subarray(start, start + rxWords[word + WORD_PAYLOAD_BYTES]!)];
     const datagram = receivedDatagram(this.port, offset);
-    const lane = virtualLaneOf(rxWords[word + WORD_PACKET_FLAGS]!);
-    this.arrivals.push({ timePs: this.lp.nowPs, psn: rxWords[word + WORD_PSN]!, payload, datagram, lane });
+    const flags = rxWords[word + WORD_PACKET_FLAGS]!;
+    const lane = virtualLaneOf(flags);
+    const isMarked = (flags & FLAG_CONGESTION) !== 0;
+    this.arrivals.push({
+      timePs: this.lp.nowPs,
+      psn: rxWords[word + WORD_PSN]!,
+      payload,
+      datagram,
+      lane,
+      isMarked,
+    });
     if (!this.consumesAtOnce || ((this.heldLanes >> lane) & 1) !== 0) this.held.push(offset);
     else this.port.consume(offset);
   }
@@ -174,6 +191,9 @@ export class SwitchBench {
       /** Cables of single ends, by their index. */
       readonly wireOfEnd?: Readonly<Record<number, Partial<WireConfig>>>;
       readonly switch?: Partial<SwitchConfig>;
+      readonly congestion?: Partial<SwitchCongestionConfig>;
+      /** Ports, from 1, with a bit in Victim_Mask. */
+      readonly victimPorts?: readonly number[];
       /** Left out: the embedded subnet manager's, with LID 0x201. */
       readonly management?: Partial<SwitchManagement>;
       /** Tables of lanes; left out: the defaults. */
@@ -194,12 +214,14 @@ export class SwitchBench {
     this.device = new InfinibandSwitch({
       lp,
       config,
+      congestion: { ...defaultsOf(switchCongestionParameters), ...changes.congestion },
       lanes: changes.lanes,
       cables: channels.map(({ out, back }, index) => ({
         writer: new ChannelWriter(back),
         reader: new ChannelReader(out),
         wire: wireOf(index),
         sentArrival: 'tail',
+        marksVictims: changes.victimPorts?.includes(index + 1) === true,
       })),
       management: {
         guid: benchSwitchGuid,

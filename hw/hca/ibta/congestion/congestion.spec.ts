@@ -296,7 +296,7 @@ describe('the reaction point', () => {
       return bench.until(() => aCq.takenCount() === count, 20_000);
     };
     const { reactionPoint } = bench.a.dataPath.blocks;
-    const rate = () => reactionPoint.rateMbps(a.slot, bench.a.domain.cycle);
+    const rate = () => reactionPoint.rateMbps(bench.a.dataPath.parts.qps.rows[a.slot]!, bench.a.domain.cycle);
     await write(1);
     expect([rate(), fromA.map(ecnOf)]).toEqual([10_000, [0, 0, 0, 0]]);
     bench.b.ethernet!.port.faults.addRule(
@@ -351,7 +351,7 @@ describe('the reaction point', () => {
     const pair = bench.a.dataPath.parts.qps.rows[a.slot]!;
     bench.a.act(() => reactionPoint.notified(pair, bench.a.domain.cycle));
     await bench.run(5);
-    const rate = () => reactionPoint.rateMbps(a.slot, bench.a.domain.cycle);
+    const rate = () => reactionPoint.rateMbps(pair, bench.a.domain.cycle);
     expect(rate()).toBe(5000);
     a.toError();
     await bench.run(5);

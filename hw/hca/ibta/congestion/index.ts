@@ -1,4 +1,5 @@
 /** Interface of this room: see README.md. */
+export { infinibandMarks, roceMarks } from './mark-format.ts';
 export { NotificationPoint } from './notification-point.ts';
 export {
   type CongestionConfig,
@@ -6,5 +7,5 @@ export {
   congestionDefaults,
   congestionParameters,
 } from './parameters.ts';
-export { ReactionPoint, type ReactionPointSetup } from './reaction-point.ts';
+export { type Line, ReactionPoint } from './reaction-point.ts';
 export { trafficClassesOf } from './traffic-classes.ts';

@@ -1,5 +1,5 @@
 /**
- * Congestion control of RoCE v2: which algorithm the card has, and its numbers. DCQCN's have the names of mlx5's cc_params in
+ * Congestion control of RoCE v2 and of InfiniBand: which algorithm the card has, and its numbers. DCQCN's have the names of mlx5's cc_params in
  * their descriptions. Each has its source or the word "estimate".
  */
 import { type ConfigOf, ConfigurationError, choice, defaultsOf, number } from '../../../../base/index.ts';
@@ -7,20 +7,21 @@ import { type ConfigOf, ConfigurationError, choice, defaultsOf, number } from '.
 const DCQCN = 'DCQCN';
 const MLX5 = 'Linux 6.1 drivers/infiniband/hw/mlx5/cong.c';
 const TIMELY = 'TIMELY';
+const HFI1 = 'Linux 6.1 drivers/infiniband/hw/hfi1/init.c';
 
 const notificationParameters = {
   algorithm: choice(
     'none',
-    ['none', 'dcqcn', 'timely'],
-    'choice: a ConnectX-3 has none for RoCE (it has QCN, IEEE 802.1Qau); cards of mlx5 have DCQCN',
-    'Congestion control of QPs that speak RoCE v2, which then have rates. With dcqcn, packets with payload are sent ECT, and marked ones are answered by CNPs.',
+    ['none', 'dcqcn', 'timely', 'cct'],
+    'choice: a ConnectX-3 has none for RoCE (it has QCN, IEEE 802.1Qau); cards of mlx5 have DCQCN; InfiniBand has cct unless a subnet manager sets it',
+    'Congestion control of QPs, which then have rates. On RoCE v2, with dcqcn, packets with payload are sent ECT, and marked ones are answered by CNPs. On InfiniBand, cct is annex A10: FECN is answered by BECN.',
   ),
   minTimeBetweenCnpsUs: number(
     50,
     'us',
     [0, 1_000_000],
     `${DCQCN}: N = 50 us; firmware of a ConnectX-4 has 4`,
-    'Least time between two CNPs to one QP (np_min_time_between_cnps).',
+    'Least time between two CNPs to one QP (np_min_time_between_cnps). Of no effect with cct.',
   ),
   cnpDscp: number(
     48,
@@ -138,36 +139,98 @@ export const timelyParameters = {
   minRateMbps: number(100, 'Mb/s', [1, 100_000], 'estimate', 'Least rate of a QP.'),
 } as const;
 
+const cctParameters = {
+  increase: number(
+    1,
+    'entries',
+    [0, 255],
+    'estimate: annex A10 leaves it to the subnet manager',
+    'Added to the index of a QP by each BECN (CCTI_Increase).',
+  ),
+  limit: number(
+    127,
+    'entry',
+    [0, 16_383],
+    'estimate: the last of two blocks of 64 entries',
+    'Greatest index (CCTI_Limit).',
+  ),
+  min: number(0, 'entry', [0, 16_383], 'estimate: no pause without congestion', 'Least index (CCTI_Min).'),
+  timer: number(
+    20,
+    '1.024 us',
+    [1, 65_535],
+    `estimate: a few round trips through a full switch; unit: ${HFI1}, cca_timer_fn`,
+    'The index decreases by one after each such time (CCTI_Timer).',
+  ),
+  multiplierStep: number(
+    1,
+    'per entry',
+    [0, 16_383],
+    'estimate: a table that rises linearly',
+    'Multiplier of an entry of the congestion control table for each entry before it (CCT_Multiplier).',
+  ),
+  shift: number(
+    1,
+    'bits',
+    [0, 3],
+    `estimate: steps of half a packet; ${HFI1}, set_link_ipg: a packet's time x multiplier / 2^shift`,
+    'Right shift of all multipliers (CCT_Shift): the pause after a packet is that many halvings shorter.',
+  ),
+} as const;
+
 export const congestionParameters = {
   ...notificationParameters,
   dcqcn: dcqcnParameters,
   timely: timelyParameters,
+  cct: cctParameters,
 } as const;
 
 export type DcqcnConfig = ConfigOf<typeof dcqcnParameters>;
 export type TimelyConfig = ConfigOf<typeof timelyParameters>;
+export type CctConfig = ConfigOf<typeof cctParameters>;
 export type NotificationConfig = ConfigOf<typeof notificationParameters>;
 
 export interface CongestionConfig extends NotificationConfig {
   readonly dcqcn: DcqcnConfig;
   readonly timely: TimelyConfig;
+  readonly cct: CctConfig;
 }
 
 export const congestionDefaults = (): CongestionConfig => ({
   ...defaultsOf(notificationParameters),
   dcqcn: defaultsOf(dcqcnParameters),
   timely: defaultsOf(timelyParameters),
+  cct: defaultsOf(cctParameters),
 });
 
-/** Whether packets with payload are ECT, for switches to mark, and the card answers marks: for DCQCN alone. */
-export const usesMarks = ({ algorithm }: NotificationConfig): boolean => algorithm === 'dcqcn';
+/** Whether the card answers marks of switches. On RoCE v2, packets with payload are then ECT. */
+export const usesMarks = ({ algorithm }: NotificationConfig): boolean =>
+  algorithm === 'dcqcn' || algorithm === 'cct';
+
+/** Annex A10 has no least time between two notifications. */
+export const leastCnpDistanceUs = ({ algorithm, minTimeBetweenCnpsUs }: NotificationConfig): number =>
+  algorithm === 'cct' ? 0 : minTimeBetweenCnpsUs;
+
+/** The port's link and the version of RoCE that it speaks. */
+export interface CongestionLink {
+  readonly linkLayer: string;
+  readonly roce: string;
+}
 
 /**
- * @param roce versions that the port speaks
- * @throws ConfigurationError for an algorithm on a port that does not speak version 2, and for TIMELY's limits in the wrong order
+ * @throws ConfigurationError for an algorithm on a port without its marks, and for limits of TIMELY or of the annex in the wrong order
  */
-export function checkCongestion({ algorithm, timely }: CongestionConfig, roce: string): void {
-  if (algorithm !== 'none' && roce !== 'v2')
+export function checkCongestion(
+  { algorithm, timely, cct }: CongestionConfig,
+  { linkLayer, roce }: CongestionLink,
+): void {
+  if (algorithm === 'cct' && linkLayer !== 'infiniband')
+    throw new ConfigurationError(
+      'hca.congestion.algorithm',
+      algorithm,
+      'dcqcn, timely or none with hca.capability.linkLayer=ethernet: FECN and BECN are of InfiniBand',
+    );
+  if (algorithm !== 'none' && algorithm !== 'cct' && roce !== 'v2')
     throw new ConfigurationError(
       'hca.congestion.algorithm',
       algorithm,
@@ -178,5 +241,11 @@ export function checkCongestion({ algorithm, timely }: CongestionConfig, roce: s
       'hca.congestion.timely.highUs',
       timely.highUs,
       `at least hca.congestion.timely.lowUs (${timely.lowUs})`,
+    );
+  if (cct.limit < cct.min)
+    throw new ConfigurationError(
+      'hca.congestion.cct.limit',
+      cct.limit,
+      `at least hca.congestion.cct.min (${cct.min})`,
     );
 }

@@ -10,7 +10,7 @@
  */
 import type { Picoseconds } from '../../../../base/index.ts';
 
-/** Signals of the network to a sender. */
+/** Signals of the network to a sender. A BECN counts as a CNP. */
 export const CNP = 0;
 /** A message was acknowledged: `roundTripPs` after its last packet had left. */
 export const ROUND_TRIP = 1;

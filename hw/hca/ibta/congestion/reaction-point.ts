@@ -9,12 +9,15 @@
  * lets the next one follow earlier, by at most that time. Requests and READ responses of a QP take one path to one peer, so they
  * share its rate; acknowledgements and CNPs are not delayed.
  *
+ * On InfiniBand a response with BECN is the same signal as a CNP (annex A10).
+ *
  * Counters have the names of mlx5's (drivers/infiniband/hw/mlx5/counters.c): rp_cnp_handled, rp_cnp_ignored.
  */
 import type { Cycles, Picoseconds } from '../../../../base/index.ts';
 import type { BlockState, Clock, ClockDomain } from '../../../../sim/index.ts';
 import { packetBytesOf } from '../../../../wire/index.ts';
 import { type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../../objects/index.ts';
+import { Cct } from './cct.ts';
 import { Dcqcn } from './dcqcn.ts';
 import type { CongestionConfig } from './parameters.ts';
 import { CNP, type Feedback, type RateControl, ROUND_TRIP } from './rate-control.ts';
@@ -29,14 +32,21 @@ interface Algorithm {
 const algorithms: Readonly<Record<Exclude<CongestionConfig['algorithm'], 'none'>, Algorithm>> = {
   dcqcn: { feedback: CNP, make: ({ dcqcn }, rate, atPs) => new Dcqcn(dcqcn, rate, atPs) },
   timely: { feedback: ROUND_TRIP, make: ({ timely }, rate) => new Timely(timely, rate) },
+  cct: { feedback: CNP, make: ({ cct }, rate) => new Cct(cct, rate) },
 };
 
 /** Parts of the device that {@link ReactionPoint} uses. */
 export interface ReactionPointSetup {
   readonly domain: ClockDomain;
   readonly congestion: CongestionConfig;
-  /** Rate of the port; and bytes of the cable next to each packet: preamble and gap. */
-  readonly lineRateMbps: number;
+  /** The lines of the ports. */
+  readonly lines: readonly Line[];
+}
+
+/** The rate of a port's cable. */
+export interface Line {
+  readonly rateMbps: number;
+  /** Bytes of the cable next to each packet: framing, or preamble and gap. */
   readonly overheadBytes: number;
 }
 
@@ -55,19 +65,17 @@ export class ReactionPoint {
   readonly #config: CongestionConfig;
   readonly #domain: ClockDomain;
   readonly #clock: Clock;
-  readonly #lineRateMbps: number;
-  readonly #overheadBytes: number;
+  readonly #lines: readonly Line[];
   /** By slot. */
   readonly #limited = new Map<QpSlot, Limited>();
 
-  constructor({ domain, congestion, lineRateMbps, overheadBytes }: ReactionPointSetup) {
+  constructor({ domain, congestion, lines }: ReactionPointSetup) {
     const { algorithm } = congestion;
     this.#algorithm = algorithm === 'none' ? undefined : algorithms[algorithm];
     this.#config = congestion;
     this.#domain = domain;
     this.#clock = domain.clock;
-    this.#lineRateMbps = lineRateMbps;
-    this.#overheadBytes = overheadBytes;
+    this.#lines = lines;
   }
 
   /** False without congestion control. */
@@ -75,27 +83,27 @@ export class ReactionPoint {
     return this.#algorithm !== undefined;
   }
 
-  /** A CNP has arrived for the QP. */
+  /** A CNP, or a response with BECN, has arrived for the QP. */
   notified(pair: QueuePair, cycle: Cycles): void {
     if (this.#algorithm?.feedback !== CNP || pair.opcodeBase === UD_OPCODE_BASE) {
       this.ignoredCount++;
       return;
     }
     this.handledCount++;
-    this.#feedback(pair.slot, cycle, 0);
+    this.#feedback(pair, cycle, 0);
   }
 
   /** The peer has acknowledged a message, whose last packet had left at `sentCycle`. */
   acknowledged(pair: QueuePair, sentCycle: Cycles, cycle: Cycles): void {
     if (this.#algorithm?.feedback !== ROUND_TRIP) return;
-    this.#feedback(pair.slot, cycle, this.#clock.edgePs(cycle) - this.#clock.edgePs(sentCycle));
+    this.#feedback(pair, cycle, this.#clock.edgePs(cycle) - this.#clock.edgePs(sentCycle));
   }
 
-  #feedback(slot: QpSlot, cycle: Cycles, roundTripPs: Picoseconds): void {
+  #feedback({ slot, portIndex }: QueuePair, cycle: Cycles, roundTripPs: Picoseconds): void {
     const atPs = this.#clock.edgePs(cycle);
     let limited = this.#limited.get(slot);
     if (limited === undefined) {
-      const control = this.#algorithm!.make(this.#config, this.#lineRateMbps, atPs);
+      const control = this.#algorithm!.make(this.#config, this.#lines[portIndex]!.rateMbps, atPs);
       limited = { control, nextCycle: cycle };
       this.#limited.set(slot, limited);
     }
@@ -107,20 +115,22 @@ export class ReactionPoint {
     const limited = this.#limited.get(pair.slot);
     if (limited === undefined) return;
     const { control } = limited;
+    const line = this.#lines[pair.portIndex]!;
     const { cycle } = this.#domain;
     const atPs = this.#clock.edgePs(cycle);
-    const bytes = packetBytesOf(opcode, payloadBytes, true) + this.#overheadBytes;
+    const bytes = packetBytesOf(opcode, payloadBytes, pair.hasGrh === 1) + line.overheadBytes;
     control.onSent(bytes, atPs);
     const rateMbps = control.rateMbps(atPs);
-    if (rateMbps >= this.#lineRateMbps) return;
+    if (rateMbps >= line.rateMbps) return;
     const distanceCycles = (bytes * 8 * this.#clock.frequencyMHz) / rateMbps;
     limited.nextCycle = Math.max(limited.nextCycle, cycle - distanceCycles) + distanceCycles;
     pair.pacedCycle = Math.ceil(limited.nextCycle);
   }
 
   /** The rate of a QP. */
-  rateMbps(slot: QpSlot, cycle: Cycles): number {
-    return this.#limited.get(slot)?.control.rateMbps(this.#clock.edgePs(cycle)) ?? this.#lineRateMbps;
+  rateMbps({ slot, portIndex }: QueuePair, cycle: Cycles): number {
+    const limited = this.#limited.get(slot);
+    return limited?.control.rateMbps(this.#clock.edgePs(cycle)) ?? this.#lines[portIndex]!.rateMbps;
   }
 
   /** A generation of the QP begins or ends. */

@@ -15,6 +15,8 @@ export class IbtaPacket extends PacketSlot {
   dmaBytes = 0;
   aeth = 0;
   immediate = 0;
+  /** The bit of BECN in a response, or 0. */
+  becn = 0;
   /** Operands of an atomic request (4 words, 8 with masks) or the result of an atomic (2 words). */
   readonly operands = new Int32Array(8);
 }
@@ -23,9 +25,12 @@ export class IbtaPacket extends PacketSlot {
 export const isDatagram = ({ opcode, request }: IbtaPacket): boolean =>
   opcode >= UD_OPCODE_BASE && request !== noRecord;
 
+const SERVICE_MASK = 0xe0;
+const CNP_SERVICE = Opcode.CNP & SERVICE_MASK;
+
 /** Opcode of the packet on the wire: with the service of its QP, unless it is a CNP, which has one of its own. */
 export const wireOpcodeOf = ({ opcode, pair }: IbtaPacket): number =>
-  opcode === Opcode.CNP ? opcode : opcode | pair.serviceBits;
+  (opcode & SERVICE_MASK) === CNP_SERVICE ? opcode : opcode | pair.serviceBits;
 
 /** See PacketQueue. */
 export const makeIbtaPacket = (slot: number, payloadOffset: number, pair: QueuePair): IbtaPacket =>

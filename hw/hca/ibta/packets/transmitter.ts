@@ -513,7 +513,7 @@ export class Transmitter {
     words[word + WORD_DMA_LENGTH] = packet.dmaBytes;
     // P_Key and service level occupy the word of a field that this direction lacks: an AETH or an immediate.
     words[word + WORD_AETH] = isResponse ? packet.aeth : pkey | (packet.addressTop << ADDRESS_TOP_SHIFT);
-    words[word + WORD_IMMEDIATE] = isResponse ? pkey : packet.immediate;
+    words[word + WORD_IMMEDIATE] = isResponse ? pkey | packet.becn : packet.immediate;
     words[word + WORD_LIDS] = ((address.lid | pair.sourcePathBits) << 16) | pair.remoteLid;
     if (isDatagram(packet)) this.#fillDatagram(packet.request.number, words, word);
     if (pair.serviceBits === XRC_SERVICE && !isResponse) fillXrceth(packet, words, offset);

@@ -77,8 +77,6 @@ import { type DatagramReceiver, QPN_GENERAL_SERVICES, QPN_SUBNET_MANAGEMENT } fr
 import type { MulticastGroups } from './multicast-groups.ts';
 
 const { ERR, RTR } = QpState;
-const { CNP } = Opcode;
-
 /** Bits of an opcode that name the service. */
 const SERVICE_MASK = 0xe0;
 const QPN_MULTICAST = 0xffffff;
@@ -173,6 +171,8 @@ export class Receiver {
   /** Undefined without congestion control. */
   #notificationPoint: NotificationPoint | undefined;
   #reactionPoint: ReactionPoint | undefined;
+  /** Opcode of the link's CNPs; -1 without congestion control. */
+  #cnp = -1;
   readonly #specialQps: SpecialQps;
   readonly #groups: MulticastGroups;
   /** Arbitration with the frame receiver on a port of Ethernet: see ReceiveTurns. */
@@ -238,6 +238,7 @@ export class Receiver {
     this.#datagrams = datagrams;
     this.#notificationPoint = notificationPoint.isOn ? notificationPoint : undefined;
     this.#reactionPoint = reactionPoint.isOn ? reactionPoint : undefined;
+    this.#cnp = reactionPoint.isOn ? notificationPoint.marks.cnpOpcode : -1;
   }
 
   wake(cycle: Cycles): void {
@@ -380,7 +381,8 @@ export class Receiver {
       pair = this.#findQp();
       if (pair === undefined) return 0;
       this.#active = pair;
-      if (!isHeld) this.#noteMark(pair, cycle);
+      if (!isHeld && this.#notificationPoint !== undefined)
+        this.#checkMarks(this.#notificationPoint, pair, cycle);
       if (this.#costs !== undefined) this.#noteWork(this.#costs, pair);
     }
     const half = (this.#packets.traits & IS_REQUEST) !== 0 ? this.#responderHalf : 0;
@@ -397,17 +399,19 @@ export class Receiver {
       this.#datagrams.reset();
       return 0;
     }
-    if (this.#packets.opcode === CNP) return this.#notify(pair, cycle);
+    if (this.#packets.opcode === this.#cnp) return this.#notify(pair, cycle);
     if (pair.opcodeBase === UD_OPCODE_BASE) return this.#datagrams.process(offset, pair.slot, cycle);
     return (this.#packets.traits & IS_REQUEST) !== 0
       ? this.#responder.process(pair, cycle)
       : this.#acknowledgements.process(pair, cycle);
   }
 
-  /** A packet of the QP has come by a port, perhaps with a mark of congestion. */
-  #noteMark(pair: QueuePair, cycle: Cycles): void {
-    const { rxBytes } = this.#packets;
-    this.#notificationPoint?.received(pair, rxBytes, this.#grhPlace(this.#opcodeOf(pair)), cycle);
+  /** Passes on the marks of a packet that has just been found to be the QP's: of a switch, and of its peer. */
+  #checkMarks(notificationPoint: NotificationPoint, pair: QueuePair, cycle: Cycles): void {
+    const packets = this.#packets;
+    notificationPoint.received(pair, packets, this.#grhPlace(this.#opcodeOf(pair)), cycle);
+    if (packets.opcode !== this.#cnp && notificationPoint.marks.carriesBecn(packets))
+      this.#reactionPoint?.notified(pair, cycle);
   }
 
   /** A CNP has no payload, and is not answered. */
@@ -419,7 +423,7 @@ export class Receiver {
   /** Works on a request of the peer's, or on an answer to one of the QP's own. */
   #noteWork(costs: CostAttribution, pair: QueuePair): void {
     const packet = this.#packets;
-    if (packet.opcode === CNP) return costs.rests(PORT_RECEIVER);
+    if (packet.opcode === this.#cnp) return costs.rests(PORT_RECEIVER);
     if ((packet.traits & IS_REQUEST) === 0) return costs.worksOnAnswerOf(PORT_RECEIVER, pair, packet.psn);
     const isDatagram = pair.opcodeBase === UD_OPCODE_BASE;
     costs.worksOnNewPacket(PORT_RECEIVER, {
@@ -457,17 +461,17 @@ export class Receiver {
     const hasGrh = (packet.flags & FLAG_GRH) !== 0;
     if ((hasGrh || pair.hasGrh === 1) && !this.#hasRightGrh(pair, hasGrh))
       return this.#drop('packetForeignGid');
-    const isForRequester = (traits & IS_REQUEST) === 0 && packet.opcode !== CNP;
+    const isForRequester = (traits & IS_REQUEST) === 0 && packet.opcode !== this.#cnp;
     const isReady = takesRequests(pair) && !(isForRequester && pair.state === RTR);
     if (!isReady) return this.#drop('packetQpState');
-    if (pair.serviceBits === XRC_SERVICE && packet.opcode !== CNP) packet.opcode -= XRC_SERVICE;
+    if (pair.serviceBits === XRC_SERVICE && packet.opcode !== this.#cnp) packet.opcode -= XRC_SERVICE;
     return pair;
   }
 
   /** Whether the packet is of the QP's service, or a CNP, which has one of its own, and is known with congestion control. */
   #isOfService({ serviceBits }: QueuePair): boolean {
     const { opcode } = this.#packets;
-    return (opcode & SERVICE_MASK) === serviceBits || (opcode === CNP && this.#reactionPoint !== undefined);
+    return (opcode & SERVICE_MASK) === serviceBits || opcode === this.#cnp;
   }
 
   /** True if the packet belongs to the connection's partition (9.6.1.1, 10.9.1); the port counts others. */
@@ -554,7 +558,7 @@ export class Receiver {
   /** The opcode as it came: {@link #findQp} has replaced one of XRC by that of RC, which has no XRCETH. */
   #opcodeOf({ serviceBits }: QueuePair): number {
     const { opcode } = this.#packets;
-    return serviceBits === XRC_SERVICE && opcode !== CNP ? opcode + XRC_SERVICE : opcode;
+    return serviceBits === XRC_SERVICE && opcode !== this.#cnp ? opcode + XRC_SERVICE : opcode;
   }
 
   #grhPlace(opcode = this.#packets.opcode): number {

@@ -84,7 +84,10 @@ export class ResponsePackets {
   /** Completes the open packet as an answer: of all that the QP has accepted, or of less. */
   seal(opcode: number, psn: number, syndrome: number, cycle: Cycles, msn = this.#msn): void {
     const { packet } = this;
+    const state = this.#states.rows[packet.pair.slot]!;
     packet.opcode = opcode;
+    packet.becn = state.owedBecn;
+    state.owedBecn = 0;
     packet.psn = psn;
     packet.aeth = (syndrome << 24) | msn;
     packet.readyCycle = cycle + this.#formationCycles;

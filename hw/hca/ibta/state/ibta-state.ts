@@ -31,6 +31,8 @@ export class IbtaState {
   msn = 0;
   /** 1 from a NAK for a sequence error until the expected packet arrives. */
   hasNakSent = 0;
+  /** The bit of BECN if the next response has to carry it, otherwise 0. */
+  owedBecn = 0;
 
   /** Resets the state for a context just created. */
   begin(): void {
@@ -45,6 +47,7 @@ export class IbtaState {
     this.answeredPsn = NONE;
     this.msn = 0;
     this.hasNakSent = 0;
+    this.owedBecn = 0;
   }
 
   /** Expects the peer's first request under `psn`: the transition from INIT to RTR. */
