@@ -6,7 +6,7 @@ export const errorBands: Readonly<Record<string, ErrorBand>> = {
   'ethernet atomic message rate': { rows: 2, sources: 1, low: 0.182, high: 0.214 },
   'ethernet read bandwidth': { rows: 5, sources: 3, low: 0.003, high: 0.054 },
   'ethernet read latency': { rows: 14, sources: 2, low: -0.112, high: 0.11 },
-  'ethernet read message rate': { rows: 25, sources: 2, low: -0.962, high: -0.055 },
+  'ethernet read message rate': { rows: 25, sources: 2, low: -0.955, high: -0.055 },
   'ethernet send bandwidth': { rows: 3, sources: 3, low: -0.014, high: 0.015 },
   'ethernet send latency': { rows: 4, sources: 1, low: -0.027, high: 0.052 },
   'ethernet write bandwidth': { rows: 4, sources: 3, low: -0.007, high: 0.023 },
