@@ -41,7 +41,7 @@ export interface KernelConventions {
   readonly nameOf: (call: SystemCall) => string;
 }
 
-/** What the processor spent in a context. */
+/** Costs of a context. */
 export interface ContextCost {
   readonly kind: ContextKind;
   /** Vector, or number of the system call; 0 for others. */

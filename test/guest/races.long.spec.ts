@@ -36,7 +36,7 @@ const nameOf = ({ number }: Race, isFixed: boolean): string => `race_${number}${
 const loadDrivers =
   'modprobe -a mlx4_core mlx4_ib; until grep -q ACTIVE /sys/class/infiniband/*/ports/1/state; do sleep 0.02; done';
 
-/** What each module has said, by its name. */
+/** Last line of each module in the kernel's log, by its name. */
 type Outcomes = ReadonlyMap<string, string>;
 
 describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')('races of drivers', () => {

@@ -1,7 +1,7 @@
 /**
  * Names of the system calls of a Linux of 32 bits, and what those of the verbs interface are asked for.
- * Sources: Linux, arch/x86/entry/syscalls/syscall_32.tbl; include/uapi/rdma/ib_user_verbs.h, ib_user_ioctl_cmds.h and rdma_user_ioctl_cmds.h
- * (commands, objects, and the layout of a request).
+ * Source: Linux, arch/x86/entry/syscalls/syscall_32.tbl, and the headers of include/uapi/rdma: ib_user_verbs.h, ib_user_ioctl_cmds.h and
+ * rdma_user_ioctl_cmds.h (commands, objects, and the layout of a request).
  */
 import type { KernelConventions, SystemCall } from '../../pc/index.ts';
 

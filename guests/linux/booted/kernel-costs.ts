@@ -6,7 +6,7 @@ import type { MachineConfig } from '../../../machine/profile/index.ts';
 import type { ContextCost, Pc, PcTimeAccount } from '../../pc/index.ts';
 import { registeredBytes } from './i386-calls.ts';
 
-/** What a guest needed for something that the simulated host has a cost for. */
+/** Cost of an action in the guest, beside the cost that the simulated host has for it. */
 export interface CostComparison {
   readonly what: string;
   /** Times that the guest did it. */
