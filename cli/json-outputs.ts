@@ -79,7 +79,7 @@ interface FabricOutput extends FabricRow {
   readonly schema: 'hca-fabric/1';
   readonly invocation: Invocation;
   readonly configHash: string;
-  /** What is wrong with the results; left out if nothing is. */
+  /** The fault of the results; left out if they are right. */
   readonly failure?: string;
 }
 

@@ -182,7 +182,7 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
   if (failure !== undefined) fail(failure, exitFailed);
 }
 
-/** What the JSON of every run begins with. */
+/** The beginning of every JSON. */
 interface Origin {
   readonly invocation: Invocation;
   readonly configHash: string;
