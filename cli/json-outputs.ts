@@ -7,6 +7,7 @@
 
 import type { FoldResult, ValueResult } from '../experiments/cross-validation/index.ts';
 import type { CompareRow } from '../experiments/runs/compare-run.ts';
+import type { FailedFabric } from '../experiments/runs/fabric-failure.ts';
 import type { FabricRow } from '../experiments/runs/fabric-run.ts';
 import type { PerfRow } from '../experiments/runs/perf-run.ts';
 import type { SweepHeader, SweepRow } from '../experiments/sweep/index.ts';
@@ -76,6 +77,15 @@ interface CutoffOutput {
 /** `hca fabric --json`: each flow, each output of a switch, and the machine's report. */
 interface FabricOutput extends FabricRow {
   readonly schema: 'hca-fabric/1';
+  readonly invocation: Invocation;
+  readonly configHash: string;
+  /** The fault of the results; left out if they are right. */
+  readonly failure?: string;
+}
+
+/** `hca fabric --json` of a run that a failure ended. */
+interface FabricFailureOutput extends FailedFabric {
+  readonly schema: 'hca-fabric-failure/1';
   readonly invocation: Invocation;
   readonly configHash: string;
 }
@@ -254,6 +264,7 @@ export type JsonOutput =
   | CompareOutput
   | CutoffOutput
   | FabricOutput
+  | FabricFailureOutput
   | DevinfoOutput
   | ProfilesOutput
   | FaultsOutput

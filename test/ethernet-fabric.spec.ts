@@ -161,6 +161,33 @@ describe('hosts at one Ethernet switch', () => {
     expect(await markedOf(0)).toBe(0);
   });
 
+  it('give the packets of an all-reduce the traffic class that is asked for, and refuse one over iWARP', async () => {
+    const set = {
+      'switch.ethernet.marksCongestion': true,
+      'switch.ethernet.ecnMinBytes': 1024,
+      'switch.ethernet.ecnMaxBytes': 2048,
+    };
+    const markedOf = async (trafficClass: number): Promise<number> => {
+      const args: FabricArgs = {
+        ...{ pattern: 'all-reduce', algorithm: 'halving-doubling', verb: 'write', hostCount: 4 },
+        ...{ sizeBytes: 65_536, messages: 1, window: 1, trafficClass },
+      };
+      // Two flows meet at the cable between the switches.
+      const machine = roce('dumbbell:4', { set: { ...set, ...smallMemory } });
+      const { report, isEqual } = await runFabric({ machine, args });
+      expect(isEqual).toBe(true);
+      const ports = report.switches!.flatMap((each) => each.ports);
+      return ports.reduce((sum, { output }) => sum + output!.markedFrames, 0);
+    };
+    // RFC 3168: 2 is ECT(0); packets without ECT are not marked.
+    expect(await markedOf(2)).toBeGreaterThan(0);
+    expect(await markedOf(0)).toBe(0);
+    const iwarp = { 'hca.capability.roce': 'none', 'hca.capability.transport': 'iwarp' };
+    await expect(
+      outcomeOf(incast, { ...long, trafficClass: 2 }, roce('star:4', { set: iwarp })),
+    ).rejects.toThrow('trafficClass is 2, expected left out with iWARP');
+  });
+
   it('carry streams of iWARP', async () => {
     const set = { 'hca.capability.roce': 'none', 'hca.capability.transport': 'iwarp' };
     const { report } = await runPrograms(

@@ -12,8 +12,8 @@ export interface StoryOrder {
   readonly seed: number;
   /** Name of the scene to play; omitted: the seed draws it. */
   readonly scene?: string;
-  /** A story of a fabric (torture/fabric). */
-  readonly isFabric?: true;
+  /** Seeds that this number divides have a story of a fabric (torture/fabric); left out: none has. */
+  readonly fabricEvery?: number;
   /** Plays without shortcuts. */
   readonly isPlain?: true;
 }
@@ -29,10 +29,10 @@ export interface StoryOutcome {
 export default async function tellStory({
   seed,
   scene,
-  isFabric,
+  fabricEvery,
   isPlain,
 }: StoryOrder): Promise<StoryOutcome> {
-  if (isFabric === true) return tellFabricStory(seed);
+  if (fabricEvery !== undefined && seed % fabricEvery === 0) return tellFabricStory(seed);
   const drawn = storyOfSeed(seed, scene);
   const story = isPlain === true ? plain(drawn) : drawn;
   const { findings, refused, played } = await runStory(story);

@@ -238,8 +238,15 @@ export class FlowControl {
   goesOn(): void {
     if (this.#waitingSincePs === NOT_WAITING) return;
     this.#endIfOver();
-    this.counters.pauseWaitPs += this.#overPs - this.#waitingSincePs;
-    this.#waitingSincePs = NOT_WAITING;
+    this.#waitEnds(this.#overPs);
+  }
+
+  /** The sender has nothing left to send: its wait ends before the pause does. */
+  givesUp(): void {
+    this.priorities.goesOn();
+    if (this.#waitingSincePs === NOT_WAITING) return;
+    this.#endIfOver();
+    this.#waitEnds(this.#isPaused ? this.#lp.nowPs : this.#overPs);
   }
 
   // ---- reports ----
@@ -369,6 +376,11 @@ export class FlowControl {
   #endIfOver(): void {
     const untilPs = this.#until.latest;
     if (this.#isPaused && this.#lp.nowPs >= untilPs) this.#pauseEnded(untilPs, untilPs);
+  }
+
+  #waitEnds(endPs: Picoseconds): void {
+    this.counters.pauseWaitPs += endPs - this.#waitingSincePs;
+    this.#waitingSincePs = NOT_WAITING;
   }
 
   #pauseEnded(endPs: Picoseconds, overPs: Picoseconds): void {

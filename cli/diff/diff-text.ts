@@ -36,7 +36,7 @@ export function diffText(diff: ReportDiff, names: readonly [string, string], sho
   ].join('\n');
 }
 
-function summaryOf({ isEqual, request, figures, changed, beyond }: ReportDiff): string {
+function summaryOf({ isEqual, request, figures, unmatched = 0, changed, beyond }: ReportDiff): string {
   const asked = request.filter(({ isAsked }) => isAsked).length;
   const within = changed - beyond;
   const tolerated = within === 0 ? '' : `, ${within} more within the tolerance`;
@@ -44,8 +44,10 @@ function summaryOf({ isEqual, request, figures, changed, beyond }: ReportDiff): 
     beyond === 0 && within === 0
       ? `All ${figures} figures are equal.`
       : `${beyond} of ${figures} figures differ${tolerated}.`;
-  if (isEqual || asked === 0) return sentence;
-  return `${sentence} ${asked === 1 ? 'One thing' : `${asked} things`} that ${asked === 1 ? 'was' : 'were'} asked for ${asked === 1 ? 'is' : 'are'} not the same.`;
+  const alone =
+    unmatched === 0 ? '' : ` ${unmatched} more are of hosts, cables and flows that only one topology has.`;
+  if (isEqual || asked === 0) return `${sentence}${alone}`;
+  return `${sentence}${alone} ${asked === 1 ? 'One thing' : `${asked} things`} that ${asked === 1 ? 'was' : 'were'} asked for ${asked === 1 ? 'is' : 'are'} not the same.`;
 }
 
 function requestTable(

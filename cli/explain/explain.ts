@@ -8,8 +8,7 @@ import type { Explanation } from '../../explain/timeline/index.ts';
 import { configuredOf, type MachineOptions, type Partition, type Report } from '../../machine/index.ts';
 import { hostsBySide } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
-import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
-import { argumentsOf, invocationOf } from '../invocation.ts';
+import { type HtmlChoice, htmlOption } from '../html-output.ts';
 import {
   addFaultOptions,
   addMachineOptions,
@@ -19,13 +18,12 @@ import {
   hcaMachineOptionsOf,
   integer,
   type MachineChoice,
-  machineHashOf,
   type TopologyChoice,
 } from '../options.ts';
-import { Screen, writeJson } from '../output.ts';
+import { Screen } from '../output.ts';
 import { addPerfOptions, optionOf, type PerfChoice, workloadsOf } from '../perf/perf-options.ts';
-import { explainPage } from './explain-page.ts';
-import { explanationOfRun, explanationText, sentencesOf } from './explanation.ts';
+import { explanationOfRun } from './explanation.ts';
+import { showExplanation } from './show-explanation.ts';
 
 interface ExplainOptions extends PerfChoice, MachineChoice, TopologyChoice, FaultChoice, HtmlChoice {
   readonly op: number;
@@ -60,20 +58,8 @@ async function explain(name: string, options: ExplainOptions, command: Command):
   checkWritable(options.json);
   checkWritable(options.html);
   const screen = new Screen(options.json);
-  const { report, ...explanation } = await explanationOf(machine, args, options.op);
-  screen.print(explanationText(explanation));
-  const ran = {
-    title: `Operation ${explanation.ordinal} of host 0: ${explanation.operation}`,
-    words: [name],
-    machine,
-    elapsedPs: report.elapsedPs,
-    sentences: sentencesOf(explanation),
-  };
-  writePage(options, () => explainPage(headOf(command, ran), explanation, report), screen);
-  if (options.json === undefined) return;
-  const invocation = invocationOf(command, [name, ...argumentsOf(command)], machine);
-  const configHash = machineHashOf(machine);
-  writeJson(options.json, { schema: 'hca-explain/1', invocation, configHash, ...explanation });
+  const found = await explanationOf(machine, args, options.op);
+  showExplanation(command, { words: [name], machine, options, screen }, found);
 }
 
 /** Explains a send of host 0 in a test. @throws ConfigurationError if it posts no such request, or its end is unknown */

@@ -2,8 +2,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import type { Explanation } from '../../explain/timeline/index.ts';
 import { makeTemporaryFolder } from '../../guests/linux/temporary-folder.ts';
 import { type Ended, hcaWithin } from '../testing/in-process.ts';
+import { faultsOf, type Output } from '../testing/schemas.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -41,6 +43,71 @@ describe('hca fabric', () => {
   it('names a fabric without switches so', async () => {
     const { code, out } = await hca('fabric', 'ring', '--topology', '0-1', ...few);
     expect([code, out]).toEqual([0, expect.stringContaining('No switch is in the way.')]);
+  });
+
+  it('writes the failure, the host and the fault of a run that fails; it is repeated and compared by that', async () => {
+    const fault = ['--fault', 'cable=pulled,node=4,to=5,at=1ms'];
+    const failed = await hca(
+      'fabric',
+      'ring',
+      '--topology',
+      'dumbbell:4',
+      ...few,
+      ...fault,
+      '--json',
+      'no.json',
+    );
+    const message = /^hca: (program host1 failed .* RETRY_EXC_ERR\. The fault .* fired once)\n$/.exec(
+      failed.err,
+    )?.[1];
+    expect([failed.code, message]).toEqual([1, expect.any(String)]);
+    const output = JSON.parse(textOf('no.json')) as Output;
+    expect(faultsOf(output)).toEqual([]);
+    expect(output).toMatchObject({
+      schema: 'hca-fabric-failure/1',
+      failure: message,
+      hosts: [1],
+      args: { pattern: 'ring', hostCount: 4 },
+      report: { faults: [{ fault: 'cable=pulled,portNumber=3,at=1ms,node=4', fired: 1 }] },
+    });
+    expect(await hca('rerun', 'no.json')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('The same came'),
+    });
+  });
+
+  it('explains a message as JSON and as a page, too', async () => {
+    const files = ['--json', 'one.json', '--html', 'one.html'];
+    const { code, out } = await hca(
+      'fabric',
+      'incast',
+      '--topology',
+      'star:3',
+      ...few,
+      '--explain',
+      '2.1',
+      ...files,
+    );
+    expect([code, out]).toEqual([0, expect.stringContaining('all steps together')]);
+    const output = JSON.parse(textOf('one.json')) as Output & Explanation;
+    expect(faultsOf(output)).toEqual([]);
+    expect(output).toMatchObject({
+      schema: 'hca-explain/1',
+      node: 2,
+      ordinal: 1,
+      invocation: { command: 'fabric' },
+    });
+    expect(output.steps.reduce((sum, { durationPs }) => sum + durationPs, 0)).toBe(output.latencyPs);
+    expect(textOf('one.html')).toContain('<title>Operation 1 of host 2: WRITE</title>');
+  });
+
+  it('says what of the topologies of two runs differs', async () => {
+    for (const hosts of ['3', '4'])
+      await hca('fabric', 'incast', '--topology', `star:${hosts}`, ...few, '--json', `star${hosts}.json`);
+    const { code, out } = await hca('diff', 'star3.json', 'star4.json');
+    expect(code).toBe(1);
+    expect(out).toMatch(/more are of hosts, cables and flows that only one topology has/);
+    expect(out).toMatch(/topology cable #0\.4-3 +│ +- │ as configured/);
   });
 
   it.each([

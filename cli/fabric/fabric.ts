@@ -1,6 +1,7 @@
 /** `hca fabric`: traffic of a pattern over hosts and switches: the rate of each flow, its messages' times, and what the switches did. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import { ConfigurationError } from '../../base/index.ts';
+import { FabricRunError } from '../../experiments/runs/fabric-failure.ts';
 import runFabric, { type FabricRow, fabricFailure, loadTraffic } from '../../experiments/runs/fabric-run.ts';
 import {
   checkedFabricWorkload,
@@ -16,7 +17,7 @@ import {
 } from '../../experiments/workloads/index.ts';
 import { faultLines } from '../../explain/text/render.ts';
 import type { Explanation } from '../../explain/timeline/index.ts';
-import { configuredOf, type MachineOptions, type Partition } from '../../machine/index.ts';
+import { configuredOf, type MachineOptions, type Partition, type Report } from '../../machine/index.ts';
 import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AllReduceAlgorithm, allReduceAlgorithms } from '../../userlib/messaging/index.ts';
@@ -26,9 +27,10 @@ import {
   analysisOptionsOf,
   analysisText,
 } from '../analysis-options.ts';
-import { type ExplainedSend, explanationOfRun, explanationText } from '../explain/explanation.ts';
+import { type ExplainedSend, explanationOfRun } from '../explain/explanation.ts';
+import { showExplanation } from '../explain/show-explanation.ts';
 import { type HtmlChoice, headOf, htmlOption, writePage } from '../html-output.ts';
-import { argumentsOf, invocationOf } from '../invocation.ts';
+import { argumentsOf, type Invocation, invocationOf } from '../invocation.ts';
 import {
   addFaultOptions,
   addMachineOptions,
@@ -41,7 +43,7 @@ import {
   machineHashOf,
   type TopologyChoice,
 } from '../options.ts';
-import { exitFailed, Screen, writeJson } from '../output.ts';
+import { exitFailed, fail, Screen, writeJson } from '../output.ts';
 import {
   addTimelineOptions,
   type TimelineChoice,
@@ -149,14 +151,21 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
   const analysis = analysisOptionsOf(options);
   checkWritable(analysis?.capture?.file);
   if (options.explain !== undefined) {
-    screen.print(explanationText(await explanationOfTraffic(machine, args, options)));
+    const found = await explanationOfTraffic(machine, args, options);
+    showExplanation(command, { words: [pattern], machine, options, screen }, found);
     return;
   }
-  const row = await runFabric({
-    machine: analysis === undefined ? machine : { ...machine, analysis },
-    args,
-    ...(timeline === undefined ? {} : { timeline }),
-  });
+  const origin = {
+    invocation: invocationOf(command, [pattern, ...argumentsOf(command)], machine),
+    configHash: machineHashOf(machine),
+  };
+  const row = await keepingFailure(options, origin, () =>
+    runFabric({
+      machine: analysis === undefined ? machine : { ...machine, analysis },
+      args,
+      ...(timeline === undefined ? {} : { timeline }),
+    }),
+  );
   if (row.flows.length > 0) screen.print(flowTable(row));
   if (row.outputs.length > 0) screen.print(outputTable(row));
   const sentences = fabricSentences(row);
@@ -166,23 +175,44 @@ async function fabric(pattern: FabricPattern, options: FabricOptions, command: C
   if (row.timeline !== undefined) screen.print(timelineText(row.timeline));
   const ran = { title: `${pattern} of ${args.hostCount} hosts`, words: [pattern], machine, sentences };
   writePage(options, () => fabricPage(headOf(command, ran), row, topology), screen);
+  const failure = fabricFailure(row);
+  const failed = failure === undefined ? {} : { failure };
   if (options.json !== undefined)
-    writeJson(options.json, {
-      schema: 'hca-fabric/1',
-      invocation: invocationOf(command, [pattern, ...argumentsOf(command)], machine),
-      configHash: machineHashOf(machine),
-      ...row,
-    });
-  reportFailure(row);
+    writeJson(options.json, { schema: 'hca-fabric/1', ...origin, ...failed, ...row });
+  if (failure !== undefined) fail(failure, exitFailed);
+}
+
+/** The beginning of every JSON. */
+interface Origin {
+  readonly invocation: Invocation;
+  readonly configHash: string;
+}
+
+/**
+ * If the run fails, writes the JSON that was requested, with the failure instead of figures.
+ * @throws the error of `run`
+ */
+async function keepingFailure(
+  { json }: FabricOptions,
+  origin: Origin,
+  run: () => Promise<FabricRow>,
+): Promise<FabricRow> {
+  try {
+    return await run();
+  } catch (error) {
+    if (json !== undefined && error instanceof FabricRunError)
+      writeJson(json, { schema: 'hca-fabric-failure/1', ...origin, ...error.failed });
+    throw error;
+  }
 }
 
 /** @throws ConfigurationError for outputs that only a run with figures has */
 function explanationOfTraffic(
   machine: MachineOptions,
   args: FabricArgs,
-  { explain, json, html, pcap, timeline, vcd }: FabricOptions,
-): Promise<Explanation> {
-  for (const [name, value] of Object.entries({ json, html, pcap, timeline, vcd }))
+  { explain, pcap, timeline, vcd }: FabricOptions,
+): Promise<Explanation & { readonly report: Report }> {
+  for (const [name, value] of Object.entries({ pcap, timeline, vcd }))
     if (value !== undefined)
       throw new ConfigurationError(`--${name}`, value, 'left out with --explain, which prints one message');
   return explanationOfRun(machine, (built) => loadTraffic(built, args), explain!);
@@ -193,11 +223,4 @@ function machineOf(options: FabricOptions): MachineOptions {
   return machine.topology === undefined
     ? { ...machine, topology: parsedTopology(fabricDefaults.topology) }
     : machine;
-}
-
-function reportFailure(row: FabricRow): void {
-  const failure = fabricFailure(row);
-  if (failure === undefined) return;
-  process.stderr.write(`hca: ${failure}\n`);
-  process.exitCode = exitFailed;
 }

@@ -22,10 +22,19 @@ export function seedRange(text: string): SeedRange {
   return { first, last };
 }
 
-/** The arguments that repeat the played stories, for any reason that ended the run. */
-export function playedArguments(command: Command, first: number, stories: number): string[] {
+/**
+ * The arguments that repeat the played stories, for any reason that ended the run.
+ * @param fabrics of how many stories one is of a fabric; left out: none is, or all are
+ */
+export function playedArguments(
+  command: Command,
+  first: number,
+  stories: number,
+  fabrics?: number,
+): string[] {
   const recorded = argumentsOf(command);
-  const ends: readonly string[] = ['--seed', '--seeds', '--minutes', '--actions'];
+  const ends: readonly string[] = ['--seed', '--seeds', '--minutes', '--actions', '--fabrics'];
   const rest = recorded.filter((word, at) => !ends.includes(word) && !ends.includes(recorded[at - 1] ?? ''));
-  return ['--seeds', `${first}..${first + stories - 1}`, ...rest];
+  const share = fabrics === undefined ? [] : ['--fabrics', String(fabrics)];
+  return ['--seeds', `${first}..${first + stories - 1}`, ...share, ...rest];
 }

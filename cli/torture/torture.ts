@@ -53,6 +53,7 @@ interface TortureChoice extends HtmlChoice {
   readonly save?: string;
   readonly shortcuts: boolean;
   readonly fabric?: true;
+  readonly fabrics?: number;
   readonly served?: true;
   readonly actions?: number;
   readonly json?: string;
@@ -83,6 +84,11 @@ export function addTortureCommand(program: Command): void {
     .option('--shrink', 'make the story that failed as small as it can be and still fail')
     .option('--tries <n>', 'stories to play for that at most', integer(1, 100_000), 600)
     .option('--fabric', 'play stories of hosts and switches, with faults of their cables, instead')
+    .option(
+      '--fabrics <n>',
+      `of every n stories, one is of hosts and switches (default: ${fabricEvery}; with --seeds none)`,
+      integer(2, 1e6),
+    )
     .option('--served', 'play rough guests at a served device instead')
     .option(
       '--actions <n>',
@@ -117,15 +123,36 @@ async function torture(given: TortureChoice, command: Command): Promise<void> {
   const screen = new Screen(json);
   if (served === true && !shortcuts)
     throw new ConfigurationError('--no-shortcuts', 'given', 'left out with --served');
+  const share = shareOfFabrics(options);
   if (given.fabric === true) await fabrics(options, screen);
   else if (served === true) tortureServed(options, command, screen);
   else if (story !== undefined) await one(storyOf(story), options, screen);
   else if (seed !== undefined) await one(storyOfSeed(seed, scene), options, screen);
-  else await many(options, screen);
+  else await many(options, screen, share);
 }
 
+/** Of every so many new stories, one is of a fabric: it takes some five times as long as the others on average, so a quarter of the time. */
+const fabricEvery = 16;
+
 /** Options that stories of fabrics do not have. */
-const notOfFabrics = ['scene', 'story', 'served', 'actions', 'shrink', 'save'] as const;
+const notOfFabrics = ['scene', 'story', 'served', 'actions', 'shrink', 'save', 'fabrics'] as const;
+
+/** Options of one kind of story. */
+const ofOneKind = ['seed', 'scene', 'story', 'served', 'save', 'shrink'] as const;
+
+/**
+ * Of how many stories of a campaign one is of a fabric; undefined: none is.
+ * @throws ConfigurationError if it is given for one kind of story
+ */
+function shareOfFabrics(options: TortureChoice): number | undefined {
+  const given = ofOneKind.find((name) => options[name] !== undefined);
+  const { fabrics, shortcuts, seeds, fabric } = options;
+  const other = given ?? (shortcuts ? undefined : 'no-shortcuts');
+  if (fabrics !== undefined && other !== undefined)
+    throw new ConfigurationError('--fabrics', fabrics, `left out with --${other}`);
+  if (other !== undefined || fabric === true) return undefined;
+  return fabrics ?? (seeds === undefined ? fabricEvery : undefined);
+}
 
 /** @throws ConfigurationError for an option that does not apply to stories of fabrics */
 async function fabrics(options: TortureOptions, screen: Screen): Promise<void> {
@@ -232,7 +259,8 @@ interface Tally {
   readonly failures: Pick<StoryOutcome, 'seed' | 'climate' | 'findings'>[];
 }
 
-async function many(options: TortureOptions, screen: Screen): Promise<void> {
+/** @param every of how many stories one is of a fabric; left out: as the options say, none or all are */
+async function many(options: TortureOptions, screen: Screen, every?: number): Promise<void> {
   const { seeds, scene, jobs, json, shortcuts, fabric } = options;
   const first = seeds?.first ?? randomInt(2 ** 40);
   const limitMs =
@@ -242,7 +270,8 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   const beganMs = performance.now();
   const elapsedMs = (): number => performance.now() - beganMs;
   const count = seeds === undefined ? Number.POSITIVE_INFINITY : seeds.last - seeds.first + 1;
-  screen.print(`Stories from seed ${first} on, ${jobs} at once.`);
+  const mixed = every === undefined ? '' : ` Seeds that ${every} divides are of hosts and switches.`;
+  screen.print(`Stories from seed ${first} on, ${jobs} at once.${mixed}`);
   const bar = Number.isFinite(count)
     ? new CountBar(count, 'stories')
     : new CountBar(Math.ceil(limitMs / 1000), 's');
@@ -250,7 +279,8 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   const isTimeUp = (): boolean => elapsedMs() > limitMs;
   const how = {
     ...(scene === undefined ? {} : { scene }),
-    ...(fabric === true ? { isFabric: fabric } : {}),
+    ...(fabric === true ? { fabricEvery: 1 } : {}),
+    ...(every === undefined ? {} : { fabricEvery: every }),
     ...(shortcuts ? {} : { isPlain: true as const }),
   };
   for await (const outcome of campaign(numbersFrom(first, count), jobs, isTimeUp, how)) {
@@ -264,12 +294,12 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   const tables = tablesOf(tally);
   for (const { title, head, rows } of tables) screen.print(tableOf(title, head, rows));
   const summary = summaryOf(tally, seconds, fabric === true);
+  const played = playedArguments(options.command, first, tally.stories, every);
   for (const line of summary) screen.print(line);
   if (json !== undefined) {
-    const invocation = invocationOf(options.command, playedArguments(options.command, first, tally.stories));
+    const invocation = invocationOf(options.command, played);
     writeJson(json, { schema: 'hca-torture/1', invocation, firstSeed: first, seconds, ...tally });
   }
-  const played = playedArguments(options.command, first, tally.stories);
   const failed = tally.failures.flatMap(({ seed, findings }) =>
     findingLines(findings).map((line) => `seed ${seed}: ${line}`),
   );
@@ -278,8 +308,9 @@ async function many(options: TortureOptions, screen: Screen): Promise<void> {
   const [failure] = tally.failures;
   if (failure === undefined) return;
   process.exitCode = exitFailed;
+  const isOfFabric = fabric === true || (every !== undefined && failure.seed % every === 0);
   screen.print(
-    fabric === true
+    isOfFabric
       ? `Again: hca torture --fabric --seed ${failure.seed}`
       : `Again: hca torture --seed ${failure.seed}${scene === undefined ? '' : ` --scene ${scene}`}${shortcuts ? '' : ' --no-shortcuts'}${options.shrink ? '' : '    Smaller: add --shrink'}`,
   );

@@ -13,6 +13,7 @@ import { linkResources } from './links.ts';
 import {
   gapOf,
   hcaShare,
+  hostText,
   intervalOf,
   isIwarp,
   isRequest,
@@ -52,6 +53,7 @@ export function bottleneckOf(measured: Measured): Bottleneck {
     ...cores.servers,
     sameQpInterval(measured),
     ...messageGap(measured),
+    ...rateLimits(measured),
     ...linkResources(measured),
     ...blockResources(measured),
   ].toSorted(byShare);
@@ -217,6 +219,15 @@ function messageGap(measured: Measured): Resource[] {
     },
   ];
 }
+
+/** The rates that congestion control gives QPs: the requester has packets, and may send none of them yet. */
+const rateLimits = (measured: Measured): Resource[] =>
+  measured.figures.nodes.flatMap(({ hca }, node) => {
+    const cycles = hca.blocks['requester']?.stalledCycles['rateLimit'];
+    if (cycles === undefined) return [];
+    const name = `rate of QPs of ${hostText(measured, node)} by congestion control`;
+    return [{ name, kind: 'server', share: hcaShare(measured, cycles), turn: more('--qps') }];
+  });
 
 /** Cycles of the requester for a packet of a message of several packets, with payload read from memory. */
 const packetCycles = ({ hca }: Measured['config'], bytes: number): number =>

@@ -4,12 +4,13 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import '../../runtime/node.ts';
+import { parsedFault } from '../../machine/faults/index.ts';
 import type { MachineOptions } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
 import { type LinkCable, parsedTopology, type Topology } from '../../machine/topology/index.ts';
 import runCompare from '../runs/compare-run.ts';
 import runPerf, { type PerfRow } from '../runs/perf-run.ts';
-import { type LatencyResult, parsedWorkload, perfArgsOf } from '../workloads/index.ts';
+import { type BandwidthResult, type LatencyResult, parsedWorkload, perfArgsOf } from '../workloads/index.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -24,6 +25,32 @@ const run = (workload: string, topology: Topology, set: ParameterValues = {}): P
   runPerf({ machine: { topology, set }, args: perfArgsOf(parsedWorkload(workload)) });
 
 const roce: ParameterValues = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
+
+describe('a bandwidth test whose packets are marked', () => {
+  const marked = async (qps: number, algorithm: string): Promise<PerfRow> =>
+    runPerf({
+      machine: {
+        set: { ...roce, 'hca.congestion.algorithm': algorithm },
+        faults: [parsedFault('packet=congested,node=0,chance=20%')],
+      },
+      args: perfArgsOf(parsedWorkload(`write-bw,size=4096,iters=300,qps=${qps}`)),
+    });
+
+  it('is bound by the rate of its QPs, and more of them have more', async () => {
+    const [one, four] = [await marked(1, 'dcqcn'), await marked(4, 'dcqcn')];
+    for (const { bottleneck } of [one, four])
+      expect(bottleneck!.binds).toMatchObject({
+        name: 'rate of QPs of host 0 by congestion control',
+        kind: 'server',
+        turn: [{ what: '--qps', towards: 'more' }],
+      });
+    // Marks are per packet, so each QP has about the rate of one alone.
+    const rateOf = ({ result }: PerfRow): number => (result as BandwidthResult).averageBytesPerSecond;
+    expect(rateOf(four) / rateOf(one)).toBeGreaterThan(2);
+    const { bottleneck } = await marked(1, 'none');
+    expect(JSON.stringify(bottleneck)).not.toContain('congestion control');
+  });
+});
 
 describe('a bandwidth test over a switch', () => {
   const bulk = 'write-bw,size=65536,iters=60';

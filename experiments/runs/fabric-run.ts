@@ -7,8 +7,9 @@ import {
   notificationsOf,
   type Report,
 } from '../../machine/index.ts';
+import type { MachineConfig } from '../../machine/profile/index.ts';
 import { farPortsOf, type Topology } from '../../machine/topology/index.ts';
-import { RunError } from '../../sim/index.ts';
+import { RunError, WorkerLostError } from '../../sim/index.ts';
 import {
   type FabricArgs,
   type FabricSide,
@@ -17,6 +18,7 @@ import {
   type ReductionSide,
 } from '../workloads/index.ts';
 import { keepingCapture, writeCapture } from './capture-output.ts';
+import { FabricRunError } from './fabric-failure.ts';
 import {
   type Measured,
   type OutputRow,
@@ -65,14 +67,14 @@ export default async function runFabric({
   timeline,
 }: FabricOrder): Promise<FabricRow> {
   const { config, topology } = configuredOf(options);
-  checkLevels(args, config.hca.capability.linkLayer);
+  checkRoute(args, config.hca.capability);
   checkJoined(topology, flowsOf(args));
   await using machine = await Machine.create({
     ...options,
     ...(timeline === undefined ? {} : { analysis: { ...options.analysis, timeline: timeline.options } }),
   });
   await loadTraffic(machine, args);
-  await keepingCapture(machine, options.analysis, () => runTraffic(machine));
+  await keepingCapture(machine, options.analysis, () => runTraffic(machine, args));
   const measured =
     args.pattern === 'all-reduce'
       ? reductionOf(args, await machine.results<ReductionSide[]>())
@@ -111,11 +113,20 @@ const programOf = ({ pattern }: FabricArgs): { readonly url: string; readonly ex
     ? { url: programUrl('fabric-reduction').href, exportName: 'reducingHost' }
     : { url: programUrl('fabric-traffic').href, exportName: 'fabricHost' };
 
-/** @throws ConfigurationError for service levels where there are none */
-function checkLevels({ serviceLevel, victimLevel }: FabricArgs, linkLayer: string): void {
+/** @throws ConfigurationError for service levels or a traffic class that packets of the machine lack */
+function checkRoute(
+  { serviceLevel, victimLevel, trafficClass }: FabricArgs,
+  { linkLayer, transport }: MachineConfig['hca']['capability'],
+): void {
   for (const [name, level] of Object.entries({ sl: serviceLevel, victimSl: victimLevel }))
     if (level !== undefined && linkLayer === 'ethernet')
       throw new ConfigurationError(name, level, 'left out where ports are of Ethernet: they have priorities');
+  if (trafficClass !== undefined && transport === 'iwarp')
+    throw new ConfigurationError(
+      'trafficClass',
+      trafficClass,
+      'left out with iWARP: its connections have traffic class 0',
+    );
 }
 
 /** @throws ConfigurationError for a flow between hosts whose first ports neither a cable nor switches join */
@@ -133,53 +144,15 @@ function checkJoined(topology: Topology, flows: readonly Flow[]): void {
 
 /**
  * Runs to the end.
- * @throws RunError that also says so if switches dropped packets which had waited too long, had no route, or still wait, if hosts dropped
- *   packets of others, and which faults fired
+ * @throws FabricRunError with what the machine reports of the failure
  */
-async function runTraffic(machine: Machine): Promise<void> {
+async function runTraffic(machine: Machine, args: FabricArgs): Promise<void> {
   try {
     await runMachine(machine);
   } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    const report = await machine.report();
-    const reasons = [reasonIn(report), foreignIn(report), ...firedIn(report)].filter(
-      (reason) => reason !== undefined,
-    );
-    if (reasons.length === 0) throw error;
-    throw new RunError([error.message, ...reasons].join('. '), { cause: error });
+    if (!(error instanceof RunError) || error instanceof WorkerLostError) throw error;
+    throw new FabricRunError(args, error, await machine.report());
   }
-}
-
-function foreignIn({ nodes }: Report): string | undefined {
-  const count = nodes.reduce((sum, { hca }) => sum + (hca.violations['packetForeignLid'] ?? 0), 0);
-  return count === 0 ? undefined : `Hosts dropped ${count} packets to LIDs of other hosts (packetForeignLid)`;
-}
-
-const firedIn = ({ faults = [] }: Report): string[] =>
-  faults
-    .filter(({ fired }) => fired > 0)
-    .map(({ fault, fired }) => `The fault ${fault} fired ${fired === 1 ? 'once' : `${fired} times`}`);
-
-const circle = 'links that wait for each other in a circle do that';
-const upDown = `${circle}, and machine.routing=up-down has none`;
-const tree = `${circle}, and switch.ethernet.multipath=tree has none`;
-
-/** The reason for which switches did not forward packets. */
-function reasonIn({ switches = [] }: Report): string | undefined {
-  const ports = switches.flatMap((each) => each.ports);
-  const sumOf = (pick: (port: (typeof ports)[number]) => number | undefined): number =>
-    ports.reduce((sum, port) => sum + (pick(port) ?? 0), 0);
-  const old = sumOf(({ notForwarded }) => notForwarded['hoqLife']);
-  const held = sumOf(({ output }) => output?.watchdogDrops);
-  const lost = sumOf(({ notForwarded }) => (notForwarded['noRoute'] ?? 0) + (notForwarded['ownPort'] ?? 0));
-  const waiting = sumOf(({ waitingPackets }) => waitingPackets);
-  if (old > 0)
-    return `The switches dropped ${old} packets that had waited for credits longer than HOQLife: ${upDown}`;
-  if (held > 0)
-    return `The switches dropped ${held} packets whose pause did not end (switch.ethernet.pauseWatchdogMs): ${tree}`;
-  if (waiting > 0)
-    return `${waiting} packets still wait in the switches: ${switches.some(({ buffer }) => buffer) ? tree : upDown}`;
-  return lost > 0 ? `The switches dropped ${lost} packets without a route` : undefined;
 }
 
 /** Says how a row is wrong, or nothing. */

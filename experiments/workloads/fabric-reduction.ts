@@ -11,9 +11,13 @@ import { openCommunicator } from './open-communicator.ts';
 
 export async function reducingHost(program: ProgramContext<FabricArgs>): Promise<ReductionSide> {
   const { args, cpu, memory, node } = program;
-  const { algorithm = 'ring', hostCount, messages, sizeBytes } = args;
+  const { algorithm = 'ring', hostCount, messages, sizeBytes, trafficClass } = args;
   const count = Math.floor(sizeBytes / 4);
-  const group = await openCommunicator(program, { size: hostCount, operations: ['barrier', algorithm] });
+  const group = await openCommunicator(program, {
+    size: hostCount,
+    operations: ['barrier', algorithm],
+    ...(trafficClass === undefined ? {} : { route: { trafficClass } }),
+  });
   const [address, scratch] = [memory.map(Math.max(4, sizeBytes)), memory.map(Math.max(4, sizeBytes))];
   for (const buffer of [address, scratch]) await group.register(buffer, Math.max(4, sizeBytes));
   const own = bytesOf(count, (index) => termOf(node, index));

@@ -9,6 +9,7 @@ import {
   type Waiting,
 } from '../../userlib/messaging/index.ts';
 import { messagingConfigOf } from '../model/index.ts';
+import type { RouteChoice } from './port-address.ts';
 import { connectRc, endpointTo, openEndpoint } from './rc-endpoint.ts';
 
 export interface CommunicatorOptions {
@@ -19,6 +20,8 @@ export interface CommunicatorOptions {
   /** Changes to the machine's configuration of messages. */
   readonly config?: Partial<MessagingConfig>;
   readonly waiting?: Waiting;
+  /** Route of its packets; left out: the port's own. */
+  readonly route?: RouteChoice;
   /** Tells the communicators of a program apart. */
   readonly label?: string;
 }
@@ -26,11 +29,12 @@ export interface CommunicatorOptions {
 /** Every program calls it with the same options. It returns when this program's channels are connected. */
 export async function openCommunicator(
   program: ProgramContext,
-  { size, operations, config: changes = {}, waiting = 'poll', label = 'communicator' }: CommunicatorOptions,
+  options: CommunicatorOptions,
 ): Promise<Communicator> {
+  const { size, operations, config: changes = {}, waiting = 'poll', label = 'communicator' } = options;
   const rank = program.node;
   const config = messagingConfigOf(program.configuration, waiting, changes);
-  const endpoint = await openEndpoint(program);
+  const endpoint = await openEndpoint(program, options.route);
   const peers = collectivePeers(operations, rank, size);
   const channels = new Map<number, MessageChannel>();
   if (peers.length === 0) return new Communicator(endpoint.context, { rank, size }, channels);

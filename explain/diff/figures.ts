@@ -15,7 +15,7 @@ const depthMax = 32;
 
 /** Requested values, which are compared separately. */
 const request =
-  /^(schema|invocation|configHash|config|test|story|report\.config(Hash)?|serve\.config(Hash)?)(\.|$)|^rows\.[^.]+\.args(\.|$)|(^|\.)faults\..*\.fault$/;
+  /^(schema|invocation|configHash|config|test|story|(report\.)?topology|report\.config(Hash)?|serve\.config(Hash)?)(\.|$)|^(rows\.[^.]+\.)?args(\.|$)|(^|\.)faults\..*\.fault$/;
 
 /** Wall-clock times, file names and recordings: they describe how an output was computed. */
 const runFact =

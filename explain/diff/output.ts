@@ -9,6 +9,7 @@ const versions: Readonly<Record<string, number>> = {
   'hca-compare': 1,
   'hca-cutoff': 1,
   'hca-fabric': 1,
+  'hca-fabric-failure': 1,
   'hca-devinfo': 1,
   'hca-profiles': 1,
   'hca-faults': 1,

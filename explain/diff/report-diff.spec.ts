@@ -297,3 +297,63 @@ describe('a file that is not an output', () => {
     expect(() => reportDiff(perf(), perf({ deep }))).toThrow(/^.{1,200}$/);
   });
 });
+
+describe('topologies', () => {
+  /** A run over one switch, whose hosts have a cable each: the last host is the receiver of the others. */
+  const star = (hosts: number, metres?: number): Output => {
+    const links = Array.from({ length: hosts }, (_, node) => ({
+      ends: [
+        { node, port: 1 },
+        { node: hosts, port: node + 1 },
+      ],
+      ...(metres === undefined || node > 0 ? {} : { metres }),
+    }));
+    const nodes = Array.from({ length: hosts + 1 }, (_, node) => ({
+      kind: node < hosts ? 'host' : 'switch',
+    }));
+    const flows = Array.from({ length: hosts - 1 }, (_, at) => ({ from: at + 1, to: 0, durationPs: hosts }));
+    const outputs = links.map((_, at) => ({ switch: hosts, port: at + 1, to: at, packets: 10 * hosts }));
+    return checkedOutput('fabric.json', {
+      schema: 'hca-fabric/1',
+      args: { pattern: 'incast', hostCount: hosts },
+      flows,
+      outputs,
+      report: { topology: { nodes, links } },
+    });
+  };
+
+  it('that are unlike are compared where both have a host, a cable or an output; switches by their order', () => {
+    const { request, groups, figures, unmatched, isEqual } = reportDiff(star(3), star(4));
+    expect(isEqual).toBe(false);
+    expect(request).toEqual([
+      { what: 'workload', name: 'args.hostCount', before: 3, after: 4, isAsked: true },
+      { what: 'topology', name: 'hosts', before: 3, after: 4, isAsked: true },
+      { what: 'topology', name: 'cables', before: 3, after: 4, isAsked: true },
+      { what: 'topology', name: 'cable #0.4-3', after: 'as configured', isAsked: true },
+    ]);
+    // Two flows of three figures and three outputs of four; one flow and one output are of four hosts alone.
+    expect([figures, unmatched]).toEqual([2 * 3 + 3 * 4, 3 + 4]);
+    expect(groups.flatMap(({ changes }) => changes.map(({ path }) => path)).toSorted()).toEqual([
+      ...['flows.1-0.durationPs', 'flows.2-0.durationPs'],
+      ...[1, 2, 3].map((port) => `outputs.switch#0.${port}.packets`),
+    ]);
+  });
+
+  it('that differ in a cable say in which property', () => {
+    const { request, unmatched, isEqual } = reportDiff(star(3), star(3, 50));
+    expect([unmatched, isEqual]).toEqual([0, false]);
+    expect(request).toEqual([
+      { what: 'topology', name: 'cable #0.1-0', before: 'as configured', after: 'metres=50', isAsked: true },
+    ]);
+  });
+
+  it('that are the same are no change', () => {
+    expect(reportDiff(star(3), star(3))).toMatchObject({ isEqual: true, request: [] });
+    expect(reportDiff(star(3), star(3))).not.toHaveProperty('unmatched');
+  });
+
+  it('that no machine can have are refused', () => {
+    const odd = checkedOutput('odd.json', { ...star(3), report: { topology: { nodes: 3 } } });
+    expect(() => reportDiff(star(3), odd)).toThrow(ConfigurationError);
+  });
+});

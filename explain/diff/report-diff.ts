@@ -5,6 +5,7 @@ import { type FigureGroup, figureGroups, groupOf } from './groups.ts';
 import type { Output } from './output.ts';
 import { type RequestChange, requestChanges } from './request.ts';
 import { type Tolerance, toleranceBy } from './tolerance.ts';
+import { unlikeTopologies, withSwitchesByOrder } from './topologies.ts';
 
 /** A figure that differs. */
 export interface FigureChange {
@@ -26,6 +27,8 @@ export interface ReportDiff {
   readonly request: readonly RequestChange[];
   /** Number of figures in both together, of those that differ, and of those that exceed their tolerance. */
   readonly figures: number;
+  /** Figures of which only one output has any, if their topologies differ: they are not compared. Left out for equal topologies. */
+  readonly unmatched?: number;
   readonly changed: number;
   readonly beyond: number;
   /** Largest first; groups without changes are left out. */
@@ -41,14 +44,23 @@ export function reportDiff(before: Output, after: Output, tolerances: readonly T
       `${before.schema}, as of the first`,
     );
   const soleRow = soleRowOf(before, after);
-  const [left, right] = [figuresOf(before, soleRow), figuresOf(after, soleRow)];
-  const paths = [...new Set([...left.keys(), ...right.keys()])];
+  const topologies = unlikeTopologies(before, after);
+  const [left, right] =
+    topologies === undefined
+      ? [figuresOf(before, soleRow), figuresOf(after, soleRow)]
+      : [
+          figuresOf(withSwitchesByOrder(before, topologies[0]), soleRow),
+          figuresOf(withSwitchesByOrder(after, topologies[1]), soleRow),
+        ];
+  const all = [...new Set([...left.keys(), ...right.keys()])];
+  // Hosts, cables and flows that one topology lacks have no counterpart.
+  const paths = topologies === undefined ? all : all.filter((path) => left.has(path) && right.has(path));
   const toleranceOf = toleranceBy(tolerances);
   const changes = paths.flatMap((path) => {
     const [one, other] = [left.get(path), right.get(path)];
     return one === other ? [] : [changeOf(path, one, other, toleranceOf(path))];
   });
-  const request = requestChanges(before, after);
+  const request = requestChanges(before, after, topologies);
   const beyond = changes.filter(({ isWithinTolerance }) => !isWithinTolerance).length;
   return {
     schema: 'hca-diff/1',
@@ -56,6 +68,7 @@ export function reportDiff(before: Output, after: Output, tolerances: readonly T
     isEqual: beyond === 0 && !request.some(({ isAsked }) => isAsked),
     request,
     figures: paths.length,
+    ...(topologies === undefined ? {} : { unmatched: all.length - paths.length }),
     changed: changes.length,
     beyond,
     groups: figureGroups.flatMap((group) => {

@@ -1,6 +1,8 @@
 /** The request that an output contains: command, arguments, version, parameters, seed, faults, input. */
+import type { Topology } from '../../machine/topology/index.ts';
 import { type Leaf, leavesOf, soleRowOf } from './figures.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
+import { topologyChanges } from './topologies.ts';
 
 /** A difference between requests. */
 export interface RequestChange {
@@ -8,6 +10,7 @@ export interface RequestChange {
     | 'command'
     | 'arguments'
     | 'workload'
+    | 'topology'
     | 'parameter'
     | 'seed'
     | 'fault'
@@ -15,7 +18,7 @@ export interface RequestChange {
     | 'story'
     | 'version'
     | 'configuration';
-  /** The path of a parameter or of an argument of the programs; else a copy of `what`. */
+  /** The path of a parameter or of an argument of the programs, or the part of a topology; else a copy of `what`. */
   readonly name: string;
   /** Left out if the output does not state it. */
   readonly before?: Leaf;
@@ -54,8 +57,8 @@ function saidBy(
   return said;
 }
 
-const isWorkload = (path: string): boolean => /^rows(\.[^.]+(\.args(\.|$)|$)|$)/.test(path);
-const isArgument = /^rows\.[^.]+\.args\./;
+const isWorkload = (path: string): boolean => /^(args(\.|$)|rows(\.[^.]+(\.args(\.|$)|$)|$))/.test(path);
+const isArgument = /^(rows\.[^.]+\.)?args\./;
 
 const objectIn = (value: JsonObject, name: string): JsonObject => {
   const member = value[name];
@@ -74,8 +77,15 @@ function faultsOf(output: Output, machine: JsonObject): string[] {
   return asked.map((fault: unknown) => String(isObject(fault) ? fault['fault'] : fault));
 }
 
-/** All differences between requests, parameters last. */
-export function requestChanges(before: Output, after: Output): RequestChange[] {
+/**
+ * All differences between requests, parameters last.
+ * @param topologies of both, if they differ
+ */
+export function requestChanges(
+  before: Output,
+  after: Output,
+  topologies: readonly [Topology, Topology] | undefined,
+): RequestChange[] {
   const soleRow = soleRowOf(before, after);
   const [left, right] = [saidBy(before, soleRow), saidBy(after, soleRow)];
   const rows = [...new Set([...left.keys(), ...right.keys()])].flatMap((key) => {
@@ -86,8 +96,13 @@ export function requestChanges(before: Output, after: Output): RequestChange[] {
     if (row.what === 'workload' && (one === undefined || other === undefined)) return [];
     return [changeOf(row, one?.value, other?.value, row.what !== 'version')];
   });
-  const parameters = parameterChanges(before, after);
-  return [...rows, ...parameters, ...unexplained(before, after, [...rows, ...parameters])];
+  const ofTopology = topologies === undefined ? [] : topologyChanges(topologies);
+  const changes: RequestChange[] = [
+    ...rows,
+    ...ofTopology.map((change) => ({ what: 'topology' as const, ...change, isAsked: true })),
+    ...parameterChanges(before, after),
+  ];
+  return [...changes, ...unexplained(before, after, changes)];
 }
 
 function changeOf(
@@ -141,7 +156,8 @@ function changedOf(output: Output): ReadonlyMap<string, Leaf> {
 /** Hashes that differ without another difference: a default of another version, or an output that states no more. */
 function unexplained(before: Output, after: Output, changes: readonly RequestChange[]): RequestChange[] {
   const [one, other] = [hashOf(before), hashOf(after)];
-  if (one === other || changes.some(({ what }) => ['parameter', 'seed', 'fault'].includes(what))) return [];
+  if (one === other || changes.some(({ what }) => ['parameter', 'topology', 'seed', 'fault'].includes(what)))
+    return [];
   const [from, to] = [before, after].map((output) => objectIn(output, 'invocation')['version']);
   return [changeOf({ what: 'configuration', name: 'configHash' }, one, other, from === to)];
 }

@@ -49,15 +49,35 @@ export function partsOnFabric(timeline: Timeline, flow: OperationFlow): readonly
   return [
     ...there,
     ...request.way.steps,
-    idle(
-      request.host,
-      'carries it out, and sends the answer when its cable is free',
-      request.toPs,
-      answer.fromPs,
-    ),
+    ...partsOfFarDevice(timeline, request, answer),
     ...answer.way.steps,
     idle(answer.host, 'the answer is matched to the request', answer.toPs, Infinity),
   ];
+}
+
+/** The far device's time, and the answer's wait for its cable, if the answer is recorded. */
+function partsOfFarDevice(timeline: Timeline, request: Travelled, answer: Travelled): FabricPart[] {
+  const { host, toPs: sincePs } = request;
+  const formedPs = formedBefore(timeline, host, answer);
+  if (formedPs === undefined)
+    return [
+      idle(host, 'carries it out, and sends the answer when its cable is free', sincePs, answer.fromPs),
+    ];
+  const waitsPs = Math.min(answer.fromPs, Math.max(sincePs, formedPs));
+  return [
+    idle(host, 'carries it out, and forms the answer', sincePs, waitsPs),
+    idle(host, 'the answer waits for its cable', waitsPs, answer.fromPs),
+  ];
+}
+
+/** When the answer that left at an instant was formed: the last one with its QP and PSN. */
+function formedBefore(timeline: Timeline, host: string, { record, fromPs }: Travelled): number | undefined {
+  const [, destinationQpn, psn] = record.values;
+  let formedPs: number | undefined;
+  for (const { kind, track, values, atPs } of timeline.records())
+    if (kind === 'answerFormed' && track.process === host && Number(atPs) <= fromPs)
+      if (values[0] === destinationQpn && values[1] === psn) formedPs = Number(atPs);
+  return formedPs;
 }
 
 /** Until the packet leaves that arrives in the end. */

@@ -86,6 +86,7 @@ const texts: Texts = {
   hop: ({ values }) => hopText(values),
   queueWait: ({ values }) => `${hopWords[hopSteps[values[0]!]!]} (port ${values[1]})`,
   senderStopped: ({ values }) => `sender stopped, priority ${values[0]}`,
+  answerFormed: () => 'answer formed',
   switchDrop: ({ values: [drop = 0, , , opcode = 0] }) => `dropped ${packetName(opcode)}: ${dropNames[drop]}`,
 };
 

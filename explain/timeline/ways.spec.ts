@@ -82,6 +82,38 @@ describe('an operation over InfiniBand switches', () => {
   });
 });
 
+/** The far device's parts of a message: what it does, and the wait of the answer for the cable. */
+const ofFarDevice = (explained: Explained): Record<string, number> =>
+  Object.fromEntries(
+    partsOf(explained).flatMap(({ text, durationPs }) =>
+      /the answer$|answer waits/.test(text) ? [[text, durationPs]] : [],
+    ),
+  );
+
+describe('the answer to an operation over switches', () => {
+  it.each([
+    ['InfiniBand', {}],
+    ['Ethernet', roce],
+  ] as const)(
+    'over %s waits for no cable that is free, and else until the packets before it have left',
+    async (_, set) => {
+      const alone = ofFarDevice(await explanationOf(over('star:4', set), write(4096), 3));
+      const { 'carries it out, and forms the answer': workPs } = alone;
+      expect(alone).toEqual({ 'carries it out, and forms the answer': workPs });
+      // Both hosts send: an acknowledgement waits for a WRITE of 4096 bytes that is on its cable.
+      const met = [2, 3, 4, 5];
+      const both = [];
+      for (const ordinal of met)
+        both.push(ofFarDevice(await inTraffic('ring', over('star:2', set), 0, ordinal)));
+      const waits = both.map((parts) => parts['the answer waits for its cable'] ?? 0);
+      expect(Math.max(...waits)).toBeGreaterThan(100_000);
+      // Its own work is not longer than alone, beyond what the messages before it take at the responder.
+      for (const parts of both)
+        expect(parts['carries it out, and forms the answer']).toBeGreaterThanOrEqual(workPs! - 10_000);
+    },
+  );
+});
+
 describe('an operation over Ethernet switches', () => {
   it('is followed by its last byte, since frames are stored, to the picosecond', async () => {
     const cablePs = 309_600;

@@ -256,6 +256,29 @@ describe('a pause without end', () => {
     expect(dropped()).toBe(5);
   });
 
+  it.each([
+    ['all traffic', {}, 'pauseWaitPs'],
+    ['a priority', { flowControl: 'pfc', losslessPriorities: 0x08, trust: 'pcp' }, 'priorityWaitPs'],
+  ] as const)(
+    'of %s counts as a wait until the watchdog drops what waited',
+    async (_what, config, counter) => {
+      const bench = await benchOf(2, { switch: { ...config, pauseWatchdogMs: 2 } });
+      const [near, far] = bench.ends;
+      const isByPriority = counter === 'priorityWaitPs';
+      const { flowControl } = far!.port;
+      far!.at(startPs, () => (isByPriority ? flowControl.priorities.stop(3, true) : flowControl.stop(true)));
+      near!.sendAt(startPs + 5 * usPs, frameOf({ from: 0, to: 1, frameBytes: 1000, vlan: 0, priority: 3 }));
+      await bench.runTo(startPs + 9 * msPs);
+      // Another frame is dropped at once, and waits for nothing.
+      near!.sendAt(startPs + 10 * msPs, frameOf({ from: 0, to: 1, frameBytes: 1000, vlan: 0, priority: 3 }));
+      await bench.runTo(startPs + 20 * msPs);
+      expect(bench.device.statisticsOf(2).watchdogDrops).toBe(2);
+      const output = bench.device.ports[1]!.flowControl;
+      const waited = isByPriority ? output.priorities.totals().priorityWaitPs : output.totals().pauseWaitPs;
+      expect(waited).toBe(2 * msPs);
+    },
+  );
+
   it('holds frames for good without a watchdog', async () => {
     const bench = await benchOf(2, { switch: { pauseWatchdogMs: 0 } });
     const [near, far] = bench.ends;

@@ -378,12 +378,13 @@ export class EthernetSwitch {
     }
   }
 
-  #dropQueue({ number, queues, watchdog }: SwitchPort, priority: number): void {
+  #dropQueue({ number, port, queues, watchdog }: SwitchPort, priority: number): void {
     for (const frame of queues.drop(priority)) {
       watchdog.dropCount++;
       this.tap?.dropped(frame, 'pauseWatchdog', number);
       if (--frame.copiesLeft === 0) this.#finish(frame);
     }
+    if (queues.count === 0) port.flowControl.givesUp();
   }
 
   /** Sends the next frame of an output that is free. */

@@ -9,6 +9,7 @@ import type {
 } from '../../hw/switch/index.ts';
 import type { ChannelReader, LogicalProcess } from '../../sim/index.ts';
 import type { MachineConfig } from '../profile/index.ts';
+import { watchAnswers } from './probes/answers.ts';
 import { type HostAddresses, watchHca } from './probes/hca.ts';
 import { type WatchedHost, watchHost } from './probes/host.ts';
 import { watchCable, watchEthernet, watchPcie } from './probes/links.ts';
@@ -56,7 +57,7 @@ export function hcaStream(
   options: TimelineOptions | undefined,
   lp: LogicalProcess,
   hca: Hca,
-  { pcie }: MachineConfig,
+  { hca: config, pcie }: MachineConfig,
   cables: readonly ({ readonly reader: ChannelReader } | undefined)[],
   hosts: HostAddresses,
 ): Stream | undefined {
@@ -71,6 +72,7 @@ export function hcaStream(
     else watchCable(stream, cable.reader, hca.wirePorts[index]!.config, direction);
   }
   watchHca(stream, hca, hosts);
+  watchAnswers(stream, hca, config);
   return stream;
 }
 

@@ -158,6 +158,8 @@ export const timelineKinds = {
     shape: 'instant',
     values: ['drop', 'input', 'output', 'opcode', 'destinationQpn', 'psn', 'payloadBytes', 'isLoss'],
   },
+  /** An answer of the responder is complete: its first byte can leave from then on, if the cable is free. */
+  answerFormed: { category: 'packets', shape: 'instant', values: ['destinationQpn', 'psn'] },
 } as const satisfies Readonly<Record<string, TimelineKind>>;
 
 export type TimelineKindName = keyof typeof timelineKinds;

@@ -42,9 +42,11 @@ class EarlierAttempts {
   answerCycles: Wide = 0;
   timeoutCycles: Wide = 0;
   rnrDelayCycles: Wide = 0;
+  rateWaitCycles: Wide = 0;
 
   clear(): void {
     this.endCycle = NO_ATTEMPT;
+    this.rateWaitCycles = 0;
     this.gatherCycles = 0;
     this.transmitCycles = 0;
     this.answerCycles = 0;
@@ -54,10 +56,16 @@ class EarlierAttempts {
 
   /**
    * Adds an attempt of `request` that ends at `cycle`. `endedBy` gets the time since its last packet was sent, or since
-   * the attempt began if none was.
+   * the attempt began if none was. The waits for the QP's rate come first, as in the last attempt.
    */
   add(request: SendRecord, cycle: Cycles, endedBy: number): void {
     let waitsFrom = Math.max(this.endCycle, request.startedCycle);
+    if (request.rateWaitCycles > 0) {
+      const held = request.rateWaitUntil(cycle);
+      this.rateWaitCycles += held;
+      waitsFrom += held;
+      request.rateWaitCycles = 0;
+    }
     if (request.transmittedCycle > waitsFrom) {
       const gathered = Math.min(Math.max(request.gatheredCycle, waitsFrom), request.transmittedCycle);
       this.gatherCycles += gathered - waitsFrom;
@@ -131,8 +139,9 @@ export class SendRecord {
   gatheredCycle = 0;
   transmittedCycle = 0;
   acknowledgedCycle = 0;
-  /** Cycles for which the rate of its QP held back its packets, in all attempts. */
+  /** Cycles for which the rate of its QP holds back its packets in the last attempt, and the end of the last such wait. */
   rateWaitCycles: Wide = 0;
+  rateWaitEndCycle = 0;
   /** Times spent before the attempt to which the milestones above belong. */
   readonly earlier = new EarlierAttempts();
   /** Of a request that a byte stream carries. */
@@ -151,8 +160,23 @@ export class SendRecord {
     return this.#others[index - 1]!;
   }
 
+  /** The rate of its QP holds it back from `cycle` until `endCycle`. Waits that overlap count once. */
+  waitsForRate(cycle: Cycles, endCycle: Cycles): void {
+    const sinceCycle = this.rateWaitCycles > 0 ? Math.max(cycle, this.rateWaitEndCycle) : cycle;
+    if (endCycle <= sinceCycle) return;
+    this.rateWaitCycles += endCycle - sinceCycle;
+    this.rateWaitEndCycle = endCycle;
+  }
+
+  /** The waits for the rate in the last attempt, which ends at `cycle`: possibly during the last of them. */
+  rateWaitUntil(cycle: Cycles): Cycles {
+    if (this.rateWaitCycles === 0) return 0;
+    return this.rateWaitCycles - Math.max(0, this.rateWaitEndCycle - cycle);
+  }
+
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
+    this.rateWaitEndCycle -= cycles;
     this.fetchBegunCycle -= cycles;
     this.fetchedCycle -= cycles;
     this.startedCycle -= cycles;

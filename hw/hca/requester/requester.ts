@@ -461,7 +461,7 @@ export class Requester {
 
   /** Serves other QPs until the rate of this one allows its next packet. */
   #waitForRate(pair: QueuePair, request: SendRecord, busyCycles: Cycles, cycle: Cycles): void {
-    request.rateWaitCycles += pair.pacedCycle - cycle;
+    request.waitsForRate(cycle, pair.pacedCycle);
     this.#scheduler.makeReadyAt(pair, pair.pacedCycle);
     this.#active = undefined;
     // The stall is accounted for from then on, if no other QP is served.

@@ -105,7 +105,8 @@ describe('OperationLedger', () => {
     const dayCycles = 24 * 3600 * 1e9;
     for (const late of [0, dayCycles]) {
       const { ledger, row, request } = bench();
-      Object.assign(request, { rateWaitCycles: 20, acknowledgedCycle: request.acknowledgedCycle + late });
+      request.waitsForRate(160, 180);
+      request.acknowledgedCycle += late;
       ledger.completed(request, late + 930, false);
       const { far, stagesPs } = row;
       const sum = (stage: 'scheduling' | 'rateLimit' | 'payloadRead') =>
@@ -115,10 +116,37 @@ describe('OperationLedger', () => {
     }
     const { ledger, row, request } = bench();
     // The answer to an earlier attempt ends it while it waits.
-    Object.assign(request, { rateWaitCycles: 10_000, acknowledgedCycle: 640 });
+    request.waitsForRate(155, 10_155);
+    request.acknowledgedCycle = 640;
     ledger.completed(request, 650, false);
     expect([row.stagesPs.rateLimit, row.stagesPs.remote]).toEqual([495_000, 0]);
     expect(Object.values(row.stagesPs).reduce((total, ps) => total + ps, 0)).toBe(row.lifePs);
+  });
+
+  it('books the waits for the rate of a retransmitted request to the attempts that waited', () => {
+    const dayCycles = 24 * 3600 * 1e9;
+    for (const late of [0, dayCycles]) {
+      const { ledger, row, request } = bench();
+      // Started at 155, held 160 to 180, gathered at 190, sent at 220, a time-out at 620.
+      request.waitsForRate(160, 180);
+      request.earlier.add(request, 620, ENDED_BY_TIMEOUT);
+      // Held from 630 on, also when served again at 650, until a NAK at 690 ends the attempt.
+      request.waitsForRate(630, 700);
+      request.waitsForRate(650, 700);
+      request.earlier.add(request, 690, ENDED_BY_ANSWER);
+      request.waitsForRate(695, 745);
+      Object.assign(request, { gatheredCycle: 750, transmittedCycle: 760, acknowledgedCycle: late + 900 });
+      ledger.completed(request, late + 930, false);
+      const { far, stagesPs } = row;
+      const sum = (stage: 'rateLimit' | 'payloadRead' | 'transmit' | 'ackTimeout' | 'remote') =>
+        BigInt(stagesPs[stage]) + (far?.stagesPs[stage] ?? 0n);
+      expect(sum('rateLimit')).toBe(BigInt((20 + 60 + 50) * 1000));
+      // Attempts: 35 - 20 and 750 - 690 - 50 to gather, 30 and 10 to transmit; of the second, 10 are no wait for the rate.
+      expect(sum('payloadRead')).toBe(BigInt((15 + 10) * 1000));
+      expect(sum('transmit')).toBe(BigInt((30 + 10) * 1000));
+      expect(sum('ackTimeout')).toBe(BigInt(400 * 1000));
+      expect(sum('remote')).toBe(BigInt(10 + 140 + late) * 1000n);
+    }
   });
 
   it('begins with the fetch when the posting time is unknown', () => {

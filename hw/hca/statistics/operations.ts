@@ -219,8 +219,8 @@ export class OperationLedger {
     stagesPs.doorbell += this.#stageUntil(request.fetchBegunCycle);
     stagesPs.wqeFetch += this.#stageUntil(request.fetchedCycle);
     stagesPs.scheduling += this.#stageUntil(request.startedCycle);
-    if (request.rateWaitCycles > 0) stagesPs.rateLimit += this.#stageUntil(heldUntil(request, endCycle));
     if (request.earlier.endCycle !== NO_ATTEMPT) this.#addEarlier(request, stagesPs);
+    if (request.rateWaitCycles > 0) stagesPs.rateLimit += this.#stageUntil(heldUntil(request, endCycle));
     if (request.stream.isUsed) {
       this.#addStream(request, stagesPs);
     } else {
@@ -244,10 +244,12 @@ export class OperationLedger {
   #addEarlier(request: SendRecord, stagesPs: StageTimes): void {
     const { earlier } = request;
     endLastAttempt(request);
-    const gathered = request.startedCycle + earlier.gatherCycles;
+    const held = request.startedCycle + earlier.rateWaitCycles;
+    const gathered = held + earlier.gatherCycles;
     const transmitted = gathered + earlier.transmitCycles;
     const timedOut = transmitted + earlier.timeoutCycles;
     const ready = timedOut + earlier.rnrDelayCycles;
+    stagesPs.rateLimit += this.#stageUntil(held);
     stagesPs.payloadRead += this.#stageUntil(gathered);
     stagesPs.transmit += this.#stageUntil(transmitted);
     stagesPs.ackTimeout += this.#stageUntil(timedOut);
@@ -277,10 +279,11 @@ export class OperationLedger {
     until('doorbell', request.fetchBegunCycle);
     until('wqeFetch', request.fetchedCycle);
     until('scheduling', request.startedCycle);
-    until('rateLimit', heldUntil(request, endCycle));
     if (earlier.endCycle !== NO_ATTEMPT) {
       endLastAttempt(request);
-      let endedCycle = request.startedCycle + earlier.gatherCycles;
+      let endedCycle = request.startedCycle + earlier.rateWaitCycles;
+      until('rateLimit', endedCycle);
+      endedCycle += earlier.gatherCycles;
       until('payloadRead', endedCycle);
       endedCycle += earlier.transmitCycles;
       until('transmit', endedCycle);
@@ -290,6 +293,7 @@ export class OperationLedger {
       until('rnrDelay', endedCycle);
       until('remote', endedCycle + earlier.answerCycles);
     }
+    until('rateLimit', heldUntil(request, endCycle));
     if (request.stream.isUsed) {
       for (const [stage, cycle] of streamStagesOf(request)) until(stage, cycle);
     } else {
@@ -316,9 +320,11 @@ export class OperationLedger {
   }
 }
 
-/** Waits for the rate, as if all had come before the first packet; an answer to an earlier attempt may end the last one. */
-const heldUntil = ({ startedCycle, rateWaitCycles }: SendRecord, endCycle: Cycles): Cycles =>
-  Math.min(startedCycle + rateWaitCycles, endCycle);
+/** Waits for the rate in the last attempt, as if all preceded its first packet; an answer to an earlier attempt may end it. */
+function heldUntil(request: SendRecord, endCycle: Cycles): Cycles {
+  const begunCycle = Math.max(request.startedCycle, request.earlier.endCycle);
+  return Math.min(begunCycle + request.rateWaitUntil(endCycle), endCycle);
+}
 
 /** Stages of a request over a byte stream up to its acknowledgement, and the cycles at which they end. */
 function streamStagesOf({
