@@ -146,7 +146,7 @@ export interface PageFaultLedger {
 }
 
 /** Congestion control of RoCE v2, by the names of mlx5's counters. */
-interface RoceCongestionLedger {
+export interface RoceCongestionLedger {
   /** Packets that arrived with a mark of congestion. */
   readonly npEcnMarkedRocePackets: number;
   /** CNPs made for them. */
@@ -157,7 +157,7 @@ interface RoceCongestionLedger {
 }
 
 /** Congestion control of InfiniBand, by the names of performance management (PortRcvConCtrl, annex A10). */
-interface InfinibandCongestionLedger {
+export interface InfinibandCongestionLedger {
   /** Packets that arrived with FECN. */
   readonly pktRcvFecn: number;
   /** CNPs made for them, and responses that carry BECN instead. */
