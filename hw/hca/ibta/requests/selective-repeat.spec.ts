@@ -203,6 +203,19 @@ describe('a READ with selective repeat', () => {
     },
   );
 
+  it.each([[[3, 7]], [[3]], [[0, 4, 8, 12]]])(
+    'longer than the window completes with all its bytes, though responses %j are lost',
+    async (lost) => {
+      const given = await withSelective({}, { recoveryWindowPackets: 4 });
+      const { bench, aCq, a, local, remote } = given;
+      lose(given, 'a', lost);
+      a.send(read(given, 13 * MTU));
+      await bench.run(5000);
+      expect(syndromesOf(aCq.drain())).toEqual([0]);
+      expect(local.read(0, 13 * MTU)).toEqual(remote.read(0, 13 * MTU));
+    },
+  );
+
   it('requests responses that lack in a row by one request for their bytes', async () => {
     const given = await withSelective();
     const { bench, a, target } = given;

@@ -64,6 +64,8 @@ export class SendWindow {
   /** Packets of the window. */
   readonly size: number;
   readonly #marks: Uint8Array;
+  /** PSN to which each mark belongs: a READ longer than the window has PSNs that share a place. */
+  readonly #psns: Int32Array;
 
   /**
    * @param size a power of two
@@ -72,6 +74,7 @@ export class SendWindow {
   constructor(size: number, firstPsn: number, nowPs: Picoseconds) {
     this.size = size;
     this.#marks = new Uint8Array(size);
+    this.#psns = new Int32Array(size).fill(NONE);
     this.madePsn = firstPsn;
     this.cumulativePsn = psnAdd(firstPsn, -1);
     this.requests = new Losses(firstPsn);
@@ -86,17 +89,23 @@ export class SendWindow {
   }
 
   has(psn: number, mark: number): boolean {
-    return (this.#marks[psn & (this.size - 1)]! & mark) !== 0;
+    const place = psn & (this.size - 1);
+    return this.#psns[place] === psn && (this.#marks[place]! & mark) !== 0;
   }
 
   set(psn: number, mark: number): void {
-    this.#marks[psn & (this.size - 1)]! |= mark;
+    const place = psn & (this.size - 1);
+    if (this.#psns[place] !== psn) this.#marks[place] = 0;
+    this.#psns[place] = psn;
+    this.#marks[place]! |= mark;
   }
 
   /** Forgets the marks of `count` PSNs from `psn` on. */
   clear(psn: number, count: number): void {
-    for (let index = Math.min(count, this.size) - 1; index >= 0; index--)
-      this.#marks[(psn + index) & (this.size - 1)] = 0;
+    for (let index = Math.min(count, this.size) - 1; index >= 0; index--) {
+      const place = (psn + index) & (this.size - 1);
+      if (psnDistance(this.#psns[place]!, psnAdd(psn, count)) < 0) this.#marks[place] = 0;
+    }
   }
 
   /** The peer has accepted everything up to `psn`. */
