@@ -3,6 +3,7 @@ import { ProgramFailedError } from '../../host/index.ts';
 import type { Report } from '../../machine/index.ts';
 import { DeadlockError, ProcessFailedError, RunError } from '../../sim/index.ts';
 import type { FabricArgs } from '../workloads/index.ts';
+import { closedLanes } from './closed-lanes.ts';
 
 export interface FailedFabric {
   readonly args: FabricArgs;
@@ -21,7 +22,8 @@ export class FabricRunError extends RunError {
 
   /** @param cause the error that ended the run */
   constructor(args: FabricArgs, cause: RunError, report: Report) {
-    const reasons = [reasonIn(report), foreignIn(report), ...firedIn(report)];
+    const stuck = closedLanes(args, report.config) ?? reasonIn(report);
+    const reasons = [stuck, foreignIn(report), ...firedIn(report)];
     const failure = [cause.message, ...reasons.filter((reason) => reason !== undefined)].join('. ');
     super(failure, { cause });
     this.failed = { args, failure, hosts: hostsOfError(cause), report };
