@@ -89,7 +89,7 @@ export const cardValues: Readonly<Record<string, CardValue>> = {
   },
   'hca.sendContextRegisters, hca.blueFlameWqes': {
     rows: 'C-135, C-137, D-026, D-045',
-    start: 8,
+    start: 4,
     candidates: [4, 8, 16],
     bounds:
       '0 would turn the mechanism off; of 64 QPs each WQE costs more than of 16, and a line of the WQE cache holds no more than 16 of 64 bytes',
