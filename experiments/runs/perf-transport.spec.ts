@@ -49,7 +49,7 @@ const acceptedFields = [
   'write-bw,connection=RC,bidirectional,sizes=64:90,4096:10',
   'send-bw,useSrq,echo,qps=2',
   'read-bw,size=64,region=4Mi,pattern=stride,stride=8192,keys=2',
-  'write-bw,size=64,region=4Mi,pattern=random,pageSize=2M',
+  'write-bw,size=64,region=4Mi,pattern=random,fixedLocal,pageSize=2M',
   'write-bw,size=4096,onDemand',
   'write-bw,size=64,rate=100000,arrivals=paced,backlog=64',
 ] as const;
