@@ -56,12 +56,9 @@ export const groups: readonly KnobGroup[] = [
       { path: 'hca.contextFetchesInFlight', values: from(1, 20) },
     ],
   },
-  /*
-   * Selective repeat with windows and buffers of all sizes, and timeouts that expire by themselves. Rare until two findings are explained:
-   * of the stories of 542 seeds with it, one never ends (7074) and one has a request that never completes (7197).
-   */
+  // Selective repeat with windows and buffers of all sizes, and timeouts that expire by themselves.
   {
-    share: 0.01,
+    share: 0.25,
     when: ofPlayers,
     knobs: [
       { path: 'hca.lossRecovery', values: ['selective-repeat'] },

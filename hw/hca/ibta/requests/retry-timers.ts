@@ -161,6 +161,14 @@ export class RetryTimers {
     this.#lp.queue.schedule(nowPs + this.#shortestPsOf(pair), this.#ackHandler, pair.slot, generation);
   }
 
+  /** The timeout of a QP has become shorter: it begins now. */
+  restart(pair: QueuePair): void {
+    if (pair.hasTimer === 0) return;
+    this.#generation[pair.slot] = this.#generation[pair.slot]! + 1;
+    pair.hasTimer = 0;
+    this.sent(pair, this.#lp.nowPs);
+  }
+
   /** The local ACK timeout of a QP, as software has set it. */
   ackTimeoutPsOf({ ackTimeoutCode }: QueuePair): Picoseconds {
     return this.#ackTimeoutPs[ackTimeoutCode]!;
@@ -172,10 +180,10 @@ export class RetryTimers {
     return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.timeoutPs(pair, ackTimeoutPs);
   }
 
-  /** The shortest that the same time can become while the timer runs. */
+  /** The shortest that the same time can become while the timer runs and is not restarted. */
   #shortestPsOf(pair: QueuePair): Picoseconds {
     const ackTimeoutPs = this.ackTimeoutPsOf(pair);
-    return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.shortestPs(ackTimeoutPs);
+    return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.shortestPs(pair, ackTimeoutPs);
   }
 
   /** Handles new progress: restarts the timeout and refills the retry counters. */

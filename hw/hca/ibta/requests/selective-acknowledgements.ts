@@ -68,7 +68,7 @@ import { psnsLeft } from './ibta-requests.ts';
 import { ResponsePlacement } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
 import { NOTHING_LOST, type SelectiveRepeat } from './selective-repeat.ts';
-import { HELD, PLACED } from './send-window.ts';
+import { HELD, PLACED, type SendWindow } from './send-window.ts';
 
 const { ERR } = QpState;
 const { RC_ACKNOWLEDGE, RC_ATOMIC_ACKNOWLEDGE } = Opcode;
@@ -154,7 +154,7 @@ export class SelectiveAcknowledgements implements AnswerSide {
     const isAck = syndromeKind(syndrome) === AethKind.ACK;
     const window = this.#repeat.windowOf(pair);
     window.accepted(isAck ? psn : psnAdd(psn, -1));
-    window.answered(isAck ? psnAdd(psn, 1) : psn);
+    this.#answered(pair, window, isAck ? psnAdd(psn, 1) : psn);
     if (!this.#settle(pair, cycle)) return WAIT;
     if (isAck) {
       this.#takeCredits(pair, syndromeValue(syndrome), aeth & PSN_MASK, cycle);
@@ -190,6 +190,14 @@ export class SelectiveAcknowledgements implements AnswerSide {
     this.#repeat.timedOut(pair);
     this.#endAttempt(pair, cycle, ENDED_BY_TIMEOUT);
     this.#resume(pair, cycle);
+  }
+
+  /** An answer ends the back-off of the timeout. */
+  #answered(pair: QueuePair, window: SendWindow, psn: number): void {
+    window.answered(psn);
+    if (window.timeoutCount === 0) return;
+    window.timeoutCount = 0;
+    this.#timers.restart(pair);
   }
 
   /** The RNR delay of a QP is over. */
@@ -355,10 +363,12 @@ export class SelectiveAcknowledgements implements AnswerSide {
     const request = this.#requestOf(pair, psn);
     const isAwaited = request.isReadOrAtomic === 1 && request.syndrome === 0;
     window.accepted(isAwaited ? this.#states.lastPsnOf(request) : psnAdd(psn, -1));
-    window.answered(psn);
+    this.#answered(pair, window, psn);
     const { lastAckedPsn } = this.#states.rows[pair.slot]!;
-    if (!isAwaited || psnDistance(psn, lastAckedPsn) > window.size || window.has(psn, PLACED)) {
+    const isBeyond = psnDistance(psn, lastAckedPsn) > window.size;
+    if (!isAwaited || isBeyond || window.has(psn, PLACED)) {
       this.#transport.count('unexpectedResponse');
+      if (isBeyond) window.responses.sentBefore(psnAdd(psn, 1));
       return this.#settled(pair, 0, cycle);
     }
     this.#request = request;

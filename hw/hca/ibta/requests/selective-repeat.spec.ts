@@ -146,7 +146,7 @@ describe('a WRITE with selective repeat', () => {
     expect([sentTo(given, 'b').slice(10), syndromesOf(aCq.drain())]).toEqual([[2, 2], [0]]);
   });
 
-  it('IRN 3.2: has no more than a window in flight, and goes on as it is acknowledged', async () => {
+  it('IRN 3.2: has no more than a window in flight, and sends the next packets when that is acknowledged', async () => {
     const given = await withSelective({}, { recoveryWindowPackets: 4 });
     const { bench, aCq, a } = given;
     bench.b.port.drops = () => true;
@@ -181,7 +181,24 @@ describe('a WRITE with selective repeat', () => {
     expect(aCq.drain()).toEqual([]);
     await bench.run(140);
     expect(syndromesOf(aCq.drain())).toEqual([CqeSyndrome.TRANSPORT_RETRY_EXC_ERR]);
-    expect(sentTo(given, 'b').length).toBeGreaterThan(4);
+    expect(sentTo(given, 'b').length).toBeGreaterThan(2);
+  });
+
+  it('RFC 6298, 5.5: doubles the timeout while the peer is silent, and begins with RTO_low again once it answers', async () => {
+    const given = await withSelective();
+    const { bench, aCq, a } = given;
+    lose(given, 'b', [0, 0, 0, 0, 1]);
+    a.send(write(given, 100));
+    await bench.run(1600);
+    a.send(write(given, 100));
+    await bench.run(150);
+    expect([sentTo(given, 'b'), syndromesOf(aCq.drain())]).toEqual([
+      [0, 0, 0, 0, 0, 1, 1],
+      [0, 0],
+    ]);
+    const sentUs = bench.b.port.packets.map(({ timePs }) => timePs / 1e6);
+    const waits = sentUs.slice(1).map((us, index) => Math.floor((us - sentUs[index]!) / 10));
+    expect(waits.with(4, 0)).toEqual([10, 20, 40, 80, 0, 10]);
   });
 });
 
@@ -211,6 +228,19 @@ describe('a READ with selective repeat', () => {
       lose(given, 'a', lost);
       a.send(read(given, 13 * MTU));
       await bench.run(5000);
+      expect(syndromesOf(aCq.drain())).toEqual([0]);
+      expect(local.read(0, 13 * MTU)).toEqual(remote.read(0, 13 * MTU));
+    },
+  );
+
+  it.each([[[0]], [[3, 7]]])(
+    'longer than the window completes without a local ACK timeout, though responses %j are lost',
+    async (lost) => {
+      const given = await withSelective({ ackTimeout: 0 }, { recoveryWindowPackets: 4 });
+      const { bench, aCq, a, local, remote } = given;
+      lose(given, 'a', lost);
+      a.send(read(given, 13 * MTU));
+      await bench.run(200);
       expect(syndromesOf(aCq.drain())).toEqual([0]);
       expect(local.read(0, 13 * MTU)).toEqual(remote.read(0, 13 * MTU));
     },
@@ -293,6 +323,22 @@ describe('atomics, SENDs and WRITEs with selective repeat', () => {
     expect(sentTo(given, 'b')).toEqual([...to(5), 0]);
     const [nak] = bench.a.port.packets;
     expect(nak).toMatchObject({ psn: psnA(0), syndrome: rnrNakSyndrome(1) });
+  });
+
+  it('sends requests again that found no room after an RNR NAK, without a local ACK timeout', async () => {
+    const given = await withSelective({ ackTimeout: 0 }, { reorderBufferPackets: 1 });
+    const { bench, aCq, a, b, local, remote } = given;
+    a.post({ opcode: WqeOpcode.SEND, segments: [local.part(0, 100)] });
+    a.post(write(given, 4 * MTU, 1024));
+    a.ring();
+    await bench.run(8);
+    b.receive([remote.part(12_000, 100)]);
+    await bench.run(100);
+    expect(bench.b.dataPath.blocks.reorder).toMatchObject({ heldTotal: 1, overflowCount: 3 });
+    // After an RNR NAK the receiver tells neither that it holds 1, nor that it has dropped 2, 3 and 4.
+    expect(sentTo(given, 'b')).toEqual([...to(5), 0, 1, 2, 3, 4]);
+    expect(summaryOf(aCq.drain())).toEqual(['send 0: 0x0', 'send 1: 0x0']);
+    expect(remote.read(1024, 4 * MTU)).toEqual(local.read(1024, 4 * MTU));
   });
 
   it('forgets what it holds of a QP that is destroyed', async () => {

@@ -8,9 +8,9 @@
  * - No more than a window is in flight (BDP-FC). A READ counts with its responses, and may begin while less than a window is.
  * - A repeated packet requests an acknowledgement, and so does a packet after each quarter of a window.
  * - The timeout is short while few packets are in flight (RTO_low), longer otherwise (RTO_high), and never longer than the
- *   QP's own, which alone costs retries.
+ *   QP's own, which alone costs retries. Each timeout that follows another without an answer between them is twice as long.
  *
- * Source: IRN, 3.1 and 3.2.
+ * Sources: IRN, 3.1 and 3.2; RFC 6298, 5.5 (back-off).
  */
 import { WqeOpcode } from '../../../../abi/index.ts';
 import { type Picoseconds, psPerUs } from '../../../../base/index.ts';
@@ -134,6 +134,7 @@ export class SelectiveRepeat {
     if (request.opcode === RDMA_READ) packet.dmaBytes = Math.min(packet.dmaBytes, count * pair.mtuBytes);
     packet.flags |= FLAG_ACK_REQUEST;
     (isAccepted ? window.responses : window.requests).repeatFromPsn = psnAdd(psn, count);
+    if (!isAccepted) window.repeated(psn);
   }
 
   #made(packet: IbtaPacket, pair: QueuePair, request: SendRecord, window: SendWindow): void {
@@ -164,6 +165,7 @@ export class SelectiveRepeat {
     const window = this.windowOf(pair);
     const oldestPsn = psnAdd(this.#stateOf(pair.slot).lastAckedPsn, 1);
     window.timedOutPsn = psnAdd(window.madePsn, -1);
+    window.timeoutCount++;
     window.clear(oldestPsn, 1);
     for (const losses of [window.requests, window.responses]) {
       losses.repeatFromPsn = oldestPsn;
@@ -178,13 +180,17 @@ export class SelectiveRepeat {
   timeoutPs(pair: QueuePair, ackTimeoutPs: Picoseconds): Picoseconds {
     const { retransmitLowUs, retransmitHighUs, retransmitLowPackets } = this.#config;
     const us = this.inFlight(pair) < retransmitLowPackets ? retransmitLowUs : retransmitHighUs;
-    return Math.min(ackTimeoutPs, us * psPerUs);
+    return this.#backedOffPs(pair, us, ackTimeoutPs);
   }
 
-  /** The shortest of these times, whatever is in flight. */
-  shortestPs(ackTimeoutPs: Picoseconds): Picoseconds {
+  /** The shortest of these times until the peer answers, whatever is in flight. */
+  shortestPs(pair: QueuePair, ackTimeoutPs: Picoseconds): Picoseconds {
     const { retransmitLowUs, retransmitHighUs } = this.#config;
-    return Math.min(ackTimeoutPs, Math.min(retransmitLowUs, retransmitHighUs) * psPerUs);
+    return this.#backedOffPs(pair, Math.min(retransmitLowUs, retransmitHighUs), ackTimeoutPs);
+  }
+
+  #backedOffPs(pair: QueuePair, us: number, ackTimeoutPs: Picoseconds): Picoseconds {
+    return Math.min(ackTimeoutPs, us * psPerUs * 2 ** this.windowOf(pair).timeoutCount);
   }
 
   /** Everything up to `psn` is acknowledged, where less was before. */

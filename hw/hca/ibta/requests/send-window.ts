@@ -43,8 +43,13 @@ class Losses {
 
   /** The PSN is lost, although it may have been sent again. */
   lose(psn: number): void {
-    if (psnDistance(psn, this.repeatFromPsn) < 0) this.repeatFromPsn = psn;
+    this.mayRepeatFrom(psn);
     this.sentBefore(psnAdd(psn, 1));
+  }
+
+  /** PSNs from this one on may be sent again, although they have been. */
+  mayRepeatFrom(psn: number): void {
+    if (psnDistance(psn, this.repeatFromPsn) < 0) this.repeatFromPsn = psn;
   }
 }
 
@@ -57,6 +62,11 @@ export class SendWindow {
   readonly responses: Losses;
   /** Newest PSN made when the timeout expired, until the peer answers again; -1 for none. */
   timedOutPsn = NONE;
+  /** The newest request that was sent again, until the peer accepts it, and the PSNs made by then; -1 for none. */
+  #repeatedPsn = NONE;
+  #repeatedMadePsn = NONE;
+  /** Timeouts since the peer's last answer. */
+  timeoutCount = 0;
   /** PSN after the newest packet that requested an acknowledgement. */
   askedPsn: number;
   /** Instant from which the next retry of the QP counts. */
@@ -108,9 +118,22 @@ export class SendWindow {
     }
   }
 
-  /** The peer has accepted everything up to `psn`. */
+  /** A request is sent again, after all that have been made. */
+  repeated(psn: number): void {
+    this.#repeatedPsn = psn;
+    this.#repeatedMadePsn = this.madePsn;
+  }
+
+  /**
+   * The peer has accepted everything up to `psn`. If a request is among it that was sent again, all others left before that: those
+   * without H are lost, also those that found no room in the peer's buffer, which it does not tell.
+   */
   accepted(psn: number): void {
     if (psnDistance(psn, this.cumulativePsn) > 0) this.cumulativePsn = psn;
+    if (this.#repeatedPsn === NONE || !this.isAccepted(this.#repeatedPsn)) return;
+    this.requests.mayRepeatFrom(psnAdd(this.cumulativePsn, 1));
+    this.requests.sentBefore(this.#repeatedMadePsn);
+    this.#repeatedPsn = NONE;
   }
 
   /**
@@ -125,7 +148,7 @@ export class SendWindow {
     this.timedOutPsn = NONE;
   }
 
-  /** A new epoch: see EdgeKeeper. */
+  /** A new epoch: see TimeKeeper. */
   rebase(ps: Picoseconds): void {
     this.chargedPs -= ps;
   }
