@@ -12,6 +12,7 @@ import type { Mistake } from './mistake.ts';
 import { packetMistakes } from './packets.ts';
 import { onceFoundMistakes } from './part-b.ts';
 import { pcieMistakes } from './pcie.ts';
+import { recoveryMistakes } from './recovery.ts';
 import { reportMistakes } from './report.ts';
 import { userlibMistakes } from './userlib.ts';
 import { wireMistakes } from './wire.ts';
@@ -32,6 +33,7 @@ export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   blindSpots: blindSpotMistakes,
   farNumbers: farNumberMistakes,
   fabric: fabricMistakes,
+  recovery: recoveryMistakes,
 };
 
 export const allMistakes: readonly Mistake[] = Object.values(mistakesByArea).flat();

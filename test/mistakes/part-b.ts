@@ -92,7 +92,8 @@ export const onceFoundMistakes: readonly Mistake[] = [
     kind: 'check skipped',
     scene: 'lost-packets',
     file: 'hw/hca/ibta/requests/acknowledgements.ts',
-    find: `    if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
+    find: `    if (pair.retriesLeft === 0)
+      return this.#effects.failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
     this.#transport.count('missingResponse');
     pair.retriesLeft--;
 `,

@@ -23,8 +23,6 @@ import type { Cycles } from '../../../../base/index.ts';
 import type { BlockAccount, BlockState, LogicalProcess } from '../../../../sim/index.ts';
 import {
   AethKind,
-  CREDIT_CODE_INVALID,
-  creditCountByCode,
   endsMessage,
   NakCode,
   Opcode,
@@ -51,18 +49,11 @@ import {
 import { STALL_COMPLETION } from '../../packets/index.ts';
 import type { PayloadWriter } from '../../receive-queue/index.ts';
 import type { RequestCompletion } from '../../requester/index.ts';
-import {
-  PARKED_CREDITS,
-  PARKED_PAGE_FAULT,
-  PARKED_RETRY_DELAY,
-  PARKED_TRANSPORT_WINDOW,
-  type SendScheduler,
-} from '../../send-queue/index.ts';
-import type { DiagnosticCounters } from '../../statistics/index.ts';
+import { PARKED_PAGE_FAULT, PARKED_RETRY_DELAY, type SendScheduler } from '../../send-queue/index.ts';
 import type { ReactionPoint } from '../congestion/index.ts';
-import { countNak, type ReceivedPackets, type TransportCounters } from '../packets/index.ts';
+import type { ReceivedPackets, TransportCounters } from '../packets/index.ts';
 import type { IbtaStates } from '../state/index.ts';
-import { psnsLeft } from './ibta-requests.ts';
+import { AnswerEffects, type AnswerEffectsSetup } from './answer-effects.ts';
 import { ResponsePlacement, type ResponsePlacementSetup } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
 
@@ -101,13 +92,8 @@ export interface AnswerSide {
 }
 
 /** Parts of the device that {@link Acknowledgements} uses. */
-export interface AcknowledgementsSetup extends ResponsePlacementSetup {
-  readonly lp: LogicalProcess;
+export interface AcknowledgementsSetup extends ResponsePlacementSetup, AnswerEffectsSetup {
   readonly qps: QpTable;
-  readonly states: IbtaStates;
-  readonly received: ReceivedPackets;
-  readonly transport: TransportCounters;
-  readonly diagnostics: DiagnosticCounters;
   readonly reactionPoint: ReactionPoint;
 }
 
@@ -116,7 +102,7 @@ export class Acknowledgements implements AnswerSide {
   readonly #qps: QpTable;
   readonly #states: IbtaStates;
   readonly #transport: TransportCounters;
-  readonly #diagnostics: DiagnosticCounters;
+  readonly #effects: AnswerEffects;
   readonly #packet: ReceivedPackets;
   readonly #placement: ResponsePlacement;
   readonly #reactionPoint: ReactionPoint;
@@ -135,7 +121,7 @@ export class Acknowledgements implements AnswerSide {
     this.#qps = setup.qps;
     this.#states = setup.states;
     this.#transport = setup.transport;
-    this.#diagnostics = setup.diagnostics;
+    this.#effects = new AnswerEffects(setup, account);
     this.#packet = setup.received;
     this.#placement = new ResponsePlacement(setup, account);
     this.#reactionPoint = setup.reactionPoint;
@@ -148,6 +134,7 @@ export class Acknowledgements implements AnswerSide {
     this.#timers = timers;
     this.#writer = writer;
     this.#ends = ends;
+    this.#effects.connect({ completion, scheduler, timers });
     this.#placement.connect({ writer });
   }
 
@@ -156,17 +143,14 @@ export class Acknowledgements implements AnswerSide {
     const { nextPsn, lastAckedPsn } = this.#states.rows[pair.slot]!;
     const newest = psnDistance(psn, (nextPsn - 1) & PSN_MASK);
     const oldest = psnDistance(psn, lastAckedPsn);
-    if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
-      if (opcode === RC_ACKNOWLEDGE) this.#countNak();
-      if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE) this.#transport.count('unexpectedResponse');
-      return 0;
-    }
+    if (pair.recordHead === noRecord || newest > 0 || oldest <= 0)
+      return this.#effects.refuse(opcode === RC_ACKNOWLEDGE, oldest <= 0 && newest <= 0);
     if (opcode !== RC_ACKNOWLEDGE) return this.#processData(pair, opcode, psn, cycle);
     const aeth = this.#packet.word(WORD_AETH);
     const syndrome = aeth >>> 24;
     if (syndromeKind(syndrome) === ACK) {
       if (!this.#completeThrough(pair, psn, cycle)) return WAIT;
-      this.#takeCredits(pair, syndromeValue(syndrome), aeth & PSN_MASK, cycle);
+      this.#effects.takeCredits(pair, cycle);
       return 0;
     }
     // A NAK acknowledges everything before the PSN it names.
@@ -177,15 +161,8 @@ export class Acknowledgements implements AnswerSide {
     const isBehind = head.isReadOrAtomic === 1 && head.packetCount > 0 && this.#isAfter(psn, head);
     const isOver = head === noRecord || pair.state === ERR || isBehind;
     const taken = isOver ? 0 : this.#takeNak(pair, psn, syndrome, cycle);
-    if (taken !== WAIT) this.#countNak();
+    if (taken !== WAIT) this.#effects.countNak();
     return taken;
-  }
-
-  /** Counts the packet being worked on if it is a NAK: once, when it is done with. */
-  #countNak(): void {
-    const syndrome = this.#packet.word(WORD_AETH) >>> 24;
-    if (syndromeKind(syndrome) === ACK) return;
-    countNak(syndrome, 'Received', this.#transport, this.#diagnostics);
   }
 
   #isAfter(psn: number, request: SendRecord): boolean {
@@ -200,13 +177,8 @@ export class Acknowledgements implements AnswerSide {
   ackTimedOut(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;
     if (pair.state === ERR || pair.recordHead === noRecord) return;
+    if (this.#effects.isPostponed(pair)) return;
     const { nowPs } = this.#lp;
-    if (pair.parkedFor === PARKED_PAGE_FAULT) {
-      // The answer is not late: it was dropped here, or its request has not been sent.
-      pair.lastProgressPs = nowPs;
-      this.#timers.sent(pair, nowPs);
-      return;
-    }
     if (pair.retriesLeft === 0) {
       pair.recordHead.syndrome = TRANSPORT_RETRY_EXC_ERR;
       this.#ends.completeLocally(pair, cycle);
@@ -260,7 +232,7 @@ export class Acknowledgements implements AnswerSide {
     let isMissing = false;
     for (; head !== noRecord; head = pair.recordHead) {
       if (head.packetCount === 0) {
-        if (!completion.completeLocally(pair, cycle)) return this.#waitForCompletion(cycle);
+        if (!completion.completeLocally(pair, cycle)) return this.#effects.waitForCompletion(cycle);
         if (pair.recordHead === head) break;
         if (pair.state === ERR) return true;
         continue;
@@ -270,7 +242,7 @@ export class Acknowledgements implements AnswerSide {
       isMissing = head.isReadOrAtomic === 1;
       if (isMissing) break;
       const { earlier, transmittedCycle } = head;
-      if (!completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
+      if (!completion.completeHead(pair, cycle)) return this.#effects.waitForCompletion(cycle);
       // A message that was sent again gives no round trip: the answer may be to either attempt (Karn).
       if (this.#reactionPoint.isOn && earlier.endCycle === NO_ATTEMPT)
         this.#reactionPoint.acknowledged(pair, transmittedCycle, cycle);
@@ -283,13 +255,10 @@ export class Acknowledgements implements AnswerSide {
     return true;
   }
 
-  /** All up to `psn` is acknowledged: the next request may start if it waits for as many PSNs (9.7.2). */
+  /** All up to `psn` is acknowledged. */
   #advance(pair: QueuePair, psn: number, cycle: Cycles): void {
-    const state = this.#states.rows[pair.slot]!;
-    state.lastAckedPsn = psn;
-    this.#timers.progress(pair);
-    if (pair.parkedFor === PARKED_TRANSPORT_WINDOW && state.psnsWanted <= psnsLeft(state))
-      this.#scheduler.unpark(pair, cycle + 1);
+    this.#states.rows[pair.slot]!.lastAckedPsn = psn;
+    this.#effects.progress(pair, cycle);
   }
 
   /**
@@ -299,7 +268,8 @@ export class Acknowledgements implements AnswerSide {
   #askAgain(pair: QueuePair, psn: number, cycle: Cycles): boolean {
     const state = this.#states.rows[pair.slot]!;
     if (psn === state.missingPsn) return true;
-    if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
+    if (pair.retriesLeft === 0)
+      return this.#effects.failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle) !== WAIT;
     this.#transport.count('missingResponse');
     pair.retriesLeft--;
     state.missingPsn = psn;
@@ -307,46 +277,29 @@ export class Acknowledgements implements AnswerSide {
     return true;
   }
 
-  #waitForCompletion(cycle: Cycles): boolean {
-    this.#account.stall(cycle, STALL_COMPLETION);
-    return false;
-  }
-
-  /** Updates the limit on sends from the credits of an ACK: its MSN plus the credits of the code (9.7.7.2). */
-  #takeCredits(pair: QueuePair, code: number, msn: number, cycle: Cycles): void {
-    this.#states.rows[pair.slot]!.ssnLimit =
-      code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
-    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(pair, cycle + 1);
-  }
-
   #takeNak(pair: QueuePair, psn: number, syndrome: number, cycle: Cycles): number {
     if (syndromeKind(syndrome) === AethKind.RNR_NAK)
       return this.#takeRnrNak(pair, psn, syndromeValue(syndrome), cycle);
     const code = syndromeValue(syndrome);
     if (code === NakCode.PSN_SEQUENCE_ERROR) {
-      if (pair.retriesLeft === 0) return this.#failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle);
+      if (pair.retriesLeft === 0) return this.#effects.failOrWait(pair, TRANSPORT_RETRY_EXC_ERR, cycle);
       pair.retriesLeft--;
       this.#goBack(pair, psn, cycle);
       return 0;
     }
-    return this.#failOrWait(pair, syndromeOfNak(code), cycle);
+    return this.#effects.failOrWait(pair, syndromeOfNak(code), cycle);
   }
 
   #takeRnrNak(pair: QueuePair, psn: number, timerCode: number, cycle: Cycles): number {
     if (pair.rnrRetryCountMax !== RNR_RETRY_FOREVER) {
-      if (pair.rnrRetriesLeft === 0) return this.#failOrWait(pair, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
+      if (pair.rnrRetriesLeft === 0)
+        return this.#effects.failOrWait(pair, CqeSyndrome.RNR_RETRY_EXC_ERR, cycle);
       pair.rnrRetriesLeft--;
     }
     this.#goBack(pair, psn, cycle);
     this.#scheduler.park(pair, PARKED_RETRY_DELAY);
     this.#timers.waitRnr(pair, timerCode, cycle);
     return 0;
-  }
-
-  #failOrWait(pair: QueuePair, syndrome: number, cycle: Cycles): 0 | typeof WAIT {
-    if (this.#completion.fail(pair, syndrome, cycle)) return 0;
-    this.#account.stall(cycle, STALL_COMPLETION);
-    return WAIT;
   }
 
   /** A READ response or an atomic's result: belongs to the oldest READ or atomic, and acknowledges all before it. */
@@ -366,7 +319,7 @@ export class Acknowledgements implements AnswerSide {
         return 0;
       }
       if (!this.#isAsExpected(pair, request, opcode))
-        return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
+        return this.#effects.failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
       this.#isPlacing = true;
       this.#placement.begin();
     }
@@ -387,10 +340,9 @@ export class Acknowledgements implements AnswerSide {
     this.#isPlacing = false;
     if (!isAtomic && !endsMessage(opcode)) return bytes;
     pair.fenceWriteCount = this.#writer.requestedCount;
-    const aeth = this.#packet.word(WORD_AETH);
-    this.#takeCredits(pair, syndromeValue(aeth >>> 24), aeth & PSN_MASK, cycle);
+    this.#effects.takeCredits(pair, cycle);
     if (request.responsesReceived !== request.packetCount)
-      return this.#failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
+      return this.#effects.failOrWait(pair, CqeSyndrome.BAD_RESP_ERR, cycle);
     this.#completion.completeHead(pair, cycle);
     if (!this.#completion.completeLocally(pair, cycle)) this.#ends.waits(pair);
     return bytes;
@@ -421,7 +373,8 @@ export class Acknowledgements implements AnswerSide {
     cycle: Cycles,
   ): number {
     if (placed === WAIT) return WAIT;
-    if (placed !== ABSENT) return this.#endPlacing(this.#failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
+    if (placed !== ABSENT)
+      return this.#endPlacing(this.#effects.failOrWait(pair, CqeSyndrome.LOCAL_PROT_ERR, cycle));
     // The response is dropped with those that follow it. It is requested again when the page is present and no RNR
     // delay is pending.
     this.#isPlacing = false;

@@ -16,8 +16,6 @@ import type { Cycles } from '../../../../base/index.ts';
 import type { BlockAccount, BlockState, LogicalProcess } from '../../../../sim/index.ts';
 import {
   AethKind,
-  CREDIT_CODE_INVALID,
-  creditCountByCode,
   endsMessage,
   NakCode,
   Opcode,
@@ -43,19 +41,11 @@ import {
   type QueuePair,
   type SendRecord,
 } from '../../objects/index.ts';
-import { STALL_COMPLETION } from '../../packets/index.ts';
 import type { PayloadWriter } from '../../receive-queue/index.ts';
 import type { RequestCompletion } from '../../requester/index.ts';
-import {
-  PARKED_CREDITS,
-  PARKED_PAGE_FAULT,
-  PARKED_RETRY_DELAY,
-  PARKED_TRANSPORT_WINDOW,
-  type SendScheduler,
-} from '../../send-queue/index.ts';
-import type { DiagnosticCounters } from '../../statistics/index.ts';
+import { PARKED_PAGE_FAULT, PARKED_RETRY_DELAY, type SendScheduler } from '../../send-queue/index.ts';
 import type { ReactionPoint } from '../congestion/index.ts';
-import { countNak, type ReceivedPackets, type TransportCounters } from '../packets/index.ts';
+import type { ReceivedPackets, TransportCounters } from '../packets/index.ts';
 import type { IbtaStates } from '../state/index.ts';
 import {
   type AcknowledgementPorts,
@@ -64,7 +54,7 @@ import {
   RNR_RETRY_FOREVER,
   syndromeOfNak,
 } from './acknowledgements.ts';
-import { psnsLeft } from './ibta-requests.ts';
+import { AnswerEffects } from './answer-effects.ts';
 import { ResponsePlacement } from './response-placement.ts';
 import type { RetryTimers } from './retry-timers.ts';
 import { NOTHING_LOST, type SelectiveRepeat } from './selective-repeat.ts';
@@ -90,11 +80,10 @@ export class SelectiveAcknowledgements implements AnswerSide {
   readonly #states: IbtaStates;
   readonly #repeat: SelectiveRepeat;
   readonly #transport: TransportCounters;
-  readonly #diagnostics: DiagnosticCounters;
+  readonly #effects: AnswerEffects;
   readonly #packet: ReceivedPackets;
   readonly #placement: ResponsePlacement;
   readonly #reactionPoint: ReactionPoint;
-  readonly #account: BlockAccount;
   #writer!: PayloadWriter;
   #completion!: RequestCompletion;
   #scheduler!: SendScheduler;
@@ -112,11 +101,10 @@ export class SelectiveAcknowledgements implements AnswerSide {
     this.#states = setup.states;
     this.#repeat = setup.selectiveRepeat;
     this.#transport = setup.transport;
-    this.#diagnostics = setup.diagnostics;
+    this.#effects = new AnswerEffects(setup, account);
     this.#packet = setup.received;
     this.#placement = new ResponsePlacement(setup, account);
     this.#reactionPoint = setup.reactionPoint;
-    this.#account = account;
   }
 
   connect({ completion, scheduler, timers, writer, ends }: AcknowledgementPorts): void {
@@ -125,6 +113,7 @@ export class SelectiveAcknowledgements implements AnswerSide {
     this.#timers = timers;
     this.#writer = writer;
     this.#ends = ends;
+    this.#effects.connect({ completion, scheduler, timers });
     this.#placement.connect({ writer });
   }
 
@@ -143,11 +132,8 @@ export class SelectiveAcknowledgements implements AnswerSide {
     const { nextPsn, lastAckedPsn } = this.#states.rows[pair.slot]!;
     const newest = psnDistance(psn, psnAdd(nextPsn, -1));
     const oldest = psnDistance(psn, lastAckedPsn);
-    if (pair.recordHead === noRecord || newest > 0 || oldest <= 0) {
-      if (opcode === RC_ACKNOWLEDGE) this.#countNak();
-      if (oldest > 0 || newest > 0 || opcode !== RC_ACKNOWLEDGE) this.#transport.count('unexpectedResponse');
-      return 0;
-    }
+    if (pair.recordHead === noRecord || newest > 0 || oldest <= 0)
+      return this.#effects.refuse(opcode === RC_ACKNOWLEDGE, oldest <= 0 && newest <= 0);
     if (opcode !== RC_ACKNOWLEDGE) return this.#beginResponse(pair, opcode, psn, cycle);
     const aeth = this.#packet.word(WORD_AETH);
     const syndrome = aeth >>> 24;
@@ -157,14 +143,14 @@ export class SelectiveAcknowledgements implements AnswerSide {
     this.#answered(pair, window, isAck ? psnAdd(psn, 1) : psn);
     if (!this.#settle(pair, cycle)) return WAIT;
     if (isAck) {
-      this.#takeCredits(pair, syndromeValue(syndrome), aeth & PSN_MASK, cycle);
+      this.#effects.takeCredits(pair, cycle);
       this.#resume(pair, cycle);
       return 0;
     }
     const taken =
       pair.recordHead === noRecord || pair.state === ERR ? 0 : this.#takeNak(pair, psn, aeth, cycle);
     if (taken === WAIT) return WAIT;
-    this.#countNak();
+    this.#effects.countNak();
     this.#resume(pair, cycle);
     return 0;
   }
@@ -173,13 +159,8 @@ export class SelectiveAcknowledgements implements AnswerSide {
   ackTimedOut(qp: QpSlot, cycle: Cycles): void {
     const pair = this.#qps.rows[qp]!;
     if (pair.state === ERR || pair.recordHead === noRecord) return;
+    if (this.#effects.isPostponed(pair)) return;
     const { nowPs } = this.#lp;
-    if (pair.parkedFor === PARKED_PAGE_FAULT) {
-      // The answer is not late: it was dropped here, or its request has not been sent.
-      pair.lastProgressPs = nowPs;
-      this.#timers.sent(pair, nowPs);
-      return;
-    }
     const window = this.#repeat.windowOf(pair);
     if (nowPs - window.chargedPs >= this.#timers.ackTimeoutPsOf(pair)) {
       if (pair.retriesLeft === 0) return this.#fail(pair, pair.recordHead, TRANSPORT_RETRY_EXC_ERR, cycle);
@@ -215,7 +196,7 @@ export class SelectiveAcknowledgements implements AnswerSide {
   #settle(pair: QueuePair, cycle: Cycles): boolean {
     for (let head = pair.recordHead; head !== noRecord; head = pair.recordHead) {
       if (head.packetCount === 0 || head.syndrome !== 0) {
-        if (!this.#completion.completeLocally(pair, cycle)) return this.#waitForCompletion(cycle);
+        if (!this.#completion.completeLocally(pair, cycle)) return this.#effects.waitForCompletion(cycle);
         if (pair.recordHead === head || pair.state === ERR) return true;
         continue;
       }
@@ -231,7 +212,7 @@ export class SelectiveAcknowledgements implements AnswerSide {
 
   #complete(pair: QueuePair, head: SendRecord, cycle: Cycles): boolean {
     const { earlier, transmittedCycle } = head;
-    if (!this.#completion.completeHead(pair, cycle)) return this.#waitForCompletion(cycle);
+    if (!this.#completion.completeHead(pair, cycle)) return this.#effects.waitForCompletion(cycle);
     if (head.isReadOrAtomic === 1) pair.fenceWriteCount = this.#writer.requestedCount;
     else if (this.#reactionPoint.isOn && earlier.endCycle === NO_ATTEMPT)
       this.#reactionPoint.acknowledged(pair, transmittedCycle, cycle);
@@ -257,12 +238,9 @@ export class SelectiveAcknowledgements implements AnswerSide {
   }
 
   #advance(pair: QueuePair, psn: number, cycle: Cycles): void {
-    const state = this.#states.rows[pair.slot]!;
-    if (psnDistance(psn, state.lastAckedPsn) <= 0) return;
+    if (psnDistance(psn, this.#states.rows[pair.slot]!.lastAckedPsn) <= 0) return;
     this.#repeat.acknowledged(pair, psn);
-    this.#timers.progress(pair);
-    if (pair.parkedFor === PARKED_TRANSPORT_WINDOW && state.psnsWanted <= psnsLeft(state))
-      this.#scheduler.unpark(pair, cycle + 1);
+    this.#effects.progress(pair, cycle);
   }
 
   /** Sends again what the answer has shown to be lost. */
@@ -279,26 +257,7 @@ export class SelectiveAcknowledgements implements AnswerSide {
     if (pair.recordHead !== noRecord) pair.recordHead.earlier.add(pair.recordHead, cycle, endedBy);
   }
 
-  #waitForCompletion(cycle: Cycles): boolean {
-    this.#account.stall(cycle, STALL_COMPLETION);
-    return false;
-  }
-
-  /** Updates the limit on sends from the credits of an answer: its MSN plus the credits of the code (9.7.7.2). */
-  #takeCredits(pair: QueuePair, code: number, msn: number, cycle: Cycles): void {
-    this.#states.rows[pair.slot]!.ssnLimit =
-      code === CREDIT_CODE_INVALID ? -1 : (msn + creditCountByCode[code]!) & PSN_MASK;
-    if (pair.parkedFor === PARKED_CREDITS) this.#scheduler.unpark(pair, cycle + 1);
-  }
-
   // ---- refusals ----
-
-  /** Counts the packet being worked on if it is a NAK: once, when it is done with. */
-  #countNak(): void {
-    const syndrome = this.#packet.word(WORD_AETH) >>> 24;
-    if (syndromeKind(syndrome) === AethKind.ACK) return;
-    countNak(syndrome, 'Received', this.#transport, this.#diagnostics);
-  }
 
   #takeNak(pair: QueuePair, psn: number, aeth: number, cycle: Cycles): 0 | typeof WAIT {
     const syndrome = aeth >>> 24;
@@ -319,7 +278,7 @@ export class SelectiveAcknowledgements implements AnswerSide {
       return 0;
     }
     if (isBehind) return 0;
-    return this.#failOrWait(pair, isRnr ? RNR_RETRY_EXC_ERR : syndromeOfNak(code), cycle);
+    return this.#effects.failOrWait(pair, isRnr ? RNR_RETRY_EXC_ERR : syndromeOfNak(code), cycle);
   }
 
   /** The peer lacks `psn`, and holds the later request `heldPsn`; one that repeats no packets by themselves names its MSN. */
@@ -341,12 +300,6 @@ export class SelectiveAcknowledgements implements AnswerSide {
     this.#endAttempt(pair, cycle, ENDED_BY_ANSWER);
     this.#scheduler.park(pair, PARKED_RETRY_DELAY);
     this.#timers.waitRnr(pair, timerCode, cycle);
-  }
-
-  #failOrWait(pair: QueuePair, syndrome: number, cycle: Cycles): 0 | typeof WAIT {
-    if (this.#completion.fail(pair, syndrome, cycle)) return 0;
-    this.#account.stall(cycle, STALL_COMPLETION);
-    return WAIT;
   }
 
   /** A request has failed: it completes in error once all before it are complete. */
@@ -404,10 +357,7 @@ export class SelectiveAcknowledgements implements AnswerSide {
       if (placed === WAIT) return WAIT;
       if (placed !== DONE) return this.#notPlaced(placed, pair, psn, cycle);
       this.#repeat.windowOf(pair).set(psn, PLACED);
-      if (isAtomic || endsMessage(opcode)) {
-        const aeth = this.#packet.word(WORD_AETH);
-        this.#takeCredits(pair, syndromeValue(aeth >>> 24), aeth & PSN_MASK, cycle);
-      }
+      if (isAtomic || endsMessage(opcode)) this.#effects.takeCredits(pair, cycle);
       this.#step = STEP_SETTLE;
     }
     return this.#settled(pair, bytes, cycle);
