@@ -1,5 +1,5 @@
 /**
- * What an answer does beside completing and repeating requests: the part of the acknowledgement side that is the same
+ * The effects of an answer beside completing and repeating requests: the part of the acknowledgement side that is the same
  * with go-back-N and with selective repeat.
  *
  *     answer ──▶ Acknowledgements or SelectiveAcknowledgements ──▶ AnswerEffects ──▶ credits, timers, send scheduler, counters
