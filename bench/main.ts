@@ -8,7 +8,8 @@
  * three.
  *
  * Waiting times of users: whole commands in new processes (waits.ts) and one of many short simulations
- * (short-points.ts), each with the parts of its time; and the cost of a WRITE with many QPs (qp-costs.ts).
+ * (short-points.ts), each with the parts of its time; the cost of a WRITE over fabrics of many hosts (fabric-costs.ts), and
+ * with many QPs (qp-costs.ts).
  *
  * Each figure has a calibration: the events per second of a plain binary-heap hold model, measured in the same process
  * immediately before. A figure divided by its calibration can be compared between machines, but only within about 15 %:
@@ -20,6 +21,7 @@ import { Command } from 'commander';
 import { jsonText, writeOutput } from '../cli/output.ts';
 import { tableOf } from '../explain/text/table.ts';
 import { Machine, type Partition } from '../machine/index.ts';
+import { figuresOfFabric } from './fabric-costs.ts';
 import { calibration, type Figure, textOf } from './figure.ts';
 import { qpCostsOf, qpTableOf } from './qp-costs.ts';
 import { figureOfShortPoints } from './short-points.ts';
@@ -48,6 +50,9 @@ const loads = {
   'write-4096': { verb: 'write', sizeBytes: 4096, qpCount: 1, messagesPerQp: 50_000, outstanding: 16 },
   'write-1MiB': { verb: 'write', sizeBytes: 1 << 20, qpCount: 1, messagesPerQp: 400, outstanding: 16 },
 } as const satisfies Record<string, Load>;
+
+/** Hosts of the fabrics. */
+const fabrics = [2, 8, 32, 64] as const;
 
 /** Repeats a load until a run is not faster than the one before, so that the measurement finds compiled code. */
 async function warmUp(load: Load): Promise<void> {
@@ -133,6 +138,10 @@ function plan(): [string, () => Promise<readonly Figure[]>][] {
     ]),
     ['short-point', async () => [await figureOfShortPoints()]],
     ['first-doorbell', async () => [figureOfFirstDoorbell()]],
+    ...fabrics.map((hosts): [string, () => Promise<Figure[]>] => [
+      `fabric-${hosts}`,
+      async () => figuresOfFabric(hosts),
+    ]),
     ...waits.map((wait): [string, () => Promise<Figure[]>] => [wait.name, async () => [figureOfWait(wait)]]),
   ];
 }
