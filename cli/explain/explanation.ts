@@ -7,6 +7,7 @@ import { runMachine } from '../../experiments/runs/run.ts';
 import { bytesText } from '../../explain/text/format.ts';
 import {
   categoriesOfOperations,
+  type ExplainedLosses,
   type Explanation,
   explained,
   operationFlows,
@@ -106,6 +107,7 @@ export function sentencesOf(explanation: Explanation): string[] {
     isSilent,
     syndrome,
     others,
+    losses,
     steps,
   } = explanation;
   // Unreliable services send no answers: a request completes with its last packet.
@@ -116,12 +118,22 @@ export function sentencesOf(explanation: Explanation): string[] {
     `Operation ${ordinal} of host ${node}: ${operation} of ${bytesText(payloadBytes)}, QP 0x${qpn.toString(16)}, WQE 0x${wqeCounter.toString(16)}.`,
     `Posted at ${nsText(postedPs)} ns after power-on; ${nsText(latencyPs)} ns from there to ${end}.`,
     ...(syndrome === undefined ? [] : [`It failed: the CQE has syndrome 0x${syndrome.toString(16)}.`]),
+    ...(losses === undefined ? [] : [lossesText(losses)]),
     ...(others === 0
       ? ['Nothing else was under way meanwhile.']
       : [
           `${others} other operations were under way meanwhile: their DMA, TLPs and look-ups are among the events.`,
         ]),
   ];
+}
+
+function lossesText({ lost, corrupted, repeated }: ExplainedLosses): string {
+  const counts = [
+    ...(lost === 0 ? [] : [`${lost} never arrived`]),
+    ...(corrupted === 0 ? [] : [`${corrupted} arrived corrupted`]),
+    ...(repeated === 0 ? [] : [`${repeated} ${repeated === 1 ? 'was' : 'were'} sent again`]),
+  ];
+  return `Of its packets and answers, ${counts.join(', ')}: the time of a step is that of all attempts together.`;
 }
 
 export function explanationText(explanation: Explanation): string {

@@ -5,7 +5,7 @@ import type { PerfArgs } from '../../experiments/workloads/perf-plan.ts';
 import { parsedFault } from '../../machine/faults/index.ts';
 import { Machine } from '../../machine/machine.ts';
 import type { Timeline } from '../../machine/timeline/index.ts';
-import { hostsWith, linkBetween, type Topology } from '../../machine/topology/index.ts';
+import { hostsWith, linkBetween, parsedTopology, type Topology } from '../../machine/topology/index.ts';
 import { Opcode } from '../../wire/index.ts';
 import { operationFlows } from './flows.ts';
 
@@ -69,6 +69,26 @@ describe('an operation step by step', () => {
     const texts = steps.flatMap(({ events }) => events.map(({ text }) => text)).join('\n');
     expect(texts).toContain('RC_RDMA_READ_REQUEST again');
   });
+
+  it.each(['pair', 'star:2'] as const)(
+    'says how many of its packets were lost and sent again, with either loss recovery: %s',
+    async (topology) => {
+      // Messages of four packets: the sixth is the second one of message 1. Go-back-N sends the three from there on again.
+      const four = args({ sizeBytes: 16_384, isLatency: false, iterations: 3, txDepth: 1 });
+      const faults = [parsedFault('packet=lost,node=0,nth=6')];
+      const lossesWith = async (lossRecovery: string, op: number) => {
+        const machine = {
+          faults,
+          set: { 'hca.lossRecovery': lossRecovery },
+          ...(topology === 'pair' ? {} : { topology: parsedTopology(topology) }),
+        };
+        return (await explanationOf(machine, four, op)).losses;
+      };
+      expect(await lossesWith('go-back-n', 0)).toBeUndefined();
+      expect(await lossesWith('go-back-n', 1)).toEqual({ lost: 1, corrupted: 0, repeated: 3 });
+      expect(await lossesWith('selective-repeat', 1)).toEqual({ lost: 1, corrupted: 0, repeated: 1 });
+    },
+  );
 
   it.each(['RC', 'XRC', 'UC', 'UD'] as const)(
     'over %s it has the one packet that it sent, and none of the others around it',

@@ -4,7 +4,14 @@
  * where the previous one ended.
  */
 
-import type { Timeline, TimelineCategory, TimelineRecord } from '../../machine/timeline/index.ts';
+import {
+  packetCorrupted,
+  packetLost,
+  packetRetransmitted,
+  type Timeline,
+  type TimelineCategory,
+  type TimelineRecord,
+} from '../../machine/timeline/index.ts';
 import type { ExactPs } from '../../sim/index.ts';
 import { cutTo, type FabricPart, partsOnFabric } from './fabric-parts.ts';
 import { type OperationFlow, operationFlows } from './flows.ts';
@@ -40,6 +47,16 @@ interface ExplainedStep {
   readonly events: readonly ExplainedEvent[];
 }
 
+/** Packets of an operation, requests and answers, that did not go through at once. */
+export interface ExplainedLosses {
+  /** Lost on a cable, or dropped by a switch. */
+  readonly lost: number;
+  /** Arrived, but corrupted: the receiver drops them. */
+  readonly corrupted: number;
+  /** Sent again. */
+  readonly repeated: number;
+}
+
 export interface Explanation {
   /** The host that posted it. */
   readonly node: number;
@@ -59,6 +76,8 @@ export interface Explanation {
   readonly syndrome?: number;
   /** Other operations of both hosts that were under way: their DMA, TLPs and look-ups are among the events. */
   readonly others: number;
+  /** Present if packets were lost or sent again: the time of a step is then that of all attempts together. */
+  readonly losses?: ExplainedLosses;
   readonly steps: readonly ExplainedStep[];
 }
 
@@ -150,6 +169,7 @@ export function explained(timeline: Timeline, flow: OperationFlow): Explanation 
     latencyPs: span.toPs - span.fromPs,
     isSilent: executed?.values[4] === 1,
     ...(failure === undefined ? {} : { syndrome: failure.values[3]! }),
+    ...lossesOf(own),
     others: others.filter((other) => isUnderWay(timeline, other, span)).length,
     steps: bounds.map(({ stage, fromPs, toPs }, index) => ({
       stage,
@@ -164,6 +184,22 @@ export function explained(timeline: Timeline, flow: OperationFlow): Explanation 
       ),
     })),
   };
+}
+
+/** @param own records of the operation */
+function lossesOf(own: readonly TimelineRecord[]): { readonly losses?: ExplainedLosses } {
+  const packets = own.filter(({ kind }) => kind === 'packet');
+  const flagged = (records: readonly TimelineRecord[], flag: number): number =>
+    records.filter(({ values: [, , , , flags = 0] }) => (flags & flag) !== 0).length;
+  const dropped = own.filter(({ kind }) => kind === 'switchDrop').length;
+  // On a fabric each cable has a record of a packet; the last one is at its destination.
+  const arriving = packets.filter(({ track }) => !track.process.startsWith('switch'));
+  const losses = {
+    lost: flagged(packets, packetLost) + dropped,
+    corrupted: flagged(packets, packetCorrupted),
+    repeated: flagged(arriving, packetRetransmitted),
+  };
+  return Object.values(losses).some((count) => count > 0) ? { losses } : {};
 }
 
 /** The parts of a step that waits for the far device, cut to its time; none if the packets crossed no switch. */
@@ -256,9 +292,8 @@ function eventsOf(
   for (let place = 0; place < timeline.count; place++) {
     const record = timeline.record(place);
     const atPs = numberOf(record.atPs);
-    // Packets at switches are parts of the steps, except its own that were dropped.
-    if (record.track.process.startsWith('switch') && !(record.kind === 'switchDrop' && own.has(place)))
-      continue;
+    // Packets at switches are parts of the steps, except its own that got no further.
+    if (record.track.process.startsWith('switch') && !(own.has(place) && isMissing(record))) continue;
     if (!shownKinds.has(record.kind) || atPs < fromPs || atPs > toPs) continue;
     if (foreign.has(place) && !own.has(place)) continue;
     events.push({
@@ -270,6 +305,10 @@ function eventsOf(
   }
   return events;
 }
+
+/** Whether the record is of a packet that a switch dropped, or that never arrived there. */
+const isMissing = ({ kind, values: [, , , , flags = 0] }: TimelineRecord): boolean =>
+  kind === 'switchDrop' || (kind === 'packet' && (flags & packetLost) !== 0);
 
 /** Numbers that add information to the name of a record. */
 const shownValues: ReadonlySet<string> = new Set([

@@ -6,6 +6,7 @@
 import { mask24 } from '../../base/index.ts';
 import {
   flushedTrack,
+  packetLost,
   portOfTrack,
   type Timeline,
   type TimelineRecord,
@@ -140,14 +141,15 @@ const hasPsn = ({ fromPs, firstPsn, psnCount }: Span, atPs: number | bigint, psn
  * started last is meant: an unreliable request is over when it is sent, and a packet may arrive a second time after its
  * request has ended. QPs of several hosts have the same numbers: over switches, the way of a packet shows its sender;
  * else a request more likely belongs to a host at the other end of a link than to the own port. Departures from
- * switches belong to the operation, too, and requests that a switch dropped.
+ * switches belong to the operation, too, and packets that a switch dropped or that never reached it.
  */
 function addPackets(timeline: Timeline, flows: readonly OpenFlow[]): void {
   const spans = spansOf(timeline, flows);
   const ways = new Ways(timeline);
   for (let index = 0; index < timeline.count; index++) {
     const record = timeline.record(index);
-    if (record.kind === 'switchDrop') flowOfDropped(timeline.topology, spans, record)?.records.push(index);
+    const missing = missingAtSwitch(record);
+    if (missing !== undefined) flowOfMissing(timeline.topology, spans, missing)?.records.push(index);
     if (record.kind !== 'packet' || sideOf(record) !== 'hca') continue;
     const way = ways.of(record);
     flowOfArrived(timeline.topology, spans, record, way)?.records.push(index, ...(way?.places ?? []));
@@ -180,16 +182,46 @@ function flowOfArrived(
   return best?.flow;
 }
 
-/** The operation of a request that a switch dropped: the sender is known at the first switch. */
-function flowOfDropped(
+/** A packet that did not pass a switch: dropped there, or lost on the cable to it. */
+interface MissingPacket {
+  readonly atPs: number | bigint;
+  readonly node: number;
+  /** Port of the switch that it came to. */
+  readonly port: number;
+  readonly opcode: number;
+  readonly destinationQpn: number;
+  readonly psn: number;
+}
+
+/** The packet of a record, if that is of one which did not pass a switch. */
+function missingAtSwitch(record: TimelineRecord): MissingPacket | undefined {
+  const { kind, values, atPs, track } = record;
+  const node = nodeOf(record);
+  if (kind === 'switchDrop') {
+    const [, port = 0, , opcode = 0, destinationQpn = 0, psn = 0] = values;
+    return { atPs, node, port, opcode, destinationQpn, psn };
+  }
+  const [opcode = 0, destinationQpn = 0, psn = 0, , flags = 0] = values;
+  if (kind !== 'packet' || sideOf(record) !== 'switch' || (flags & packetLost) === 0) return undefined;
+  return { atPs, node, port: portOfTrack(track.name), opcode, destinationQpn, psn };
+}
+
+/** The operation of a packet that did not pass a switch: its sender is known at the first switch. */
+function flowOfMissing(
   topology: Topology,
   spans: ReadonlyMap<string, readonly Span[]>,
-  record: TimelineRecord,
+  { atPs, node, port, opcode, destinationQpn, psn }: MissingPacket,
 ): OpenFlow | undefined {
-  const [, port = 0, , opcode = 0, destinationQpn, psn = 0] = record.values;
-  const sender = farEndOf(topology, { node: nodeOf(record), port });
-  if (sender === undefined || opcodeRow(opcode)?.isRequest !== true) return undefined;
-  const isFrom = ({ flow }: Span): boolean => isSwitch(topology, sender.node) || sender.node === flow.node;
-  const all = spans.get(`to ${destinationQpn}`) ?? [];
-  return all.find((span) => hasPsn(span, record.atPs, psn) && isFrom(span))?.flow;
+  const sender = farEndOf(topology, { node, port });
+  if (sender === undefined) return undefined;
+  const isRequest = opcodeRow(opcode)?.isRequest === true;
+  const isFrom = ({ flow, destination }: Span): boolean =>
+    isSwitch(topology, sender.node) ||
+    (isRequest ? flow.node === sender.node : destination === -1 || destination === sender.node);
+  const lists = isRequest
+    ? [spans.get(`to ${destinationQpn}`) ?? []]
+    : [...spans].flatMap(([key, list]) => (isBackTo(key, destinationQpn) ? [list] : []));
+  return lists.flat().find((span) => hasPsn(span, atPs, psn) && isFrom(span))?.flow;
 }
+
+const isBackTo = (key: string, qpn: number): boolean => key.startsWith('back to ') && key.endsWith(` ${qpn}`);

@@ -1,4 +1,11 @@
-export { categoriesOfOperations, type Explanation, explained, operationOf, timeOf } from './explain.ts';
+export {
+  categoriesOfOperations,
+  type ExplainedLosses,
+  type Explanation,
+  explained,
+  operationOf,
+  timeOf,
+} from './explain.ts';
 export { type OperationFlow, operationFlows } from './flows.ts';
 export { argumentsOf, labelOf } from './labels.ts';
 export { perfettoChunks } from './perfetto/export.ts';
