@@ -51,6 +51,13 @@ export const addressPath = layout(
   },
 );
 
+/** Static rate codes of paths and address vectors are the code of the IB rate plus this; 0 stays 0. */
+const staticRateOffset = 5;
+export const staticRateFieldOf = (rateCode: number): number =>
+  rateCode === 0 ? 0 : rateCode + staticRateOffset;
+/** Code of the IB rate in a field; 0 for none, and for values below all codes. */
+export const rateCodeOf = (field: number): number => Math.max(0, field - staticRateOffset);
+
 /** The constant part Linux puts in the schedule queue of ordinary QPs, and of QP0. */
 export const scheduleQueueBase = { ordinary: 0x83, qp0: 0x3f } as const;
 

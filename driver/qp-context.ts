@@ -16,6 +16,7 @@ import {
   type RoceMode,
   ServiceType,
   scheduleQueueOf,
+  staticRateFieldOf,
 } from '../abi/index.ts';
 import { type Initial, log2Ceil, log2Exact } from '../base/index.ts';
 import type { Translation } from './mtt-table.ts';
@@ -92,8 +93,6 @@ const logMaxDatagram = 13;
 /** Index of no flow counter. */
 const sinkCounter = 0xff;
 const noReceiveQueue = { rqSizeBorrow: 1, rqLogCount: 15, rqLogStride16: 4 } as const;
-/** Static rate codes of a path are the IB rate's number plus this. */
-const staticRateOffset = 5;
 
 const bit = (parameter: OptionalParameter): number => 2 ** parameter;
 
@@ -278,12 +277,11 @@ function pathFields(
 }
 
 function addressFields(ah: AhAttr): Path {
-  const rate = ah.staticRate ?? 0;
   const route = ah.isGlobal === 1 ? ah.grh : undefined;
   return {
     sourcePathBits: ah.srcPathBits ?? 0,
     remoteLid: ah.dlid,
-    staticRate: rate === 0 ? 0 : rate + staticRateOffset,
+    staticRate: staticRateFieldOf(ah.staticRate ?? 0),
     scheduleQueue: scheduleQueueOf(ah.portNum, ah.sl ?? 0),
     ...(route === undefined
       ? {}

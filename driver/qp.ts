@@ -13,6 +13,7 @@ import {
   type qpc,
   qpMailbox,
   RoceMode,
+  rateCodeOf,
   receiveRecord,
   resetOpcodeModifier,
   serviceLevelOfScheduleQueue,
@@ -361,7 +362,7 @@ function attributesOf(context: Decoded<typeof qpc>, qp: QueuePair): QpAttr {
         : serviceLevelOfScheduleQueue(path.scheduleQueue),
       // On Ethernet they hold the index of the source MAC.
       srcPathBits: isEthernet ? 0 : path.sourcePathBits,
-      staticRate: path.staticRate === 0 ? 0 : path.staticRate - 5,
+      staticRate: rateCodeOf(path.staticRate),
       isGlobal: path.grhPresent,
       portNum: state === QpStateVerb.IBV_QPS_INIT ? qp.memory.port : portOfScheduleQueue(path.scheduleQueue),
       grh: {

@@ -1,5 +1,5 @@
 /** Protection domains, memory regions and address handles. */
-import { addressVector, variantOfKey, withVariant } from '../abi/index.ts';
+import { addressVector, staticRateFieldOf, variantOfKey, withVariant } from '../abi/index.ts';
 import { type AhAttr, LinkLayerVerb, type MwType } from '../driver/index.ts';
 import { checkAddress } from './address-checks.ts';
 import { ReregMrFlag } from './constants.ts';
@@ -113,7 +113,6 @@ export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
   if (attr.portNum < 1 || attr.portNum > 2)
     throw new VerbsError('ibv_create_ah', 'EINVAL', `portNum is ${attr.portNum}, expected 1 or 2`);
   const route = attr.isGlobal === 1 ? attr.grh : undefined;
-  const rate = attr.staticRate ?? 0;
   const { context } = pd;
   const isEthernet = context.info.linkLayers[attr.portNum - 1] === LinkLayerVerb.IBV_LINK_LAYER_ETHERNET;
   const destinationMac = isEthernet
@@ -127,7 +126,7 @@ export async function createAh(pd: IbvPd, attr: AhAttr): Promise<IbvAh> {
     ...(isEthernet
       ? { serviceLevel: (serviceLevel & 7) << 1 }
       : { sourcePathBits: attr.srcPathBits ?? 0, destinationLid: attr.dlid, serviceLevel }),
-    staticRate: rate === 0 ? 0 : rate + 5,
+    staticRate: staticRateFieldOf(attr.staticRate ?? 0),
     ...(route === undefined
       ? {}
       : {

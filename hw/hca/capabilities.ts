@@ -40,6 +40,11 @@ export const capabilityParameters = {
     'estimate',
     'With iWARP: TCP connections and listeners of the device.',
   ),
+  staticRates: flag(
+    false,
+    'IBTA vol 1, 9.11; interface sheet 3.7: a bit of QUERY_DEV_CAP for each rate. Off: no figure of a card in a capture',
+    'Whether QPs and datagrams are sent no faster than the static rate of their path. Off: reported as not supported, and ignored.',
+  ),
   logMaxLsoBytes: number(
     0,
     'log2',

@@ -344,6 +344,7 @@ export class Hca implements BarTarget {
           managers: management.managers,
           groups: management.groups,
           congestion: setup.congestion,
+          keepsStaticRates: capabilities.staticRates,
           lines: this.wirePorts.map(({ config }) => ({
             rateMbps: dataRateMbpsOf(config),
             overheadBytes: config.framingBytes,

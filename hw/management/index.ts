@@ -9,4 +9,5 @@ export {
 } from './link-speed.ts';
 export { type LinkTotals, type LinkTraffic, linkTotalsOf } from './link-totals.ts';
 export { PerformanceAgent } from './performance-agent.ts';
+export { staticRateCodes, staticRateMbps } from './static-rates.ts';
 export { vlCapOf } from './vl-cap.ts';

@@ -18,6 +18,7 @@ import {
   inlineHeader,
   mlxControlSegment,
   qkeyOfQp,
+  rateCodeOf,
   WqeOpcode,
   wqeUnitBytes,
 } from '../../../abi/index.ts';
@@ -112,6 +113,7 @@ export class DatagramDecoder {
     datagrams.destinationLid[record] = vector.destinationLid.get(view, to);
     datagrams.sourceLid[record] = address.lid | vector.sourcePathBits.get(view, to);
     datagrams.virtualLane[record] = 0;
+    datagrams.staticRateCode[record] = rateCodeOf(vector.staticRate.get(view, to));
     datagrams.isForcedBack[record] = vector.forceLoopback.get(view, to);
     datagrams.hasGrh[record] = vector.grhPresent.get(view, to);
     datagrams.isToGroup[record] = isGroupLid(datagrams.destinationLid[record]!) ? 1 : 0;

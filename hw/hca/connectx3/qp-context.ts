@@ -8,6 +8,7 @@ import {
   portOfScheduleQueue,
   QpState,
   qpc,
+  rateCodeOf,
   ServiceType,
   serviceLevelOfScheduleQueue,
 } from '../../../abi/index.ts';
@@ -90,6 +91,7 @@ export class QpContext implements QueuePairFormat {
     pair.isForcedBack = path.forceLoopback.get(view, at);
     pair.sourcePathBits = path.sourcePathBits.get(view, at);
     pair.pkeyIndex = path.pkeyIndex.get(view, at);
+    pair.staticRateCode = rateCodeOf(path.staticRate.get(view, at));
     const scheduleQueue = path.scheduleQueue.get(view, at);
     pair.portIndex = Math.min(portOfScheduleQueue(scheduleQueue), this.#packetPortCount) - 1;
     pair.serviceLevelBits = serviceLevelOfScheduleQueue(scheduleQueue) << SERVICE_LEVEL_SHIFT;

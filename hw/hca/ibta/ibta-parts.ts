@@ -41,6 +41,8 @@ export interface IbtaAttachment {
   readonly groups: MulticastGroups;
   /** Congestion control; if left out: none. */
   readonly congestion?: CongestionConfig | undefined;
+  /** Whether QPs and datagrams keep the static rates of their paths; left out: they do not. */
+  readonly keepsStaticRates?: boolean;
   /** Rates of the cables of InfiniBand, by port. */
   readonly lines: readonly Line[];
   /** The ports again, if they have several data lanes; left out: they have one. */
@@ -91,6 +93,7 @@ export function makeIbtaParts(attachment: IbtaAttachment, site: TransportSite) {
     reactionPoint: new ReactionPoint({
       domain,
       congestion,
+      keepsStaticRates: attachment.keepsStaticRates === true,
       lines: ethernet === undefined ? attachment.lines : [lineOf(ethernet)],
     }),
     states,

@@ -18,6 +18,8 @@ export class DatagramAddresses {
   readonly destinationLid: Int32Array;
   readonly sourceLid: Int32Array;
   readonly virtualLane: Uint8Array;
+  /** Static rate of the path as PathRecord.Rate has it; 0 for the rate of the line. */
+  readonly staticRateCode: Uint8Array;
   /** 1 if the packet goes to a multicast group: also to members at this port. */
   readonly isToGroup: Uint8Array;
   /** 1 if the packet goes to this port, regardless of its LID. */
@@ -37,6 +39,7 @@ export class DatagramAddresses {
     this.destinationLid = new Int32Array(capacity);
     this.sourceLid = new Int32Array(capacity);
     this.virtualLane = new Uint8Array(capacity);
+    this.staticRateCode = new Uint8Array(capacity);
     this.isToGroup = new Uint8Array(capacity);
     this.isForcedBack = new Uint8Array(capacity);
     this.hasGrh = new Uint8Array(capacity);

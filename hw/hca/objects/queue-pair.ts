@@ -56,6 +56,8 @@ export class QueuePair {
   portIndex = 0;
   /** Service level of the path, at its position in a packet's record, and the path migration flag of its packets. */
   serviceLevelBits = 0;
+  /** Static rate of the path as PathRecord.Rate has it; 0 for the rate of the line. */
+  staticRateCode = 0;
   migrationFlag = 0;
   pkeyIndex = 0;
   queueKey = 0;

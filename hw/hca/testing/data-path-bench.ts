@@ -140,6 +140,8 @@ export interface BenchOptions {
   readonly roce?: RoceForm;
   /** Congestion control; left out: none. */
   readonly congestion?: Partial<CongestionConfig>;
+  /** Whether static rates of paths are kept; left out: they are not. */
+  readonly keepsStaticRates?: boolean;
   /** 48 bits of the nodes' MACs; left out: 0. */
   readonly macs?: { readonly a: number; readonly b: number };
   /** Both ends of an Ethernet cable send PAUSE frames and heed them. */
@@ -321,6 +323,7 @@ export class DataPathNode<Parts extends TransportParts = IbtaParts, Blocks exten
         managers: [this.#managerOf()],
         groups: this.groups,
         congestion: { ...congestionDefaults(), ...options.congestion },
+        keepsStaticRates: options.keepsStaticRates === true,
         lines: [{ rateMbps: dataRateMbpsOf(this.wire.config), overheadBytes: this.wire.config.framingBytes }],
       }),
       carries,

@@ -21,10 +21,11 @@ import {
   queryDevCap,
   queryFw,
   queryPort,
+  staticRateFieldOf,
   tcpContext,
 } from '../../../../abi/index.ts';
 import { ConfigurationError } from '../../../../base/index.ts';
-import { type LinkSetting, queryPortOfLink } from '../../../management/index.ts';
+import { type LinkSetting, queryPortOfLink, staticRateCodes } from '../../../management/index.ts';
 import type { CapabilityConfig, capabilityParameters } from '../../capabilities.ts';
 import { RESERVED_LKEY } from '../../memory/index.ts';
 import type { EthernetSide } from '../../port/index.ts';
@@ -283,6 +284,9 @@ const queueLimits = (config: CapabilityConfig) => ({
   maxReceiveDescriptorBytes: config.maxReceiveDescriptorBytes,
 });
 
+const bitsOf = (numbers: readonly number[]): number =>
+  numbers.reduce((bits, number) => bits | (1 << number), 0);
+
 const otherLimits = (config: CapabilityConfig) => ({
   logMaxMpts: config.logMaxMpts,
   logReservedMpts: config.logReservedMpts,
@@ -290,6 +294,7 @@ const otherLimits = (config: CapabilityConfig) => ({
   logReservedMtts: config.logReservedMtts,
   logMaxRegionBytes: config.logMaxRegionBytes,
   localCaAckDelay: config.localCaAckDelay,
+  staticRates: config.staticRates ? bitsOf(staticRateCodes.map(staticRateFieldOf)) : 0,
   ports: config.portCount,
   logMaxMessageBytes: config.logMaxMessageBytes,
   reservedUars: config.reservedUars,

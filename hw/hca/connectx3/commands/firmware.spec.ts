@@ -208,6 +208,14 @@ describe('bring-up', () => {
 });
 
 describe('the queries', () => {
+  it('sheet 3.7: report bits 7 to 15 of static rates, 2.5 to 120 Gb/s, or none if the card does not keep them', () => {
+    const ratesOf = (staticRates: boolean): number => {
+      const { outBox } = must(broughtUp({}, { staticRates }), 'QUERY_DEV_CAP', { outBytes: 0x100 });
+      return viewOf(outBox).getUint16(0x3c);
+    };
+    expect([ratesOf(true), ratesOf(false)]).toEqual([0xff80, 0]);
+  });
+
   it('sheet 3.5: answer QUERY_FW with the bytes that the sheet suggests', () => {
     const { outBox } = new ControlBench().command('QUERY_FW', { outBytes: 256 });
     const view = viewOf(outBox);

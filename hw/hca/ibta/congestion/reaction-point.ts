@@ -1,9 +1,11 @@
 /**
- * The reaction point: the rates of the card's QPs. A QP without feedback so far sends at line rate and costs nothing.
+ * The reaction point: the rates of the card's QPs. A QP without feedback so far, and without a static rate of its path, sends at
+ * line rate and costs nothing.
  *
  *     receiver ─CNP─▶ ┌───────────────┐
  *     ACKs ─────────▶ │ RateControl   │ ─▶ QueuePair.pacedCycle ─▶ requester, response engine: next packet not before
  *     packets made ─▶ └───────────────┘
+ *     path's static rate ─▶ the lower of both
  *
  * Each packet delays the next one of its QP by its own time at the rate of that instant. A packet that had to wait for others
  * lets the next one follow earlier, by at most that time. Requests and READ responses of a QP take one path to one peer, so they
@@ -16,6 +18,7 @@
 import type { Cycles, Picoseconds } from '../../../../base/index.ts';
 import type { BlockState, Clock, ClockDomain } from '../../../../sim/index.ts';
 import { packetBytesOf } from '../../../../wire/index.ts';
+import { staticRateMbps } from '../../../management/index.ts';
 import { type QpSlot, type QueuePair, UD_OPCODE_BASE } from '../../objects/index.ts';
 import { Cct } from './cct.ts';
 import { Dcqcn } from './dcqcn.ts';
@@ -39,6 +42,8 @@ const algorithms: Readonly<Record<Exclude<CongestionConfig['algorithm'], 'none'>
 export interface ReactionPointSetup {
   readonly domain: ClockDomain;
   readonly congestion: CongestionConfig;
+  /** Whether QPs and datagrams keep the static rates of their paths. */
+  readonly keepsStaticRates: boolean;
   /** The lines of the ports. */
   readonly lines: readonly Line[];
 }
@@ -52,7 +57,8 @@ export interface Line {
 
 /** A QP with a rate. */
 interface Limited {
-  readonly control: RateControl;
+  /** Undefined without feedback so far. */
+  control: RateControl | undefined;
   /** Edge, with its fraction, from which the next packet may be made. */
   nextCycle: number;
 }
@@ -66,21 +72,28 @@ export class ReactionPoint {
   readonly #domain: ClockDomain;
   readonly #clock: Clock;
   readonly #lines: readonly Line[];
+  readonly #keepsStaticRates: boolean;
   /** By slot. */
   readonly #limited = new Map<QpSlot, Limited>();
 
-  constructor({ domain, congestion, lines }: ReactionPointSetup) {
+  constructor({ domain, congestion, keepsStaticRates, lines }: ReactionPointSetup) {
     const { algorithm } = congestion;
     this.#algorithm = algorithm === 'none' ? undefined : algorithms[algorithm];
     this.#config = congestion;
     this.#domain = domain;
     this.#clock = domain.clock;
     this.#lines = lines;
+    this.#keepsStaticRates = keepsStaticRates;
   }
 
   /** False without congestion control. */
   get isOn(): boolean {
     return this.#algorithm !== undefined;
+  }
+
+  /** Whether packets may be delayed. */
+  get isPacing(): boolean {
+    return this.isOn || this.#keepsStaticRates;
   }
 
   /** A CNP, or a response with BECN, has arrived for the QP. */
@@ -101,26 +114,35 @@ export class ReactionPoint {
 
   #feedback({ slot, portIndex }: QueuePair, cycle: Cycles, roundTripPs: Picoseconds): void {
     const atPs = this.#clock.edgePs(cycle);
-    let limited = this.#limited.get(slot);
-    if (limited === undefined) {
-      const control = this.#algorithm!.make(this.#config, this.#lines[portIndex]!.rateMbps, atPs);
-      limited = { control, nextCycle: cycle };
-      this.#limited.set(slot, limited);
-    }
+    const limited = this.#limitedOf(slot, cycle);
+    limited.control ??= this.#algorithm!.make(this.#config, this.#lines[portIndex]!.rateMbps, atPs);
     limited.control.onFeedback(atPs, roundTripPs);
   }
 
-  /** A packet of the QP has been made: the next one waits for as long as this one takes at the QP's rate. */
-  made(pair: QueuePair, opcode: number, payloadBytes: number): void {
-    const limited = this.#limited.get(pair.slot);
-    if (limited === undefined) return;
-    const { control } = limited;
+  #limitedOf(slot: QpSlot, cycle: Cycles): Limited {
+    let limited = this.#limited.get(slot);
+    if (limited === undefined) {
+      limited = { control: undefined, nextCycle: cycle };
+      this.#limited.set(slot, limited);
+    }
+    return limited;
+  }
+
+  /**
+   * A packet of the QP has been made: the next one waits for as long as this one takes at the QP's rate.
+   * @param rateCode static rate of the packet's path; 0 for none
+   */
+  made(pair: QueuePair, opcode: number, payloadBytes: number, rateCode: number): void {
     const line = this.#lines[pair.portIndex]!;
+    const staticMbps = this.#keepsStaticRates ? staticRateMbps(rateCode) : Number.POSITIVE_INFINITY;
     const { cycle } = this.#domain;
+    const limited =
+      staticMbps < line.rateMbps ? this.#limitedOf(pair.slot, cycle) : this.#limited.get(pair.slot);
+    if (limited === undefined) return;
     const atPs = this.#clock.edgePs(cycle);
     const bytes = packetBytesOf(opcode, payloadBytes, pair.hasGrh === 1) + line.overheadBytes;
-    control.onSent(bytes, atPs);
-    const rateMbps = control.rateMbps(atPs);
+    limited.control?.onSent(bytes, atPs);
+    const rateMbps = Math.min(limited.control?.rateMbps(atPs) ?? line.rateMbps, staticMbps);
     if (rateMbps >= line.rateMbps) return;
     const distanceCycles = (bytes * 8 * this.#clock.frequencyMHz) / rateMbps;
     limited.nextCycle = Math.max(limited.nextCycle, cycle - distanceCycles) + distanceCycles;
@@ -130,7 +152,7 @@ export class ReactionPoint {
   /** The rate of a QP. */
   rateMbps({ slot, portIndex }: QueuePair, cycle: Cycles): number {
     const limited = this.#limited.get(slot);
-    return limited?.control.rateMbps(this.#clock.edgePs(cycle)) ?? this.#lines[portIndex]!.rateMbps;
+    return limited?.control?.rateMbps(this.#clock.edgePs(cycle)) ?? this.#lines[portIndex]!.rateMbps;
   }
 
   /** A generation of the QP begins or ends. */
@@ -151,7 +173,7 @@ export class ReactionPoint {
     const ps = -this.#clock.edgePs(-cycles);
     for (const limited of this.#limited.values()) {
       limited.nextCycle -= cycles;
-      limited.control.rebase(ps);
+      limited.control?.rebase(ps);
     }
   }
 }

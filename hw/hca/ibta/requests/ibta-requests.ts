@@ -65,7 +65,7 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     this.#laneGate = laneGate;
     this.#repeat = selectiveRepeat;
     this.#reorder = setup.reorder;
-    this.isPaced = reactionPoint.isOn;
+    this.isPaced = reactionPoint.isPacing;
     // PSNs are rarely used up: with several lanes a QP that may not open a packet waits for its lane.
     this.windowStall = laneGate.isOn ? 'laneClosed' : 'psnWindow';
   }
@@ -140,7 +140,13 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     packet.psn = (this.#states.firstPsn[request.number]! + packet.index) & PSN_MASK;
     fillRequest(packet, pair, request);
     if (pair.opcodeBase === 0) this.#repeat?.sealed(packet, pair, request);
-    if (this.isPaced) this.#reactionPoint.made(pair, packet.opcode, packet.payloadBytes);
+    if (this.isPaced)
+      this.#reactionPoint.made(pair, packet.opcode, packet.payloadBytes, this.#rateCodeOf(pair, request));
+  }
+
+  /** Static rate of a packet's path: a datagram has one of its own. */
+  #rateCodeOf({ opcodeBase, staticRateCode }: QueuePair, { number }: SendRecord): number {
+    return opcodeBase === UD_OPCODE_BASE ? this.#datagrams.staticRateCode[number]! : staticRateCode;
   }
 
   /** Notes that the request was sent: its response is awaited, unless the service has none. */

@@ -107,7 +107,8 @@ export class ReadResponses {
     const syndrome = packets.creditSyndrome(pair, resources.takenCounter[entry]!);
     const opcode = readResponseOpcode(index === 0, isLast);
     packets.seal(opcode, psn, syndrome, cycle, resources.msn[entry]!);
-    if (this.#reactionPoint.isOn) this.#reactionPoint.made(pair, opcode, this.#wanted);
+    if (this.#reactionPoint.isPacing)
+      this.#reactionPoint.made(pair, opcode, this.#wanted, pair.staticRateCode);
     resources.sent[entry] = index + 1;
     return isLast ? DONE_LAST : DONE;
   }
