@@ -203,6 +203,8 @@ function judgePackets(played: Played, near: CableEnd, far: CableEnd): string[] {
   // The report counted packets that a link that went down did not send; it counts a damaged opcode as the original one.
   if (story.climate === 'broken' || hasDamage || played.error !== undefined) return found;
   const wire = report.wire.find(({ from }) => from === near.node);
+  // A frame that a fault holds back counts as transmitted; it may never leave if the port is closed before it is due.
+  const { heldBackFrames = 0 } = report.nodes[near.node]!.hca.ethernet?.transmitted ?? {};
   for (const name of new Set([
     ...seen.keys(),
     ...Object.keys(wire?.opcodes ?? {}),
@@ -210,6 +212,8 @@ function judgePackets(played: Played, near: CableEnd, far: CableEnd): string[] {
   ])) {
     if (name === 'FRAME') continue;
     const rows = [wire?.opcodes[name], wire?.retransmitted[name]];
+    const notSeen = rows.reduce((sum, row) => sum + (row?.packets ?? 0), 0) - (seen.get(name)?.packets ?? 0);
+    if (notSeen > 0 && notSeen <= heldBackFrames) continue;
     for (const figure of ['packets', 'payloadBytes', 'bytes'] as const) {
       const here = seen.get(name)?.[figure] ?? 0;
       const there = rows.reduce((sum, row) => sum + (row?.[figure] ?? 0), 0);
