@@ -29,11 +29,12 @@ export { blocksOf } from './link-credits.ts';
 export { byteTimeOf, dataRateMbpsOf, type PacketArrival, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 export { ethernetPlug, loopbackPlug } from './loopback-plug.ts';
 export * from './opcodes.ts';
+export { openPacket } from './open-packet.ts';
 export * from './packet.ts';
 export * from './packet-bytes.ts';
 export { PacketCounters } from './packet-counters.ts';
 export type { PacketSelection, PsnRange } from './packet-rules.ts';
-export { type WireConfig, wireParameters } from './parameters.ts';
+export { type LaneCount, type LaneSpeed, type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
 export { ICRC_WRONG, PACKET_RIGHT } from './record-bytes.ts';
 export {

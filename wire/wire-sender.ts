@@ -15,7 +15,8 @@ import { type HeldPacket, HeldPackets } from './held-packets.ts';
 import { LaneTraffic } from './lane-traffic.ts';
 import { blocksOf, CreditSender } from './link-credits.ts';
 import { byteTimeOf, type PacketArrival, Serializer, tailDelayOf, wireLatencyPs } from './link-rate.ts';
-import { Opcode, type PacketShape, packetBytesOf, packetShapes, padBytes } from './opcodes.ts';
+import { Opcode, type PacketShape, packetBytesOf, packetShapes } from './opcodes.ts';
+import { flagWordOf, openPacket } from './open-packet.ts';
 import {
   DAMAGE_PLACE_SHIFT,
   DISCARDED,
@@ -28,15 +29,10 @@ import {
   LINK_TRAINING,
   MANAGEMENT_LANE,
   PACKET,
-  PACKET_BYTES_SHIFT,
-  PAD_SHIFT,
-  VIRTUAL_LANE_SHIFT,
   WORD_FC_CREDIT_LIMIT,
   WORD_FC_TOTAL_BLOCKS_SENT,
   WORD_FC_VIRTUAL_LANE,
-  WORD_OPCODE,
   WORD_PACKET_FLAGS,
-  WORD_PAYLOAD_BYTES,
   WORD_TRAINING_STEP,
 } from './packet.ts';
 import { TransmitCounters } from './packet-counters.ts';
@@ -492,7 +488,7 @@ export class WireSender {
     const bodyBytes = this.#observer.recordBytes(bodyBytesOf(shape, payloadBytes, flags), packetBytes);
     const offset = this.#append(arrivalPs, PACKET, bodyBytes);
     this.#held.fill(packet, this.#writer.bytes, offset);
-    this.#writer.words[(offset >> 2) + WORD_PACKET_FLAGS] = wordOfFlags(
+    this.#writer.words[(offset >> 2) + WORD_PACKET_FLAGS] = flagWordOf(
       flags,
       payloadBytes,
       virtualLane,
@@ -516,11 +512,7 @@ export class WireSender {
     const { opcode, shape, payloadBytes, flags, packetBytes, virtualLane } = this.#packet;
     const bodyBytes = this.#observer.recordBytes(bodyBytesOf(shape, payloadBytes, flags), packetBytes);
     const offset = this.#append(arrivalPs, kind, bodyBytes);
-    const { words } = this.#writer;
-    const word = offset >> 2;
-    words[word + WORD_OPCODE] = opcode;
-    words[word + WORD_PACKET_FLAGS] = wordOfFlags(flags, payloadBytes, virtualLane, packetBytes);
-    words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
+    openPacket(this.#writer.words, offset >> 2, opcode, payloadBytes, flags, virtualLane, packetBytes);
     return offset;
   }
 
@@ -561,13 +553,4 @@ function congestionFlagOf(rules: ConcernedRules): number {
   const rule = rules.of('congested');
   rule?.fired();
   return rule === undefined ? 0 : FLAG_CONGESTION;
-}
-
-function wordOfFlags(flags: number, payloadBytes: number, virtualLane: number, packetBytes: number): number {
-  return (
-    flags |
-    (padBytes(payloadBytes) << PAD_SHIFT) |
-    (virtualLane << VIRTUAL_LANE_SHIFT) |
-    (packetBytes << PACKET_BYTES_SHIFT)
-  );
 }

@@ -24,20 +24,15 @@ import {
   FLAG_GRH,
   MANAGEMENT_LANE,
   NO_LANE,
-  PACKET_BYTES_SHIFT,
-  PAD_SHIFT,
+  openPacket,
   type PortArbitration,
   packetBytesIn,
   packetBytesOf,
-  padBytes,
   type RecordPlace,
   relayPacket,
-  VIRTUAL_LANE_SHIFT,
   VlArbiter,
   type WirePort,
-  WORD_OPCODE,
   WORD_PACKET_FLAGS,
-  WORD_PAYLOAD_BYTES,
 } from '../../../../wire/index.ts';
 import type { HcaConfig } from '../../parameters.ts';
 import { SLOT_BYTES } from './loopback.ts';
@@ -190,16 +185,8 @@ export class LaneEgress implements PacketPort {
     this.#formedPs[slot] = atPs;
     this.#queues[isManagement ? this.laneCount : virtualLane]!.push(slot);
     const offset = slot * SLOT_BYTES;
-    const { rxWords } = this.#memory;
-    const word = offset >> 2;
     const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
-    rxWords[word + WORD_OPCODE] = opcode;
-    rxWords[word + WORD_PACKET_FLAGS] =
-      flags |
-      (padBytes(payloadBytes) << PAD_SHIFT) |
-      (virtualLane << VIRTUAL_LANE_SHIFT) |
-      (packetBytes << PACKET_BYTES_SHIFT);
-    rxWords[word + WORD_PAYLOAD_BYTES] = payloadBytes;
+    openPacket(this.#memory.rxWords, offset >> 2, opcode, payloadBytes, flags, virtualLane, packetBytes);
     this.#drainBy(nowPs + 1);
     return offset;
   }

@@ -16,14 +16,11 @@ import type { BlockState } from '../../../../sim/index.ts';
 import {
   FLAG_GRH,
   FLAG_RETRANSMISSION,
-  PACKET_BYTES_SHIFT,
+  openPacket,
   PACKET_PAYLOAD_OFFSET,
-  PAD_SHIFT,
   PacketCounters,
   packetBytesIn,
   packetBytesOf,
-  padBytes,
-  VIRTUAL_LANE_SHIFT,
   WORD_OPCODE,
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
@@ -107,15 +104,8 @@ export class Loopback {
   ): number {
     const offset = this.#free[--this.#freeCount]!;
     this.#portIndexes[offset / SLOT_BYTES] = portIndex;
-    const word = offset >> 2;
     const packetBytes = packetBytesOf(opcode, payloadBytes, (flags & FLAG_GRH) !== 0);
-    this.words[word + WORD_OPCODE] = opcode;
-    this.words[word + WORD_PACKET_FLAGS] =
-      flags |
-      (padBytes(payloadBytes) << PAD_SHIFT) |
-      (virtualLane << VIRTUAL_LANE_SHIFT) |
-      (packetBytes << PACKET_BYTES_SHIFT);
-    this.words[word + WORD_PAYLOAD_BYTES] = payloadBytes;
+    openPacket(this.words, offset >> 2, opcode, payloadBytes, flags, virtualLane, packetBytes);
     const statistics = (flags & FLAG_RETRANSMISSION) === 0 ? this.first : this.retransmitted;
     statistics.count(opcode, packetBytes, payloadBytes);
     this.freeCycle = Math.max(this.freeCycle, cycle) + Math.ceil(packetBytes / this.#bytesPerCycle);

@@ -24,14 +24,11 @@ import {
   FLAG_RETRANSMISSION,
   ICRC_WRONG,
   isRoceFrame,
-  PACKET_BYTES_SHIFT,
+  openPacket,
   PACKET_RIGHT,
-  PAD_SHIFT,
   PacketCounters,
   packetBytesOf,
-  padBytes,
   RoceBytes,
-  VIRTUAL_LANE_SHIFT,
   WORD_DESTINATION_QPN,
   WORD_OPCODE,
   WORD_PACKET_FLAGS,
@@ -191,14 +188,8 @@ export class RoceLink implements PacketPort {
     virtualLane = 0,
   ): number {
     if (!this.#mayTransmit(atPs)) return -1;
-    const { words } = this.#out;
-    words[WORD_OPCODE] = opcode;
-    words[WORD_PAYLOAD_BYTES] = payloadBytes;
-    words[WORD_PACKET_FLAGS] =
-      flags |
-      (padBytes(payloadBytes) << PAD_SHIFT) |
-      (virtualLane << VIRTUAL_LANE_SHIFT) |
-      (packetBytesOf(opcode, payloadBytes, true) << PACKET_BYTES_SHIFT);
+    const packetBytes = packetBytesOf(opcode, payloadBytes, true);
+    openPacket(this.#out.words, 0, opcode, payloadBytes, flags, virtualLane, packetBytes);
     this.#formedPs = atPs;
     return 0;
   }
