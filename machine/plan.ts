@@ -132,7 +132,7 @@ export type Cabled = Pick<MachinePlan, 'config' | 'topology'>;
 /** Rate and length of the cable in a port: those of the configuration, unless its link has its own. */
 export function wireAt({ config: { wire }, topology }: Cabled, port: NodePort): WireConfig {
   const { metres = wire.cableMetres, speed = wire.speed, lanes = wire.lanes } = linkAt(topology, port) ?? {};
-  return { ...wire, cableMetres: metres, speed, lanes } as WireConfig;
+  return { ...wire, cableMetres: metres, speed, lanes };
 }
 
 /** Length of the cable of Ethernet in a port: that of the configuration, unless its link has its own. */

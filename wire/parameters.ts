@@ -1,14 +1,14 @@
 /** Rate, length and buffers of a wire port and its cable. */
 import { type ConfigOf, choice, number } from '../base/index.ts';
 
+const laneSpeeds = ['SDR', 'DDR', 'QDR', 'FDR10', 'FDR', 'EDR', 'HDR', 'NDR'] as const;
+export type LaneSpeed = (typeof laneSpeeds)[number];
+const laneCounts = ['1', '4', '8', '12'] as const;
+export type LaneCount = (typeof laneCounts)[number];
+
 export const wireParameters = {
-  speed: choice(
-    'QDR',
-    ['SDR', 'DDR', 'QDR', 'FDR10', 'FDR', 'EDR', 'HDR', 'NDR'],
-    'measurements.md, group A: IB 4X QDR',
-    'Signalling rate of a lane.',
-  ),
-  lanes: choice('4', ['1', '4', '8', '12'], 'IBTA vol 2, 5.4', 'Link width.'),
+  speed: choice('QDR', laneSpeeds, 'measurements.md, group A: IB 4X QDR', 'Signalling rate of a lane.'),
+  lanes: choice('4', laneCounts, 'IBTA vol 2, 5.4', 'Link width.'),
   portLatencyNs: number(
     40,
     'ns',

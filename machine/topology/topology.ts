@@ -7,6 +7,7 @@
  * Code that needs the other end of a cable calls these functions and never computes it from a node's number.
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
+import type { LaneCount, LaneSpeed } from '../../wire/index.ts';
 
 /**
  * The kinds of nodes. A `host` ends traffic: a host with an adapter in its slot. A `switch` forwards it; switches are numbered after the
@@ -37,9 +38,9 @@ export interface LinkCable {
   /** Its length: `wire.cableMetres`, or `ethernet.cableMetres`. */
   readonly metres?: number;
   /** Signalling rate of a lane: `wire.speed`. */
-  readonly speed?: string;
+  readonly speed?: LaneSpeed;
   /** Its width: `wire.lanes`. */
-  readonly lanes?: string;
+  readonly lanes?: LaneCount;
 }
 
 export interface Topology {
