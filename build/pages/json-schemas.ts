@@ -3,7 +3,7 @@
  * table of parameters. `npm run schemas` writes them; a spec compares the files with the declarations, and the outputs of the commands with
  * the files.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import {
   type CompletedConfig,
@@ -140,9 +140,12 @@ export const publishedTexts = (): ReadonlyMap<string, string> =>
   );
 
 function publish(): void {
+  const written = new URL('../../schemas.new/', import.meta.url);
+  rmSync(written, { recursive: true, force: true });
+  mkdirSync(written);
+  for (const [name, text] of schemaTexts()) writeFileSync(new URL(name, written), text);
   rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder);
-  for (const [name, text] of schemaTexts()) writeFileSync(new URL(name, folder), text);
+  renameSync(written, folder);
 }
 
 if (process.argv[1] === import.meta.filename) publish();
