@@ -5,12 +5,11 @@ import type { Player } from './player.ts';
 
 /** @param shown the computed data, as drawn; undefined until available */
 export const frame = (
-  isComputing: boolean,
+  { isRunning, error }: { readonly isRunning: boolean; readonly error: string | undefined },
   fields: TemplateResult,
-  error: string | undefined,
   shown: TemplateResult | undefined,
-): TemplateResult => html`<section class="operation" aria-busy=${isComputing}>
-  <div class="row">${fields}<span role="status">${isComputing ? 'simulating …' : ''}</span></div>
+): TemplateResult => html`<section class="operation" aria-busy=${isRunning}>
+  <div class="row">${fields}<span role="status">${isRunning ? 'simulating …' : ''}</span></div>
   ${error === undefined ? nothing : html`<p class="warning" role="alert">${error}</p>`}
   ${shown ?? html`<p role="status">${error === undefined ? 'Simulating …' : nothing}</p>`}
 </section>`;

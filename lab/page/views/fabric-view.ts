@@ -12,15 +12,15 @@ import {
   fabricTraffic,
   type LabNetwork,
 } from '../../protocol.ts';
+import { Computation } from '../computation.ts';
 import { busyShareAt, fabricDrawing, nodeName } from '../fabric-drawing.ts';
 import { isWithin } from '../fabric-moment.ts';
-import { Latest } from '../latest.ts';
 import { levelAt } from '../moment.ts';
 import { Player } from '../player.ts';
 import { networkTitles } from '../scenario-titles.ts';
 import { type Axis, type AxisRow, timeAxis } from '../time-axis.ts';
 import type { Lab, View } from '../view.ts';
-import { chosen, frame, messageOf, playerRow, sizeField } from '../watched.ts';
+import { chosen, frame, playerRow, sizeField } from '../watched.ts';
 
 const sizes = [64, 1024, 4096, 65_536, 262_144] as const;
 const messageCounts = [1, 4, 16, 64] as const;
@@ -32,17 +32,16 @@ const [sendColour, lossColour] = [0, 3] as const;
 
 export class FabricView implements View {
   readonly #lab: Lab;
-  readonly #latest = new Latest();
+  readonly #computation: Computation;
   readonly #player: Player;
   #picture: FabricPicture | undefined;
   #axis: Axis | undefined;
   #instants: readonly number[] = [];
-  #error: string | undefined;
-  #isComputing = false;
   #asked = '';
 
   constructor(lab: Lab) {
     this.#lab = lab;
+    this.#computation = new Computation(() => lab.draw());
     this.#player = new Player(() => lab.draw());
   }
 
@@ -52,27 +51,14 @@ export class FabricView implements View {
     const asked = JSON.stringify(question);
     if (asked !== this.#asked) {
       this.#asked = asked;
-      void this.#compute(question);
+      this.#player.pause();
+      void this.#computation.run((isWanted) => this.#compute(question, isWanted));
     } else if (atPs !== this.#player.atPs) this.#player.goTo(atPs);
   }
 
-  async #compute(question: FabricQuestion): Promise<void> {
-    const isWanted = this.#latest.begin();
-    this.#isComputing = true;
-    this.#player.pause();
-    try {
-      const picture = await this.#lab.model.ask.fabric(question);
-      if (isWanted()) this.#open(picture);
-    } catch (error) {
-      if (!isWanted()) return;
-      this.#picture = undefined;
-      this.#error = messageOf(error);
-    } finally {
-      if (isWanted()) {
-        this.#isComputing = false;
-        this.#lab.draw();
-      }
-    }
+  async #compute(question: FabricQuestion, isWanted: () => boolean): Promise<void> {
+    const picture = await this.#lab.model.ask.fabric(question);
+    if (isWanted()) this.#open(picture);
   }
 
   #open(picture: FabricPicture): void {
@@ -81,15 +67,16 @@ export class FabricView implements View {
     this.#instants = [
       ...new Set(picture.queues.flatMap(({ steps }) => steps.map(([atPs]) => atPs))),
     ].toSorted((left, right) => left - right);
-    this.#error = undefined;
+    this.#computation.error = undefined;
     this.#player.spans(0, picture.toPs);
     this.#player.goTo(this.#lab.state.atPs);
   }
 
   draw(): TemplateResult {
     const picture = this.#picture;
-    const shown = picture === undefined ? undefined : this.#shown(picture);
-    return frame(this.#isComputing, this.#fields(), this.#error, shown);
+    const shown =
+      picture === undefined || this.#computation.error !== undefined ? undefined : this.#shown(picture);
+    return frame(this.#computation, this.#fields(), shown);
   }
 
   #fields(): TemplateResult {

@@ -14,10 +14,10 @@ import type {
   PictureRecord,
   ScenarioName,
 } from '../../protocol.ts';
+import { Computation } from '../computation.ts';
 import { colourKey, colourOf, diagram } from '../diagram.ts';
 import { hasWidthAcross, layoutOfPicture } from '../diagram-layout.ts';
 import { eventDetails } from '../event-details.ts';
-import { Latest } from '../latest.ts';
 import { happeningAt, instantsOf, levelAt, recordsOfCell, underWay } from '../moment.ts';
 import { Player } from '../player.ts';
 import { programPicture } from '../program-picture.ts';
@@ -26,7 +26,7 @@ import { faultsIn, textOf } from '../programs.ts';
 import { networkTitles, scenarioTitles } from '../scenario-titles.ts';
 import { timeAxis } from '../time-axis.ts';
 import type { Lab, View } from '../view.ts';
-import { chosen, frame, fromTheBegin, messageOf, nsText, playerRow, sizeField } from '../watched.ts';
+import { chosen, frame, fromTheBegin, nsText, playerRow, sizeField } from '../watched.ts';
 import { axisOf, levelWords } from './operation-axis.ts';
 
 const sizes = [8, 64, 256, 1024, 4096, 16_384, 65_536] as const;
@@ -39,7 +39,7 @@ const detailsMax = 6;
 
 export class OperationView implements View {
   readonly #lab: Lab;
-  readonly #latest = new Latest();
+  readonly #computation: Computation;
   /** Worker that runs the programs of the watched operations. */
   readonly #worker = new ProgramWorker();
   readonly #player: Player;
@@ -47,8 +47,6 @@ export class OperationView implements View {
   /** The same picture with the opposite state of the caches. */
   #other: OperationOutcome | undefined;
   #axis: ReturnType<typeof axisOf> | undefined;
-  #error: string | undefined;
-  #isComputing = false;
   /** Number of instants shown so far. */
   #moveCount = 0;
   #asked = '';
@@ -61,6 +59,7 @@ export class OperationView implements View {
 
   constructor(lab: Lab) {
     this.#lab = lab;
+    this.#computation = new Computation(() => lab.draw());
     this.#player = new Player(() => {
       this.#moveCount++;
       lab.draw();
@@ -77,32 +76,14 @@ export class OperationView implements View {
     if (asked !== this.#asked) {
       this.#asked = asked;
       this.#worker.stop();
-      void (posted === undefined
-        ? this.#compute((isWanted) => this.#scenario(question, isWanted))
-        : this.#compute(async (isWanted) => {
-            const picture = await programPicture(this.#worker, order, posted, isWanted);
-            if (picture !== undefined && isWanted()) this.#open(picture);
-          }));
+      this.#other = undefined;
+      this.#player.pause();
+      void this.#computation.run(async (isWanted) => {
+        if (posted === undefined) return this.#scenario(question, isWanted);
+        const picture = await programPicture(this.#worker, order, posted, isWanted);
+        if (picture !== undefined && isWanted()) this.#open(picture);
+      });
     } else if (atPs !== this.#player.atPs) this.#player.goTo(atPs);
-  }
-
-  async #compute(simulate: (isWanted: () => boolean) => Promise<void>): Promise<void> {
-    const isWanted = this.#latest.begin();
-    this.#isComputing = true;
-    this.#other = undefined;
-    this.#player.pause();
-    try {
-      await simulate(isWanted);
-    } catch (error) {
-      if (!isWanted()) return;
-      this.#picture = undefined;
-      this.#error = messageOf(error);
-    } finally {
-      if (isWanted()) {
-        this.#isComputing = false;
-        this.#lab.draw();
-      }
-    }
   }
 
   async #scenario(question: OperationQuestion, isWanted: () => boolean): Promise<void> {
@@ -120,10 +101,10 @@ export class OperationView implements View {
   #open(picture: OperationPicture): void {
     this.#picture = picture;
     this.#axis = axisOf(picture);
-    this.#error = undefined;
+    this.#computation.error = undefined;
     this.#player.spans(picture.fromPs, picture.toPs);
     this.#player.goTo(this.#lab.state.atPs);
-    this.#isComputing = false;
+    this.#computation.isRunning = false;
     this.#lab.draw();
   }
 
@@ -137,8 +118,11 @@ export class OperationView implements View {
 
   draw(): TemplateResult {
     const picture = this.#picture;
-    const shown = picture === undefined ? undefined : this.#shownPicture(picture);
-    return frame(this.#isComputing, this.#fields(), this.#error, shown);
+    const shown =
+      picture === undefined || this.#computation.error !== undefined
+        ? undefined
+        : this.#shownPicture(picture);
+    return frame(this.#computation, this.#fields(), shown);
   }
 
   #fields(): TemplateResult {

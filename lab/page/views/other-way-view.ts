@@ -13,12 +13,12 @@ import {
   type TransferPicture,
 } from '../../protocol.ts';
 import { type AmountRow, colourKey, colourNumber, stackedBars } from '../bars.ts';
-import { Latest } from '../latest.ts';
+import { Computation } from '../computation.ts';
 import { Player } from '../player.ts';
 import { spentUntil } from '../spent.ts';
 import { type Axis, timeAxis } from '../time-axis.ts';
 import type { Lab, View } from '../view.ts';
-import { chosen, frame, messageOf, playerRow, sizeField } from '../watched.ts';
+import { chosen, frame, playerRow, sizeField } from '../watched.ts';
 
 const sizes = [8, 64, 256, 1024, 4096, 16_384] as const;
 /** The most interesting way first; each is drawn when its result arrives. */
@@ -27,18 +27,17 @@ const playSeconds = 15;
 
 export class OtherWayView implements View {
   readonly #lab: Lab;
-  readonly #latest = new Latest();
+  readonly #computation: Computation;
   readonly #player: Player;
   #pictures: readonly TransferPicture[] = [];
   #axis: Axis | undefined;
   #causes: readonly string[] = [];
   #instants: readonly number[] = [];
-  #error: string | undefined;
-  #isComputing = false;
   #asked = '';
 
   constructor(lab: Lab) {
     this.#lab = lab;
+    this.#computation = new Computation(() => lab.draw());
     this.#player = new Player(() => lab.draw());
   }
 
@@ -47,35 +46,24 @@ export class OtherWayView implements View {
     const asked = JSON.stringify([machine, message.sizeBytes]);
     if (asked !== this.#asked) {
       this.#asked = asked;
-      void this.#compute();
+      void this.#computation.run((isWanted) => this.#compute(isWanted));
     } else if (this.#axis !== undefined) {
       this.#arrange();
       if (atPs !== this.#player.atPs) this.#player.goTo(atPs);
     }
   }
 
-  async #compute(): Promise<void> {
-    const isWanted = this.#latest.begin();
+  async #compute(isWanted: () => boolean): Promise<void> {
     const { machine, message, atPs } = this.#lab.state;
     this.#pictures = [];
     this.#axis = undefined;
-    this.#error = undefined;
-    this.#isComputing = true;
-    try {
-      for (const path of askedOrder) {
-        const picture = await this.#lab.model.ask.transfer({ machine, path, sizeBytes: message.sizeBytes });
-        if (!isWanted()) return;
-        this.#pictures = [...this.#pictures, picture];
-        this.#arrange();
-        this.#player.goTo(atPs);
-      }
-    } catch (error) {
-      if (isWanted()) this.#error = messageOf(error);
-    } finally {
-      if (isWanted()) {
-        this.#isComputing = false;
-        this.#lab.draw();
-      }
+    this.#computation.error = undefined;
+    for (const path of askedOrder) {
+      const picture = await this.#lab.model.ask.transfer({ machine, path, sizeBytes: message.sizeBytes });
+      if (!isWanted()) return;
+      this.#pictures = [...this.#pictures, picture];
+      this.#arrange();
+      this.#player.goTo(atPs);
     }
   }
 
@@ -96,7 +84,7 @@ export class OtherWayView implements View {
   draw(): TemplateResult {
     const axis = this.#axis;
     const shown = axis === undefined ? undefined : this.#shown(axis);
-    return frame(this.#isComputing, this.#fields(), this.#error, shown);
+    return frame(this.#computation, this.#fields(), shown);
   }
 
   #fields(): TemplateResult {
