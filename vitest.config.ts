@@ -27,7 +27,7 @@ export function reportersOf(name: string): (string | [string, { outputFile: stri
 /** Node.js as the model's runtime, in every process of the tests. */
 export const nodeRuntime = fileURLToPath(new URL('./runtime/node.ts', import.meta.url));
 
-/** Of `npm run test:quick`. */
+/** Setup file of `npm run test:quick`. */
 const quickProperties = fileURLToPath(new URL('./test/quick-properties.ts', import.meta.url));
 const isQuick = process.env['HCA_TEST_QUICK'] === '1';
 /** Specs that only a run of everything has (test/extent.ts). */

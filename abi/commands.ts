@@ -15,8 +15,8 @@ export type ParameterForm =
   | 'undocumented';
 
 /**
- * When a physical function without SR-IOV issues it: P core probe and remove, I InfiniBand driver, E Ethernet driver, o only
- * with a capability or on a user's action, - never in this configuration.
+ * Software that issues the command for a physical function without SR-IOV: P probe and remove of the core driver, I InfiniBand
+ * driver, E Ethernet driver; o: only with a capability or on a user's action; -: never in this configuration.
  */
 export type CommandUse = string;
 

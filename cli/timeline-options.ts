@@ -145,8 +145,8 @@ export function timelineOrderOf(choice: TimelineChoice): TimelineOrder | undefin
 }
 
 /**
- * The same for devices whose hosts are guests.
- * @throws ConfigurationError also for operations by number: a guest's posts are not observed
+ * Like {@link timelineOrderOf}, for devices whose hosts are guests.
+ * @throws ConfigurationError also for operations by number: the posts of a guest are not observed
  */
 export function servedTimelineOrderOf(choice: TimelineChoice): TimelineOrder | undefined {
   const { timelineOperations: range } = choice;

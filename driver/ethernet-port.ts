@@ -1,6 +1,6 @@
 /**
- * A port of type Ethernet with RoCE, as mlx4_en and mlx4_ib bring it up between them. Of a network interface, only what RoCE
- * needs is modelled: MTU, MAC, addresses, link, and neighbour resolution (network/).
+ * A port of type Ethernet with RoCE, as mlx4_en and mlx4_ib bring it up between them. Only the parts
+ * of a network interface that RoCE needs are modelled: MTU, MAC, addresses, link, and neighbour resolution (network/).
  *
  *   SET_PORT general ─► SET_PORT MAC table ─► its ring: SET_PORT receive QPs ─► INIT_PORT ─► filter of groups ─► CONFIG_DEV (UDP port of v2)
  *   ─► SET_PORT GIDs ─► event 0x09 subtype 4

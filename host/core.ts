@@ -175,7 +175,7 @@ export class Core {
 
   /**
    * Interrupts the core now, in the hardware half of the instant; the caller has checked that the vector is not pending here
-   * yet. Of several pending vectors the highest is served first, as by a local APIC.
+   * yet. The highest pending vector is served first, as by a local APIC.
    */
   interrupt(vector: number): void {
     this.#ready.addVector(vector);

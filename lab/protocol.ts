@@ -541,9 +541,9 @@ export interface LabLinux {
   /** Lets the server begin to make the snapshot. */
   make(): Promise<void>;
   /**
-   * Runs a machine, instead of the one that runs, until it ends.
+   * Stops the running machine, and runs another one until it ends.
    * @param onProgress is called several times a second
-   * @throws if the guest ends or stands still
+   * @throws if the guest ends or makes no progress
    */
   run(order: LinuxOrder, onProgress: (progress: LinuxProgress) => void): Promise<void>;
   type(host: number, text: string): void;

@@ -24,8 +24,8 @@ const sumOver = ({ faults }: Story, kinds: readonly string[]): number =>
   faults.reduce((sum, fault) => sum + (kinds.includes(String(fault['packet'])) ? packetsOf(fault) : 0), 0);
 
 /**
- * Limit of packets that are missing where they were due: lost, or overtaken by others. Each may cost a retry, and so
- * may a NAK that arrives twice.
+ * Maximum number of packets that are lost or overtaken by others. Each may cost a retry, and so may a NAK that arrives
+ * twice.
  */
 const lossesByFaults = (story: Story): number =>
   sumOver(story, ['corrupted', 'lost', 'reordered', 'duplicated']);

@@ -82,5 +82,5 @@ export function networkHeaderBytes({ set }: Pick<Story, 'set'>, gidIndex: number
   return (gidIndex < 2 ? ipv6Bytes : ipv4Bytes) + udpBytes;
 }
 
-/** Of a port with version 1 alone those of the link-local and the IPv4 address; with both, each by either version. */
+/** A port with version 1 only has the GIDs of its link-local and IPv4 addresses; a port with both versions has each once per version. */
 export const gidCountOf = (set: ParameterValues): number => (set['hca.capability.roce'] === 'v1' ? 2 : 4);

@@ -1,6 +1,6 @@
 /**
- * Stories from files: every field has its type and its range, every number of an object is that of one, and a scene has arguments that it takes.
- * The compiler holds these tables to the format (story.ts).
+ * Checks stories from files: every field has its type and range, every number that refers to an object refers to one of the story, and a scene
+ * has the arguments that it accepts. The compiler compares these tables with the format (story.ts).
  */
 import type { FaultEntry } from '../machine/faults/index.ts';
 import { partitions } from '../machine/index.ts';

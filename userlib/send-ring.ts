@@ -105,7 +105,7 @@ export class SendSlot {
   readonly address: number;
   wrId = 0;
   wqeBytes: number;
-  /** That of the WQE. */
+  /** Opcode of the WQE. */
   opcode = 0;
 
   constructor(address: number, wqeBytes: number) {

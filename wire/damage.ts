@@ -40,8 +40,8 @@ export function damagePacket(
 }
 
 /**
- * Flips one bit of the frame of `frameBytes`, without FCS, at `at`. Of RoCE: in the transport's headers and payload. Of other
- * frames: after the type; their headers reach up to the payload of TCP or UDP.
+ * Flips one bit of the frame of `frameBytes`, without FCS, at `at`: with RoCE in the transport's headers and payload, in
+ * other frames after the type, whose headers end at the payload of TCP or UDP.
  */
 export function damageFrame(bytes: Uint8Array, at: number, frameBytes: number, place: number): void {
   const end = at + frameBytes;

@@ -225,7 +225,7 @@ export const opcodeTable: readonly OpcodeRow[] = [
   ...rowsOf('UC', ...sendsAndWrites),
   ...rowsOf('RD', ...sendsAndWrites, ...readsAndAtomics, ...resynchronization),
   ...rowsOf('UD', ...datagrams),
-  // That of InfiniBand ends with its BTH: Linux 6.1 drivers/infiniband/hw/hfi1/ud.c, return_cnp.
+  // The CNP of InfiniBand ends with its BTH: Linux 6.1 drivers/infiniband/hw/hfi1/ud.c, return_cnp.
   ...rowsOf(
     'CNP',
     operation('INFINIBAND', 'only', 'headersOnly', 'response'),

@@ -66,7 +66,7 @@ const services: Readonly<Record<number, Service>> = {
   },
 };
 
-/** Of RoCE v2; and of InfiniBand, with a BTH alone (Linux 6.1 drivers/infiniband/hw/hfi1/ud.c, return_cnp). */
+/** Opcode of a CNP with RoCE v2; with InfiniBand, whose CNP has no header but a BTH (Linux 6.1 drivers/infiniband/hw/hfi1/ud.c, return_cnp). */
 const CNP = 0x81;
 const CNP_INFINIBAND = 0x80;
 

@@ -3,7 +3,7 @@ import runCompare, { type CompareOrder, type CompareRow } from '../../experiment
 import { taskRunner } from '../../experiments/runs/task-pool.ts';
 
 /**
- * Yields rows in the order of the orders, whichever finishes first.
+ * Yields a row for each order, in the sequence of `orders` even if a later one finishes first.
  * @param onDone called with the number of finished runs after each run
  */
 export async function* comparisons(

@@ -124,7 +124,7 @@ export interface ParameterLimits {
 export interface Connector {
   readonly transport: TransportVerb;
   readonly limits: ParameterLimits;
-  /** Those that take a QP to INIT before its ID has a connection. */
+  /** Attributes with which a QP goes to INIT before its ID has a connection. */
   readonly initAttributes: QpAttributes;
   readonly counts: ConnectorCounts;
   newConnection(path: Path): IdConnection;

@@ -92,7 +92,10 @@ export const iwInitAttributes: QpAttributes = {
 };
 
 const noConnection = -1;
-/** Of a frame that finds no memory: for a second, in which a peer acknowledges what it delays (RFC 1122, 4.2.3.2: 500 ms at most). */
+/**
+ * Retries of a send for which no memory is free: for one second, longer than a peer may delay the acknowledgement that frees some (RFC 1122,
+ * 4.2.3.2: 500 ms).
+ */
 const sendRetryPs = psPerMs;
 const sendTries = 1000;
 const noBytes = new Uint8Array(0);
@@ -105,7 +108,7 @@ export class IwConnection implements IdConnection, TcpSink {
   state: IwState = 'Idle';
   /** Number of the TCP connection; -1 without one. */
   connection: number;
-  /** Of a passive connection: the listener's. */
+  /** Service ID of the connection request; a passive connection has its listener's. */
   readonly serviceId: bigint;
   readonly #core: IwCore;
   #own: ConnectionParameters = { ...noParameters, qpn: 0 };

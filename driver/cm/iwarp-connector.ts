@@ -1,5 +1,5 @@
 /**
- * iWARP's connections of a device, as iw_cm: listeners of the host on the card's TCP, and connections with their MPA.
+ * Manages the iWARP connections of a device, as iw_cm does: the host's listeners on the card's TCP, and connections with their MPA exchange.
  *
  *     IDs of rdma_cm ─► IwConnection ─► SerialWork ─► TcpConnections ─► commands        card ─► event ─► IwConnection
  */
@@ -56,7 +56,7 @@ interface Listening extends TcpListener {
 
 export class IwarpConnector implements Connector {
   readonly transport = TransportVerb.IBV_TRANSPORT_IWARP;
-  /** Those of the card, as cxgb4 has it (Linux 6.1, cm.c: c4iw_connect, c4iw_accept_cr). */
+  /** Limits of the card, which cxgb4 checks, too (Linux 6.1, cm.c: c4iw_connect, c4iw_accept_cr). */
   readonly limits: ParameterLimits;
   readonly initAttributes = iwInitAttributes;
   readonly #setup: IwarpConnectorSetup;
@@ -213,7 +213,7 @@ export class IwarpConnector implements Connector {
   }
 }
 
-/** Of a passive connection, whose frames the card addresses. */
+/** Path of a passive connection: the card itself addresses its frames. */
 const unknownPath: Path = {
   local: { lid: 0, gid: new Uint8Array(16) },
   remote: { lid: 0, gid: new Uint8Array(16) },

@@ -47,7 +47,7 @@ export const requestPrivateData = fromHex(
   `00408000${'0'.repeat(24)}0a000001${'0'.repeat(24)}0a000002${'0'.repeat(112)}`,
 );
 
-/** Of both programs, as the active one sees them. */
+/** Addresses of both programs, as the active one sees them. */
 const addresses = {
   src: { sinAddr: '10.0.0.1', sinPort: 0x8000 },
   dst: { sinAddr: '10.0.0.2', sinPort: 7 },

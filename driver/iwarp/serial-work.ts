@@ -10,7 +10,7 @@ export class SerialWork {
   readonly #name: string;
   /** At most one piece for each event of a connection that has no answer yet: the device sends none before. */
   readonly #waiting: Work[] = [];
-  /** Of threads that wait for the end of a piece. */
+  /** Signals of the threads that wait for the end of a piece. */
   readonly #awaited = new Set<Signal>();
   #isRunning = false;
   #isClosed = false;

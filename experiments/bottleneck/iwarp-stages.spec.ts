@@ -47,7 +47,7 @@ describe('stages over iWARP', () => {
       { 'driver.mpaMarkers': true, 'hca.iwarp.markerCycles': 100 },
       64 + 2 * 100,
     ],
-    // Of two segments, 1440 and 560 bytes, the last one is written after its payload.
+    // The message has two segments, 1440 and 560 bytes; the last one is written after its payload.
     ['write-lat,size=2000,iters=20', { 'hca.iwarp.crcBytesPerCycle': 2 }, 560 / 2],
   ])('of %s with %o: framing is the time of the last FPDU', async (workload, set, cycles) => {
     const { operations } = await operationsOf(workload, set);

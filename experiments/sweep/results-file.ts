@@ -6,7 +6,7 @@
  *     {"hash":…,"index":7,"status":"done","axes":{…},"figures":{…}}
  *
  * A process may be killed at any instant, which may leave an incomplete last line: the next process that opens the file
- * removes the line, and its point runs again. Of two rows of one point, the later one counts. At the end of a run the
+ * removes the line, and its point runs again. If a point has two rows, the later one counts. At the end of a run the
  * file is rewritten in the order of the points, so that its bytes depend neither on workers nor on interruptions.
  *
  * When `append` returns, the operating system has the row: it survives the process, but not the machine.

@@ -11,7 +11,7 @@ const set = {
   'hca.capability.linkLayer': 'ethernet',
   'hca.capability.transport': 'iwarp',
 };
-/** Of host 1, whose side is the server. */
+/** Address of host 1, the server. */
 const address = '10.0.0.2';
 const tests = Object.keys(perftestSteps) as Perftest[];
 

@@ -38,7 +38,7 @@ const usualPingBytes = 64;
 const infoBytes = 16;
 const firstCharacter = 65;
 const lastCharacter = 122;
-/** Of a ping that is not as expected. */
+/** Characters that an error shows of an unexpected ping. */
 const shownCharacters = 64;
 
 export interface GuestRpingArgs {

@@ -248,7 +248,7 @@ class Messages {
     return this.#resultOf(this.#doneCounts, this.#donePs);
   }
 
-  /** Of earlier completions it is not known which messages had arrived. */
+  /** Counts all messages at the present instant: earlier completions do not tell which messages had arrived. */
   resultAtArrival(): BandwidthResult {
     return this.#resultOf([this.total], [this.#streams[0]!.qp.cpu.localPs]);
   }

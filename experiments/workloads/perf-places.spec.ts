@@ -26,7 +26,7 @@ describe('places of a region', () => {
     expect(Math.min(...places)).toBeGreaterThanOrEqual(0);
     expect(Math.max(...places)).toBeLessThan(1000);
     const distinct = new Set(places).size;
-    // Of 1000 places, 5000 draws miss 1000 e^-5 = 7 if all are equally likely; a Zipf distribution misses many.
+    // 5000 draws from 1000 equally likely places miss 1000 e^-5 = 7 of them; a Zipf distribution misses many.
     if (pattern === 'random') expect(distinct).toBeGreaterThan(980);
     else expect(distinct).toBeLessThan(900);
   });

@@ -28,7 +28,7 @@ export function resultOf(
 
 /**
  * The best of (done − i) / (its time − the time of post i): the steepest line from a point (time, number) of a post to
- * a later one of a completion. Of the posts only the lower convex hull counts; along it the slope to a completion first
+ * a later one of a completion. Only the lower convex hull of the posts counts; along it the slope to a completion first
  * rises and then falls, and the maximum is near that of the previous completion.
  */
 function steepest(

@@ -46,7 +46,7 @@ export class PerftestKeys {
   }
 }
 
-/** Of a side that offers no memory yet. */
+/** Keys of a side that offers no memory yet. */
 export const noKeys = new PerftestKeys(0, 0, 0);
 
 export class PerftestControl {

@@ -25,11 +25,13 @@ export interface ReportDiff {
   /** Whether both outputs have the same request, and every figure is equal within its tolerance. */
   readonly isEqual: boolean;
   readonly request: readonly RequestChange[];
-  /** Number of figures in both together, of those that differ, and of those that exceed their tolerance. */
+  /** Number of figures that were compared. */
   readonly figures: number;
-  /** Figures of which only one output has any, if their topologies differ: they are not compared. Left out for equal topologies. */
+  /** Number of figures that only one output has, because its topology differs: they are not compared. Left out for equal topologies. */
   readonly unmatched?: number;
+  /** Number of figures that differ. */
   readonly changed: number;
+  /** Number of figures that differ by more than their tolerance. */
   readonly beyond: number;
   /** Largest first; groups without changes are left out. */
   readonly groups: readonly { readonly group: FigureGroup; readonly changes: readonly FigureChange[] }[];

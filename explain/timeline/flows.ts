@@ -137,8 +137,8 @@ const hasPsn = ({ fromPs, firstPsn, psnCount }: Span, atPs: number | bigint, psn
   atPs >= fromPs && ((psn - firstPsn) & mask24) < psnCount;
 
 /**
- * Requests go to the QP that the operation names; responses return with its PSNs. Of several matches, the operation
- * started last is meant: an unreliable request is over when it is sent, and a packet may arrive a second time after its
+ * Requests go to the QP that the operation names; responses return with its PSNs. If several operations match, the
+ * one started last is meant: an unreliable request is over when it is sent, and a packet may arrive a second time after its
  * request has ended. QPs of several hosts have the same numbers: over switches, the way of a packet shows its sender;
  * else a request more likely belongs to a host at the other end of a link than to the own port. Departures from
  * switches belong to the operation, too, and packets that a switch dropped or that never reached it.

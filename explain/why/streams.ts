@@ -317,7 +317,7 @@ function sendOf({ scene, node, stream, far }: StreamSymptom): PostEvidence | und
   const isNoBuffer = stream.ownError?.error === IwarpError.UNTAGGED_NO_BUFFER;
   if (!isNoBuffer || qp === undefined || qp.srqn !== -1 || far === undefined) return undefined;
   const posts = scene.host(far.node)?.posts.filter(({ qpn }) => qpn === far.of.qpn) ?? [];
-  // Of a long run the journal keeps the last posts only.
+  // The journal of a long run keeps the last posts only.
   if (posts[0]?.wqeCounter !== 0) return undefined;
   return posts.filter(({ operation }) => operation.startsWith('SEND'))[qp.receivesTaken];
 }

@@ -21,7 +21,7 @@ export interface AccessFault {
   readonly kind: AccessFaultKind;
   /** Which load, store or (removal) access from now on, from 1; accesses of the MSI-X table do not count. */
   readonly nth: number;
-  /** Of a late load or store, 1 ns to 10 s; of a timeout, whose default is 50 ms (device control 2, 7.5.3.16). */
+  /** Delay of a late load or store, from 1 ns to 10 s; or time to a timeout, 50 ms if left out (Device Control 2, 7.5.3.16). */
   readonly delayPs?: number | undefined;
 }
 

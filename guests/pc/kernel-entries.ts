@@ -3,7 +3,7 @@
  * itself. An account is kept for each, and all of them add up to the PC's clock.
  *
  *     a stack of the kernel   user ─ INT 0x80, SYSENTER ─► call ─ exception ─► … ─ interrupt ─► handler ─ IRET ─► call ─ IRET, SYSEXIT ─► user
- *     POPF in the kernel      the context of the stack in use goes on: Linux pops the flags right after it has switched stacks
+ *     POPF in the kernel      continues the context of the stack in use: after a switch of stacks, Linux restores the flags by POPF
  *                             (arch/x86/entry/entry_32.S, __switch_to_asm)
  *
  * Time is charged to the innermost of these: an interrupt within a system call is none of the call's. Compiled code
@@ -46,7 +46,7 @@ export interface ContextCost {
   readonly kind: ContextKind;
   /** Vector, or number of the system call; 0 for others. */
   readonly number: number;
-  /** Of a system call as {@link KernelConventions.nameOf} has it; path of a program, if it is known. */
+  /** Name that {@link KernelConventions.nameOf} returns for a system call; the path of a program, if known. */
   readonly name: string | undefined;
   /** Whether messages of the HCA have this vector. */
   isDevice: boolean;
@@ -128,7 +128,7 @@ export class KernelEntries {
       }));
   }
 
-  /** The account of a restored PC goes on: what it had before is none of the profile's. */
+  /** A PC was restored, with the account that it had when it was saved: the profile begins at that account and excludes earlier time. */
   restored(): void {
     this.#stacks.clear();
     this.#stack = this.#stackNow();

@@ -6,8 +6,8 @@
  *
  * A sample is as fine as a quantum, and not at random: quanta end where v86 can leave compiled code (at loops that run long, at
  * string and port instructions, and between pages), after a store to the device, and when the processor halts. So a function
- * can be charged with what others did before it. Of a Linux that makes random numbers in quanta of 25,000 instructions, `memset`
- * is charged with the cipher; in quanta of 500, the cipher is.
+ * can be charged with the instructions of others before it. When Linux makes random numbers, the cipher's instructions are charged to
+ * `memset` with quanta of 25,000 instructions, and to the cipher with quanta of 500.
  *
  * The instructions of a quantum that ended by a halt have {@link UNTIL_HALT} as their address: they led to the halt, and are not
  * the halt's. Each instruction since {@link PcProfile.begin} is counted once, so the sums are those of the PC's clock.

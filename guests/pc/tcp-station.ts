@@ -107,7 +107,7 @@ export class TcpStation implements PcStation, ConnectionOwner {
       if (connection.deadlinePs <= nowPs) deadlinesDue(undefined, connection);
   }
 
-  /** Opens a connection; the user is told when it is established, or has ended. @returns undefined if too many exist */
+  /** Opens a connection; calls the user when it is established or has failed. @returns undefined if too many exist */
   connect(remoteAddress: number, remotePort: number, nowPs: number): StationConnection | undefined {
     this.#come(nowPs);
     if (this.#connections.size >= connectionCountMax) return undefined;

@@ -31,8 +31,8 @@ describe('the root of a congestion', () => {
     const { ends, device } = await contention({ threshold: 8 });
     const { arrivals } = ends[2]!;
     expect(arrivals).toHaveLength(40);
-    // When packet n leaves, from 0, 2 (n + 1) have come until the 20th of each input: n + 1, later 39 - n, still wait. Of 2082
-    // bytes, eight are more than 16,384.
+    // When packet n leaves, from 0, 2 (n + 1) have come until the 20th of each input: n + 1, later 39 - n, still wait. Eight
+    // packets of 2082 bytes exceed 16,384.
     expect(marksOf(arrivals)).toEqual(arrivals.map((_, left) => left >= 7 && left <= 31));
     expect(device.markedAt(3)).toBe(25);
     expect(device.markedAt(1)).toBe(0);

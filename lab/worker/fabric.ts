@@ -154,7 +154,7 @@ function queuesOf(timeline: Timeline, span: Span): FabricQueue[] {
     if (isEthernet !== track.name.endsWith('queue bytes') || Number(atPs) > span.toPs) continue;
     const own = steps.get(trackNumber) ?? [];
     const at = Math.max(0, Number(atPs) - span.fromPs);
-    // Of the time before the start only the last level counts, and of one instant too.
+    // Only the last level before the start counts, and only the last one at each instant.
     if (own.at(-1)?.[0] === at) own.pop();
     own.push([at, values[0]!]);
     steps.set(trackNumber, own);

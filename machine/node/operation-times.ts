@@ -207,14 +207,14 @@ export class OperationTimes {
   }
 
   /**
-   * Returns {@link exactPostedPsAt} of a request, at the HCA.
+   * Returns the exact {@link postedPs}. A time must have been noted.
    */
   exactPostedPs(qpn: number, wqeCounter: number): bigint {
     return this.#exactPsAt(this.entryOf(qpn, wqeCounter), POSTED);
   }
 
   /**
-   * Returns {@link postedPsAt} of a request, at the HCA.
+   * Returns {@link postedPsAt} for the request of a QP with this WQE counter; NaN if it has no entry.
    */
   postedPs(qpn: number, wqeCounter: number): number {
     const entry = this.entryOf(qpn, wqeCounter);

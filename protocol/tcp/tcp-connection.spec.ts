@@ -72,7 +72,7 @@ describe('TCP on a card', () => {
     output(client.engine, client);
     link.run(link.nowPs + 0.1e12);
     const { length } = link.sent;
-    // Of the 65535 bytes of the SYN, 44 segments leave 1295: ten units of the scaled window.
+    // 44 segments leave 1295 of the 65535 bytes that the SYN granted: ten units of the scaled window.
     expect([client.sendWindow, client.flightBytes]).toEqual([10 * 128, 0]);
     const startPs = link.nowPs;
     link.run(startPs + 4e12);

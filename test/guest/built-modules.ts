@@ -21,7 +21,7 @@ import { cache } from './inside-suite.ts';
 const run = promisify(execFile);
 const outputBytesMax = 2 ** 24;
 
-/** Of packages for installation alone, and of a C library, which is this machine's. */
+/** Packages that are not fetched: those that only an installation needs, and the C library, of which this machine has one. */
 const standIns = [
   ...['adduser', 'debconf', 'dpkg', 'perl', 'perl-base', 'tar', 'pahole', 'libc6', 'libc-bin', 'libc6-dev'],
   ...['libgcc-s1', 'libstdc++6', 'zlib1g', 'libcrypt1', 'install-info'],

@@ -85,7 +85,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
 
     it('count as many interrupts as their devices sent, whose ledgers balance, and time that adds up', async () => {
       const interrupts = await machine.compareInterrupts();
-      // Of each host the vector of commands, and that of completions.
+      // The vector of commands and that of completions, at each host.
       expect(interrupts.map(({ adapter, isEqual, name }) => [adapter, isEqual, name.split('@')[0]])).toEqual([
         ...[[0, true, 'mlx4-async'] as const, [0, true, 'mlx4-1'] as const],
         ...[[1, true, 'mlx4-async'] as const, [1, true, 'mlx4-1'] as const],
@@ -106,7 +106,7 @@ describe.skipIf(reason !== undefined && process.env['CI'] !== 'true')(
         const { accesses } = report.devices.nodes[node]!;
         const bars = [...Object.values(accesses.registers), ...Object.values(accesses.doorbells)];
         const stores = bars.reduce((sum, { writes }) => sum + writes, 0);
-        // Those of the MSI-X table stay in the PC.
+        // The stores to the MSI-X table do not leave the PC.
         expect(mmio.stores).toBeGreaterThan(stores);
         expect(mmio.stores - stores).toBeLessThan(1000);
       }

@@ -2,8 +2,8 @@
  * A separate pair of processes that move data before, during and after all other activity on their hosts, and check every byte
  * of it: by WRITE and READ back, by FETCH_ADD, and by SEND, round after round.
  *
- * The program under test, on the client's host, finds the client's {@link Progress} by its host; so it sees that rounds
- * continued during its harmful actions, and ends them.
+ * The program under test runs on the client's host, by which it finds the client's {@link Progress}: it checks that rounds
+ * continued during its harmful actions, and then stops the pair.
  */
 import type { Host } from '../../host/index.ts';
 import type { ProgramContext } from '../../machine/program.ts';

@@ -1,5 +1,5 @@
 /**
- * Counts of the report on a node against the actions of its programs: completions that were written and taken, requests started,
+ * Counts of the report on a node against the actions of its programs: CQEs that were written and polled, requests started,
  * bytes that must have crossed the memory bus, and first touches, which no cache can have had.
  */
 import { IBV_WC_SUCCESS, IBV_WC_WR_FLUSH_ERR, IBV_WR_RDMA_READ } from '../../userlib/index.ts';

@@ -246,7 +246,7 @@ function macFaults(bytes: Uint8Array, node: number, macs: readonly (string | und
   const [from, to] = [macs[node], macs[1 - node]];
   const wrong: string[] = [];
   if (sourceOf(bytes) !== from) wrong.push(`it comes from ${sourceOf(bytes)}, others from ${from}`);
-  // Of a group the reader holds the MAC to the GID.
+  // The reader of the frame compares the MAC of a group with the GID.
   if (to !== undefined && !isToGroupMac(bytes) && destinationOf(bytes) !== to)
     wrong.push(`it goes to ${destinationOf(bytes)}, not to ${to}`);
   return wrong;

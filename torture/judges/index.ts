@@ -43,7 +43,7 @@ const ofHardware: readonly Judge[] = [
   { name: 'rules', judge: judgeRules },
 ];
 
-/** Of stories of players. */
+/** Judges of stories of players. */
 export const judges: readonly Judge[] = [
   { name: 'ending', judge: judgeEnding },
   { name: 'completions', judge: judgeCompletions },

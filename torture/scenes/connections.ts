@@ -51,7 +51,7 @@ function draw(random: Draws) {
   return { args, hasDrawnHardware, set, climate, faults, sleepsSeconds } satisfies Draft<unknown>;
 }
 
-/** Of the messages of the CM, mostly. Connections have seven retries, and messages fifteen; requests for a neighbour have few. */
+/** Draws a fault, mostly of CM messages: connections have seven retries and CM messages fifteen, but requests for a neighbour have few. */
 function drawFault(random: Draws, isIwarp: boolean): FaultEntry {
   const delay = `${1 + random.below(random.chance(0.5) ? 100_000 : 9_000_000)}us`;
   const effects: FaultEntry[] = [
@@ -75,9 +75,9 @@ const unheardPort = cmPort + 1;
 const timeoutMs = 2000;
 /** Reasons of REJ: no listener, and the program's own (IBTA volume 1, 12.6.7.2). */
 const reasonsOfIbta = { 'no-listener': 8, refused: 28, 'let-go': 28 };
-/** Of iWARP (Linux 6.1, iwcm.c and cma.c): RST of a port that nobody has, flag R of MPA, RST of a connection. */
+/** Reasons with iWARP (Linux 6.1, iwcm.c and cma.c): RST of a port without a listener, flag R of MPA, RST of a connection. */
 const reasonsOfIwarp = { 'no-listener': -111, refused: -111, 'let-go': -104 };
-/** Of the receive of either side, and of its message. */
+/** wr_id of each side's receive, and of its message. */
 const receiveId = 1;
 const messageId = 2;
 

@@ -1,6 +1,6 @@
 /**
- * Messages by the credits of the receiver, over a cable so long that it posts receives again before the sender can learn of it: the sender sends
- * only with credits, except one message when none is in flight, and so the receiver refuses none (IBTA 9.7.7.2).
+ * Messages under end-to-end flow control, over a long cable: the receiver posts receives again well before the sender learns of the credits. The
+ * sender sends only with credits, except one message when none is in flight, so the receiver refuses no message (IBTA 9.7.7.2).
  */
 import type { Draft, Draws, Played, Side, Stage } from './language/index.ts';
 import { connect, psPerNs, psPerUs, SEND, scene } from './language/index.ts';

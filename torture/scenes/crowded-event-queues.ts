@@ -1,7 +1,7 @@
 /**
  * Many CQs raise events by few small event queues: the queues wrap again and again, and events arrive at any time after the interrupt handler's
- * last poll. Every armed CQ with a completion has its event soon; no other CQ has one, and a new CQ has none of the earlier CQ with its
- * number.
+ * last poll. Every armed CQ with a completion gets its event soon; no other CQ gets one, and a new CQ gets no event of an earlier CQ with the
+ * same number.
  */
 
 import { connectRc, type RcBuffer } from '../../experiments/workloads/index.ts';

@@ -1,6 +1,6 @@
 /**
  * WRITEs of any alignment, each followed at once by a READ of the same bytes, both ways, over PCIe links whose ends have few credits, short fifos,
- * and slow or shuffled answers. READs return the written bytes, which stay.
+ * and slow or shuffled answers. READs return the written bytes, which remain in memory.
  *
  *     own source ── WRITE ──► peer's target ── READ ──► own echo          both sides at once, on several QPs
  */

@@ -79,7 +79,7 @@ export interface LinkPlan {
   readonly isIpv6: boolean;
   /** IRD and ORD of each node. */
   readonly reads: readonly { readonly inbound: number; readonly outbound: number }[];
-  /** Of the request. */
+  /** Bytes of private data in the connection request. */
   readonly privateBytes: number;
 }
 

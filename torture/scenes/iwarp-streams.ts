@@ -130,12 +130,12 @@ interface Piece {
   readonly bytes: number;
 }
 
-/** Where a request has its bytes. */
+/** Places of a request's bytes. */
 interface Places {
   readonly request: Request;
-  /** Of its poster, in the own region of a SEND or WRITE, in the shared one of a READ. */
+  /** Memory of its poster: for a SEND or WRITE in the poster's own region, for a READ in the shared one. */
   readonly near: readonly Piece[];
-  /** Of the peer: the receive of a SEND, in its own region; else in the shared one. */
+  /** Memory of the peer: for a SEND the receive, in the peer's own region; otherwise in the shared one. */
   readonly far: readonly Piece[];
 }
 

@@ -139,7 +139,7 @@ class AllReduce {
     if (isFolded) await this.#send(rank + 1, all);
   }
 
-  /** Among a power of two of programs. */
+  /** All-reduce among a power of two of programs. */
   async #halveAndDouble(fold: Fold, place: number): Promise<void> {
     let own: Part = { first: 0, end: this.#vector.count };
     const given: { readonly peer: number; readonly kept: Part; readonly left: Part }[] = [];

@@ -1,6 +1,6 @@
 /**
- * Rows of iWARP cards (group W), none of which is run: reference/iwarp-cards.md lists the model parameters that they
- * would determine.
+ * Measurements of iWARP cards (group W). None of them is simulated: reference/iwarp-cards.md lists the model parameters
+ * that they would determine.
  */
 import type { Family } from '../family.ts';
 

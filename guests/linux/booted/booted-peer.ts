@@ -19,7 +19,7 @@ const endPs = 60 * 1000 * psPerMs;
 
 export class BootedPeer {
   readonly #linux: BootedLinux;
-  /** Values that nobody has taken yet. */
+  /** Values from the program that {@link take} has not returned yet. */
   readonly #values: PeerValue[];
 
   constructor(linux: BootedLinux, values: PeerValue[]) {

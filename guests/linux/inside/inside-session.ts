@@ -16,7 +16,7 @@ import { LinuxMachine, type LinuxMachineOptions } from './linux-machine.ts';
 const psPerMs = 1e9;
 /** Steps know hosts as guests. */
 const guestNames = `names=$(sed -n 's/ host/ guest/p' /etc/hosts); echo "$names" >>/etc/hosts`;
-/** Those of a guest of QEMU: without the Ethernet driver, which warns of what the adapter has not. */
+/** Loads the drivers that a guest in QEMU has: without the Ethernet driver, which logs warnings about features that the adapter lacks. */
 const scenarioDrivers = 'modprobe mlx4_core && modprobe -a mlx4_ib ib_uverbs ib_umad rdma_ucm';
 
 class InsideSession implements StageSession {

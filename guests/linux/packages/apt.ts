@@ -3,8 +3,8 @@
  * nothing.
  *
  * Its list of installed packages contains only stand-ins: packages (a package manager, an init system) on which others depend
- * for installation, but not for unpacking. Of the machine's own configuration it uses only the network settings (proxies),
- * never hooks, pins or sources. Source: apt.conf(5), apt-get(8), README.progress-reporting of apt for the status lines.
+ * for installation, but not for unpacking. It uses only the network settings (proxies) of the machine's own
+ * configuration, never hooks, pins or sources. Source: apt.conf(5), apt-get(8), README.progress-reporting of apt for the status lines.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';

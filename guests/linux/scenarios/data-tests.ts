@@ -103,7 +103,7 @@ export function sharedReceiveSteps(route: Route): Step[] {
 /**
  * perftest: every operation. A queue has room for 128 requests: a rate test uses each slot once.
  *
- * Latency is reported in cycles: in other units each side measures the processor's clock, for a quarter of a second.
+ * Latency is reported in cycles: for other units, each side would first measure the processor's clock for a quarter of a second.
  */
 export function operationsSteps(route: Route): Step[] {
   return [

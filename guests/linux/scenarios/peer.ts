@@ -105,9 +105,9 @@ const pingPongStep = (guest: 'client' | 'server'): Step => ({
   run: (stage) => pingPongs(stage, guest, pingPongSizes),
 });
 
-/** Of rping. */
+/** Messages of an rping run. */
 const pingCount = 10;
-/** The last message of rping. */
+/** The last of them, as rping prints it. */
 const lastPing = 'ping data: rdma-ping-9: JKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA';
 
 /**

@@ -87,7 +87,7 @@ export const bothUp: Step = {
   },
 };
 
-/** Of which the guests' tests have a program of their own for every verb (test/guest/soft-roce-verbs.long.spec.ts). */
+/** Path MTUs and lengths of messages; test/guest/soft-roce-verbs.long.spec.ts tests them with every verb. */
 const lengths: readonly Step[] = [
   ...bothWays('path MTUs from 256 to 4096 bytes, data checked', 'IPv4', [
     ...[256, 512, 1024, 2048, 4096].map((mtu) => `ibv_rc_pingpong -c -n 10 -s 20000 -m ${mtu} ${pingPong}`),

@@ -19,8 +19,9 @@ export interface RdmaStream {
   /** Receives the bytes of the stream, in order, in the memory of {@link TcpStreams.hold}. */
   readonly reader: FpduReader;
   /**
-   * True while the RDMA side has no place for another segment: the engine receives nothing until {@link TcpStreams.placed}. It must not
-   * wait for anything that the engine sends or receives. A segment that closes a gap hands over all that follow it in one call.
+   * True while the RDMA side has no place for another segment: the engine delivers nothing until {@link TcpStreams.placed} is called. The
+   * RDMA side must call it without waiting for anything that the engine sends or receives. A segment that closes a gap is delivered in one
+   * call with all segments that follow it.
    */
   readonly isBusy: boolean;
   /** {@link TcpStreams.hasRoom} has returned false, and returns true now. */

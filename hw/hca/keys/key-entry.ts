@@ -1,6 +1,6 @@
 /**
- * A key entry that an operation works on: its bytes, from the MPT cache if they are on chip, else from context memory; and its way
- * back, into context memory and into the cache at once.
+ * A key entry that an operation works on. Reads its bytes from the MPT cache if they are on chip, otherwise from context memory;
+ * writes them back to context memory and to the cache at once.
  */
 import { type BusAddress, viewOf } from '../../../base/index.ts';
 import type { KeyFormat } from '../host-interface/index.ts';

@@ -6,7 +6,7 @@
  *
  * A doorbell in the error state brings the QP back here. Receives posted in the error state ring no doorbell: for as long as the QP is
  * in error its record is monitored (root-complex/word-monitor.ts), and read again `errorFlushPollNs` after it has changed. A QP that
- * is left in error costs nothing. Of a QP whose send queue alone is in error that queue alone is flushed.
+ * is left in error costs nothing. If only the send queue of a QP is in error, only that queue is flushed.
  */
 
 import { CqeSyndrome, QpState } from '../../../abi/index.ts';

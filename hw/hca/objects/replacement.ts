@@ -30,8 +30,8 @@ export class SetAssociativeDirectory {
   #lfsr = LFSR_SEED;
 
   /**
-   * @param lineCount a power of two; @param ways a power of two of at most lineCount. Of a single set both may be any
-   * number.
+   * @param lineCount a power of two; @param ways a power of two of at most lineCount; for a single set
+   * (ways equal to lineCount) both may be any number.
    * @param isHashed whether a hash of the tag selects the set, not its low bits: sets fill unevenly, as for numbers at
    * random, so the cache declines before its lines are all used
    */

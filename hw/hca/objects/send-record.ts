@@ -144,7 +144,7 @@ export class SendRecord {
   rateWaitEndCycle = 0;
   /** Times spent before the attempt to which the milestones above belong. */
   readonly earlier = new EarlierAttempts();
-  /** Of a request that a byte stream carries. */
+  /** Milestones that only transports over a byte stream have. */
   readonly stream = new StreamMilestones();
 
   constructor(number: number, inlineData: Uint8Array) {

@@ -28,9 +28,9 @@ export class StreamMilestones {
   #blockedCycle = NOT_REACHED;
   /** The transmitter has begun to write the last FPDU. */
   framedCycle = NOT_REACHED;
-  /** Of a READ: its request in TCP. Made for each, since TCP may still have the segment when the record is used again. */
+  /** Times of a READ's request in TCP. Each READ has an object of its own: TCP may still hold the segment when the record is reused. */
   times: SegmentTimes | undefined = undefined;
-  /** Of a READ: TCP has handed the last segment of the response to placement. */
+  /** TCP has handed the last segment of a READ's response to placement. */
   handedCycle = NOT_REACHED;
 
   begin(): void {

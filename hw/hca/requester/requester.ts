@@ -3,10 +3,10 @@
  *
  *   scheduler ──QP──> take up WQE ──record──> per packet: translate, DMA read of the payload ──> packet queue
  *
- * WQEs become records in record-maker.ts, packets are made in request-packets.ts; here is whose turn it is and what is to be
- * waited for. One packet at a time, in order: a translation miss or a full fifo stops the requester (and is accounted for), as
- * in a pipeline without reordering. A QP whose context is not on chip is parked while that is read, and others are served; when as
- * many are read as may be at once, the next one that misses stops the requester.
+ * WQEs become records in record-maker.ts, packets are made in request-packets.ts; this file decides which QP is served and
+ * what it waits for. One packet at a time, in order: a translation miss or a full fifo stops the requester (and is accounted for),
+ * as in a pipeline without reordering. A QP whose context is not on chip is parked while the context is read, and other QPs are
+ * served; when the maximum number of contexts is being read, the next miss stops the requester.
  * Gathered data may arrive in any order; the packet queue keeps the packets'.
  * After `burstPackets` packets another QP gets its turn. Checks of the WQE itself are made here, those of the remote
  * side by the peer. Windows, credits and headers are the transport's (transport/). Clauses: IBTA vol 1, 10.8.3.3 (ordering and fence).

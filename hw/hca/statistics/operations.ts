@@ -26,10 +26,10 @@ import {
  * NAK requested, `remote` the time until a NAK arrived. `rateLimit` is the time for which congestion control held back packets of
  * the request, in all attempts together ({@link rateStages}).
  *
- * Four are of transports over a byte stream ({@link streamStages}): `tcpWindow` is the time for which TCP had no room for the next segment,
- * `framing` that in which the last FPDU was written, with its CRC and markers. Of a READ, `tcpSend` is the time in TCP until the frame of its
- * request was formed, `retransmission` from then until it was formed for the last time, `placement` from TCP's handing over of the response to
- * its end.
+ * Only transports over a byte stream have the stages {@link streamStages}: `tcpWindow` is the time for which TCP had no room for the next
+ * segment, `framing` the time in which the last FPDU was written, with its CRC and markers. A READ also has `tcpSend`, the time in TCP until the
+ * frame of its request was formed; `retransmission`, from then until that frame was formed for the last time; and `placement`, from the
+ * delivery of the response by TCP to its end.
  */
 export const operationStages = [
   'doorbell',

@@ -140,7 +140,7 @@ const UC = 1;
 const RD = 2;
 const DATAGRAMS = 3;
 export const XRC_SERVICE_CODE = 5;
-/** Of RoCE v2 and of InfiniBand. */
+/** CNP of RoCE v2, and of InfiniBand. */
 const CONGESTION_NOTIFICATION = 0x81;
 const BARE_NOTIFICATION = 0x80;
 const RD_RESYNC = 0x55;

@@ -26,7 +26,7 @@ export const isReturning = (view: DataView): boolean =>
   (mad.fields.status.get(view, 0) & MadStatus.DIRECTION) !== 0;
 
 /**
- * Takes an SMP that has arrived one step further.
+ * Processes a directed-route SMP that has arrived, and returns its next step.
  * @param view the SMP, which is changed
  * @param input port by which it arrived, from 1
  * @param portCount ports beside port 0

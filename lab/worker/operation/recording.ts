@@ -1,5 +1,5 @@
 /**
- * The timeline of a run whose end alone is displayed. Of earlier records, mostly the boot, it keeps only levels,
+ * The timeline of a run whose end alone is displayed. It keeps only levels of earlier records (mostly the boot),
  * because a level stays valid until it changes.
  */
 

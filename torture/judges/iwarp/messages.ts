@@ -48,7 +48,7 @@ export interface Message {
   readonly tag: number;
   readonly offset: bigint;
   readonly lengthBytes: number;
-  /** Of the last segment. */
+  /** Payload of the last segment. */
   readonly payload: Uint8Array;
   /** Places of its first FPDU and after its last one. */
   readonly from: number;
@@ -181,7 +181,7 @@ export function judgeReads(asked: Timed, answered: Timed, outboundReads: number 
     const [tag, offset, lengthBytes] = [view.getUint32(0), view.getBigUint64(4), view.getUint32(12)];
     if (response.lengthBytes !== lengthBytes)
       return [`READ ${at} of ${lengthBytes} bytes is answered by ${response.lengthBytes}`];
-    // Of a message without payload neither is checked (RFC 5041, 5.2).
+    // STag and offset of a message without payload are not checked (RFC 5041, 5.2).
     if (lengthBytes > 0 && (response.tag !== tag || response.offset !== offset))
       return [
         `the response of READ ${at} goes to ${response.tag.toString(16)}:${response.offset.toString(16)}`,
@@ -245,7 +245,7 @@ export function judgeTerminate({ payload }: Message, arrived: readonly Fpdu[]): 
   const quoted = arrived.filter(isQuoted);
   if (quoted.length === 0) return [`${name} quotes a segment of ${quotedBytes} bytes that has not arrived`];
   if (!hasRead) return [];
-  // Of a READ that was served in part it quotes what is left.
+  // A READ that was served in part is quoted with its remaining bytes.
   const view = viewOf(payload);
   const read = 6 + untaggedBytes;
   const isRead = quoted.some(({ segment }) => {

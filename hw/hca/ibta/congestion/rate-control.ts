@@ -5,8 +5,8 @@
  *     CNP, round trip ─▶ onFeedback ─┐
  *     packets ─────────▶ onSent ─────┴─▶ rateMbps ─▶ distance of the QP's packets (ReactionPoint)
  *
- * An object has no timers: it is called with the present instant, which never decreases, and then makes up for the events of
- * its timers since the last call. Rates are what packets may use including all bytes of their frames.
+ * An object schedules no events: each call passes the present instant, which never decreases, and the object first applies
+ * the timer expirations since the last call. Rates count all bytes of a packet's frame.
  */
 import type { Picoseconds } from '../../../../base/index.ts';
 

@@ -484,8 +484,8 @@ export class Receiver {
   }
 
   /**
-   * Passes a datagram for the embedded subnet manager to it and turns the packet into its response, with the ends
-   * exchanged. Returns false if it does not answer.
+   * Hands a datagram to the embedded subnet manager and turns the packet into its response, with source and destination
+   * exchanged. Returns false if the manager does not answer.
    */
   #askManager(): boolean {
     const packet = this.#packets;

@@ -270,8 +270,8 @@ export class Responder {
   }
 
   /**
-   * Translates the next piece, unless that is done: checking the rights translated the first piece of a message, if it
-   * has not waited since.
+   * Translates the address of the next piece, unless it is already translated: the check of rights has translated the first
+   * piece of a message, and that translation holds until the responder waits.
    */
   #translateWrite(pair: QueuePair, left: number, cycle: Cycles): number {
     if (this.#checks.isTranslated(cycle)) return TRANSLATED;

@@ -1,6 +1,6 @@
 /**
- * READs and atomics of the peer in the order of their requests, at most IRD: each is gathered in packets, and served when its last one was
- * written.
+ * READs and atomics of the peer in the order of their requests, at most IRD. The response of each is gathered packet by packet; it is served
+ * when its last packet was written.
  */
 import { assertInvariant } from '../../../../base/index.ts';
 import { AtomicRequest, Operand, ReadRequest } from '../../../../protocol/iwarp/index.ts';
@@ -25,11 +25,11 @@ export class InboundRead {
 
 export class InboundReads {
   readonly max: number;
-  /** READs that are not served. */
+  /** Number of READs that are not served yet. */
   count = 0;
   readonly #rows: InboundRead[] = [];
   #first = 0;
-  /** Those of them whose packets are all made. */
+  /** Number of them whose packets are all made. */
   #gatheredCount = 0;
 
   /** @param max IRD */

@@ -265,7 +265,7 @@ export class RdmaConnection implements RdmaStream, StreamOwner {
     return NO_ERROR;
   }
 
-  /** Together with a WRITE before it, it is a WRITE with immediate data (RFC 7306, 6). Of its 8 bytes software gets the first 4. */
+  /** Immediate data after a WRITE make it a WRITE with immediate data (RFC 7306, 6). Software receives the first 4 of the 8 bytes. */
   immediateArrived(header: SegmentHeader, data: Operand): void {
     const job = this.#add(JobKind.IMMEDIATE, header, NO_MESSAGE, 0, 0);
     job.immediate = data.high;

@@ -96,8 +96,8 @@ const standing = {
 };
 
 /**
- * A connection of both cards, or of card a to itself, opened as a driver does it.
- * @returns its numbers: that of the initiator is `a`
+ * Opens a connection between both cards, or from card a to itself, as a driver does.
+ * @returns its number at each end; `a` is the initiator's
  */
 async function connectCards(bench: CardBench, isLooped: boolean): Promise<{ a: number; b: number }> {
   const { a } = bench;
