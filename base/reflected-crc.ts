@@ -47,7 +47,7 @@ export class ReflectedCrc {
     return this.finish(this.update(this.initial, bytes, from, to));
   }
 
-  /** The CRC that a register stands for. */
+  /** Returns the CRC of a register. */
   finish(register: number): number {
     return (register ^ this.initial) >>> 0;
   }

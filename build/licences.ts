@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Folder of the innermost package that a module belongs to; undefined for a module that is none of a package's. */
+/** Folder of the innermost package that a module belongs to; undefined for a module outside all packages. */
 const packageFolder = (module: string): string | undefined =>
   /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(module)?.[0];
 

@@ -508,7 +508,7 @@ export interface LinuxOrder {
   readonly stopAtStep?: number;
 }
 
-/** Kinds of events to which a paused machine can go on: categories of the bus analyser. */
+/** Kinds of events up to which a paused machine can continue: categories of the bus analyser. */
 export const linuxEvents = ['commands', 'doorbells', 'dma', 'events', 'interrupts'] as const;
 export type LinuxEvent = (typeof linuxEvents)[number];
 

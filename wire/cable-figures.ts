@@ -121,7 +121,7 @@ const nameOf = (opcode: number): string => opcodeRow(opcode)?.name ?? '';
 const ddpHeaderBytesOf = (opcode: number): number =>
   /WRITE|READ_RESPONSE/.test(nameOf(opcode)) ? ddpHeaderBytes.tagged : ddpHeaderBytes.untagged;
 
-/** The FPDU that stands for a packet of the IBTA's, without markers: none for an acknowledgement, which is TCP's. */
+/** Length of the FPDU, without markers, that does the work of a packet of the IBTA: 0 for an acknowledgement, which TCP sends. */
 function fpduBytesOf(opcode: number, payloadBytes: number): number {
   const name = nameOf(opcode);
   if (name.endsWith('ACKNOWLEDGE')) return 0;

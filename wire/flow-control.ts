@@ -147,7 +147,7 @@ export class FlowControl {
 
   // ---- the other end is to stop ----
 
-  /** The other end is to stop, or may go on: for a station that holds frames elsewhere than in the receive fifo. */
+  /** Stops the other end, or lets it resume: for a station that holds frames elsewhere than in the receive fifo. */
   stop(isToStop: boolean): void {
     this.fifoHolds(isToStop ? this.#xoffFrames : 0);
   }

@@ -87,7 +87,7 @@ export class PriorityPauses {
     return this.#heeds.at(this.#setup.now()) !== 0;
   }
 
-  /** The far end is to stop a priority, or may go on. */
+  /** Stops the far end's packets of a priority, or lets them resume. */
   stop(priority: number, isToStop: boolean): void {
     const nowPs = this.#setup.now();
     this.#each[priority]!.wanted.set(isToStop, nowPs);

@@ -41,7 +41,7 @@ class TableTurn {
     return NO_ENTRY;
   }
 
-  /** A packet of so many blocks leaves by an entry. */
+  /** A packet of this number of blocks leaves by an entry. */
   sent(entry: number, blocks: number): void {
     if (entry !== this.#entry || this.#weightLeft <= 0) {
       this.#entry = entry;
@@ -95,7 +95,7 @@ export class VlArbiter {
     return this.#chosenEntry === NO_ENTRY ? NO_LANE : this.#chosen.table.laneAt(this.#chosenEntry);
   }
 
-  /** A packet of so many blocks of 64 bytes leaves in the lane that {@link choose} has returned. */
+  /** A packet of this number of blocks of 64 bytes leaves in the lane that {@link choose} has returned. */
   sent(blocks: number): void {
     // The low-priority table has had its opportunity, whether it has used it or had no packet.
     if (this.#chosen === this.#low || this.#highBlocksLeft <= 0) this.#renewHigh();

@@ -248,7 +248,7 @@ export class WireSender {
     return this.discardUnasked(opcode, payloadBytes, flags, virtualLane);
   }
 
-  /** As {@link discard}, of a packet that has not waited: those that wait go on waiting. */
+  /** Like {@link discard}, for a packet that was never refused: packets that wait continue to wait. */
   discardUnasked(opcode: number, payloadBytes: number, flags: number, virtualLane: number): number {
     const { nowPs } = this.#lp;
     this.counters.discardedCount++;

@@ -54,7 +54,7 @@ export interface QpAttributes {
 export interface IdConnection {
   readonly side: Side;
   readonly path: Path;
-  /** Undefined when the program has let go of it. */
+  /** Undefined when the program has released it. */
   owner: ConnectionOwner | undefined;
   /** The peer has replied, and the program has not said that it is ready. */
   readonly awaitsProgram: boolean;

@@ -20,7 +20,7 @@ function parametersOfRequest(request: CmMessage<typeof CmAttribute.REQ>): RdmaCo
   };
 }
 
-/** An IPv4 address stands in the last four bytes, after zeros. */
+/** Offset of an IPv4 address: it has the last four bytes, after zeros. */
 const ipv4At = 12;
 const ipBytes = ({ sinAddr }: SocketAddress): Uint8Array => {
   const gid = gidOfAddress(sinAddr);
@@ -43,7 +43,7 @@ export function privateDataWith({ src, dst }: ConnectionAddresses, own: Uint8Arr
   return privateData;
 }
 
-/** The request of a REQ; undefined when no address stands in front of its private data. */
+/** Reads the request from a REQ; undefined if its private data do not begin with addresses. */
 export function incomingRequestOf(request: CmMessage<typeof CmAttribute.REQ>): IncomingRequest | undefined {
   const header = ipCmHeader.decode(request.privateData);
   const { majorVersion, ipVersion, sourceAddress, destinationAddress, sourcePort } = header;

@@ -60,7 +60,7 @@ export interface FabricArgs {
 }
 
 export const fabricDefaults = {
-  /** The fabric of a newcomer who names none. */
+  /** The fabric of a run whose options name none. */
   topology: 'star:8',
   pattern: 'incast',
   verb: 'write',

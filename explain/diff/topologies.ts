@@ -30,7 +30,7 @@ function topologyOf(output: Output): Topology | undefined {
   if (machine === undefined) return undefined;
   const text = machine['topology'];
   if (text === undefined) return pairsOf(Number(memberOf(machine, 'set')?.['machine.nodeCount'] ?? 2));
-  // A name of a file is none of a run's.
+  // The name of a file does not tell its topology.
   return typeof text === 'string' && /^(\{|[\d.,-]+$)/.test(text) ? parsedTopology(text) : undefined;
 }
 

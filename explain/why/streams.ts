@@ -46,7 +46,7 @@ const streamKey = ({ localAddress, localPort, remoteAddress, remotePort, openedP
 const keyOf = ({ stream, far }: StreamSymptom): string =>
   streamKey(stream.isActive || far === undefined ? stream : far.of);
 
-/** Answers of a translation and the errors of RFC 5040 and 5041 that stand for them. */
+/** Answers of a translation by the errors of RFC 5040 and 5041 that report them. */
 const answersByError: ReadonlyMap<number, number> = new Map<number, number>([
   [IwarpError.PROTECTION_STAG_INVALID, answerBadKey],
   [IwarpError.TAGGED_STAG_INVALID, answerBadKey],
@@ -398,7 +398,7 @@ export function flushedWithStream(
   };
 }
 
-/** A request that has not completed on a stream that is open and gets acknowledgements. @param subject who waits */
+/** A request that has not completed on a stream that is open and gets acknowledgements. @param subject the waiting program, in words */
 export function stalledStream(
   scene: Scene,
   node: number,
@@ -446,7 +446,7 @@ function peerGone(scene: Scene, stream: StreamEvidence): Explanation | undefined
   };
 }
 
-/** A host waits for an event of a connection whose other end is gone. @param subject who waits */
+/** A host waits for an event of a connection whose other end is gone. @param subject the waiting program, in words */
 export function abandonedConnection(scene: Scene, node: number, subject: string): Explanation | undefined {
   const [stream, ...others] = streamsOf(scene, node).filter(({ end }) => end === undefined);
   const gone = stream === undefined || others.length > 0 ? undefined : peerGone(scene, stream);

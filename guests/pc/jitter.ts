@@ -38,8 +38,9 @@ export const noChance: PcChance = {
 
 /** A message crosses a busy root complex in this time at most (estimate). */
 const interruptDelayMaxPs = 5_000_000;
-/** One store of this many is held, and after one of as many quanta with stores the processor stands still; each for so long at most. */
+/** One store of this many is held, and the processor stands still after one of this many quanta with stores. */
 const disturbedOneIn = 8;
+/** Longest such time. */
 const disturbanceMaxPs = 5_000_000;
 const quantumMin = 50;
 /** One instruction of this many quanta meets something that takes long. */

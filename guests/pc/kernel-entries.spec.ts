@@ -155,7 +155,7 @@ describe('the costs of a kernel', () => {
     Object.assign(host, { privilege: 3, instructionCount: 100 });
     entries.event(CoreEvent.SYSENTER, 0);
     Object.assign(host, { privilege: 0, stackPointer: second + 4000, instructionCount: 101 });
-    // A new thread on the stack of an ended one: its call does not go on.
+    // A new thread on the stack of an ended one: its call does not continue.
     Object.assign(host, { stackPointer: second + 16384 - 100, instructionCount: 111 });
     entries.event(CoreEvent.POPF, 0);
     Object.assign(host, { stackPointer: second + 8192 - 100, instructionCount: 112 });

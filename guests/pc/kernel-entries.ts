@@ -6,7 +6,7 @@
  *     POPF in the kernel      continues the context of the stack in use: after a switch of stacks, Linux restores the flags by POPF
  *                             (arch/x86/entry/entry_32.S, __switch_to_asm)
  *
- * Time is charged to the innermost of these: an interrupt within a system call is none of the call's. Compiled code
+ * Time is charged to the innermost of these: an interrupt within a system call is not charged to the call. Compiled code
  * counts its instructions at the beginning of each block; interpreted code when it leaves a page, so the few since the last change of
  * page are charged to what follows an event. None is lost or counted twice.
  */
@@ -88,7 +88,7 @@ const exceptionVectors = 32;
 /** Bytes that IRET pops within the kernel: EIP, CS, EFLAGS; and the offset of CS. */
 const frameBytes = 12;
 const selectorOffset = 4;
-/** Deeper nesting of exceptions and interrupts is none of a working kernel's. */
+/** Exceptions and interrupts of a working kernel never nest deeper than this. */
 const framesMax = 64;
 const [EAX, ECX, EDX, EBX, ESP] = [0, 1, 2, 3, 4] as const;
 const accessFields = { load: 'loads', store: 'stores', configuration: 'configurationAccesses' } as const;

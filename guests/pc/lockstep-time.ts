@@ -14,7 +14,7 @@ import type { Awaited, EmulationTime } from '../serve/index.ts';
 const PS_PER_MS = 1e9;
 /** Simulated time between two checks whether a load has its answer. */
 const loadStepPs = 10_000;
-/** A load without an answer for so long is given up, as a root port's completion time-out does (PCIe 7.5.3.16: 50 ms). */
+/** A load without an answer for this time is given up, as a root port's completion time-out does (PCIe 7.5.3.16: 50 ms). */
 const loadLimitPs = 50_000_000_000;
 
 export class LockstepTime implements EmulationTime {

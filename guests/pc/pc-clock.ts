@@ -97,7 +97,7 @@ export class PcClock {
     return this.accountAfter(0);
   }
 
-  /** The account when so many further instructions, which are not yet counted, have been executed. */
+  /** Returns the account after a number of further instructions, which are not yet counted. */
   accountAfter(instructions: number): PcTimeAccount {
     return { executingPs: (this.instructionCount + instructions) * this.#instructionPs, ...this.#spent };
   }

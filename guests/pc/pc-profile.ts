@@ -46,7 +46,7 @@ export interface ProfiledInstructions {
   readonly cr3: number;
   /** Name of that program, if it is known. */
   readonly program: string | undefined;
-  /** Instructions charged here, by so many samples. */
+  /** Instructions charged to this address, and the number of samples that did so. */
   instructions: number;
   samples: number;
 }
@@ -112,7 +112,7 @@ export class PcProfile {
     this.#haltsBefore = this.position.haltCount;
   }
 
-  /** A quantum of so many instructions has ended. */
+  /** A quantum with this number of instructions has ended. */
   quantumEnded(instructions: number): void {
     const { position } = this;
     position.end();
@@ -129,7 +129,7 @@ export class PcProfile {
     this.#instructionCount += instructions;
   }
 
-  /** The instruction that the core executes has accessed the device, which took it so long. */
+  /** The instruction that the core executes has accessed the device, for `durationPs`. */
   accessed(kind: AccessKind, privilege: number, cr3: number, durationPs: number): void {
     const mode = modeOf(privilege);
     const address = this.position.accessAddress;

@@ -84,7 +84,7 @@ const vectorMask = 0xff;
 const requestRegisterOffset = 64;
 const MIB = 2 ** 20;
 const psPerMs = 1e9;
-/** A timer that v86 calls overdue, though its interrupt is masked, is asked again after so long. */
+/** Time to the next check of a timer that v86 calls overdue although its interrupt is masked. */
 const soonPs = 10_000_000;
 
 export class Pc implements CoreHost {
@@ -284,7 +284,7 @@ export class Pc implements CoreHost {
     this.#entries?.restored();
   }
 
-  /** Runs about so many instructions, and the stores among them; fewer if one ends the quantum. */
+  /** Runs about this number of instructions, with their stores; fewer if one of them ends the quantum. */
   runQuantum(instructions: number): void {
     this.quantumCount++;
     this.#takeInterrupts();

@@ -19,7 +19,7 @@ export interface FunctionHost {
   beforeLoad(): void;
   /** Called after a load: it has taken the processor until the devices' instant. */
   afterLoad(): void;
-  /** A load's completion takes so much longer. */
+  /** Adds this time to the completion of the present load. */
   loadWaits(ps: number): void;
   /** Instant of the processor. */
   nowPs(): number;
@@ -158,7 +158,7 @@ export class PciFunction {
     this.#host.accessed('store');
   }
 
-  /** Holds the stores that wait, and those after them, for so long or until a load. */
+  /** Holds the waiting and all later stores for this time, or until a load. */
   hold(delayPs: number): void {
     this.heldUntilPs = Math.max(this.heldUntilPs, this.#host.nowPs() + delayPs);
   }

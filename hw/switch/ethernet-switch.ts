@@ -354,7 +354,7 @@ export class EthernetSwitch {
     queues.add(frame);
   }
 
-  /** Stops the sender of a class of traffic at an input, or lets it go on. */
+  /** Stops the sender of a class of traffic at an input, or lets it resume. */
   #stopSender(own: SwitchPort, priority: number, isToStop: boolean): void {
     const bit = 1 << this.buffer.classOf(priority);
     if (((own.stopped & bit) !== 0) === isToStop) return;

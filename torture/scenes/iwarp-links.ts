@@ -184,7 +184,7 @@ export class IwarpLinks {
     return Math.min(reads[node]!.outbound, reads[1 - node]!.inbound);
   }
 
-  /** Waits until so many connections were reported as ended. @returns the number of those that were */
+  /** Waits until this number of connections is reported as ended. @returns how many were when the wait ended */
   async disconnected(count: number, patiencePs = cmPatiencePs): Promise<number> {
     let seen = 0;
     while (seen < count) {

@@ -65,9 +65,9 @@ const psPerMs = 1e9;
 const loadSeconds = 60;
 /** A guest that is late by so much beyond a command's limit is dead. */
 const graceSeconds = 10;
-/** A server that does not listen after so long is one that listens by other means than TCP. */
+/** After this time without a TCP listener, a server is taken to listen by other means. */
 const listenSeconds = 2;
-/** Interrupts may be under way while they are read: they agree if one of so many attempts finds them equal. */
+/** Attempts to find the counts of interrupts equal: an interrupt may be under way while they are read. */
 const interruptAttempts = 5;
 
 export class BootedLinux {

@@ -148,7 +148,7 @@ export class LinuxHost {
     this.pc.type(consolePort, new TextEncoder().encode(text));
   }
 
-  /** It has been switched off, or does not go on: a command that runs fails. */
+  /** The host was switched off, or makes no progress: the command that runs fails. */
   fail(reason: string): void {
     this.isReady = false;
     const command = this.#command;

@@ -32,7 +32,7 @@ const firstOtherPort = 20_000;
 type TaskWithPort = Extract<CounterpartTask, { readonly program: 'rping' | 'ucmatose' | 'perftest' }>;
 
 /**
- * Runs a task of the simulated host and a command of the guest, at most so long.
+ * Runs a task of the simulated host and a command of the guest, within a time limit.
  * @param commandOf the command; `port` is an option of it, or empty
  * @returns what the guest printed
  */

@@ -26,7 +26,7 @@ interface Gap {
   isOpen: boolean;
 }
 
-/** Loses the frame with data that is so many after the next one, and everything that is sent again while the gap is open. */
+/** Loses one frame with data, `number` frames after the next one, and all retransmissions while the gap is open. */
 function openGap({ ethernet }: Node, number: number): Gap {
   const { port } = ethernet!;
   const send = port.send.bind(port);

@@ -1,7 +1,7 @@
 /**
  * "A stock Linux": terminals of one or two hosts, whose processors and devices are simulated in a worker; the block diagram next to
- * them, and the commands of the drivers as they end. It pauses after any step, goes on to the next event, and goes back by running
- * from its snapshot again, with the same inputs.
+ * them, and the commands of the drivers as they end. It pauses after any step, continues to the next event, and goes back by
+ * running from its snapshot again, with the same inputs.
  */
 import { proxy, type Remote, wrap } from 'comlink';
 import { html, nothing, type TemplateResult } from 'lit-html';

@@ -309,7 +309,7 @@ export class ReadResponder implements ResponseSide {
     return undefined;
   }
 
-  /** Whether a packet of the READ may be opened. A stream without room lets others go on. */
+  /** Whether a packet of the READ may be opened. A stream without room does not hold up the others. */
   #mayOpen(connection: RdmaConnection, read: InboundRead, cycle: Cycles): boolean {
     if (this.#queue.isFull) {
       this.account.stall(cycle, STALL_RESPONSE_BUFFER);

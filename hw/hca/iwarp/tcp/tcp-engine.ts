@@ -370,7 +370,7 @@ export class TcpEngine implements ConnectionHost {
 
   // ---- memory ----
 
-  /** Whether a segment of so many bytes may be taken; if not, {@link RdmaStream.writable} follows. */
+  /** Whether a segment of this length is accepted now; if not, {@link RdmaStream.writable} follows. */
   hasRoom(connection: CardConnection, lengthBytes: number): boolean {
     if (this.#isRoomFor(connection, lengthBytes)) return true;
     if (this.#setup.sendMemory.isFull) this.#poolWaiters.push(connection.slot, 0);
@@ -379,7 +379,7 @@ export class TcpEngine implements ConnectionHost {
     return false;
   }
 
-  /** Whether so many bytes of software may be taken now, as segments of full size. */
+  /** Whether this number of bytes from software is accepted now, as segments of full size. */
   hasRoomFor({ chargedBytes, segmentBytes }: CardConnection, lengthBytes: number): boolean {
     const { sendMemory, iwarp } = this.#setup;
     const freeCount = sendMemory.segments.length - sendMemory.heldCount;
@@ -389,7 +389,7 @@ export class TcpEngine implements ConnectionHost {
     );
   }
 
-  /** Software has read bytes: the peer is told of the room when that is worth a segment. */
+  /** Software has read bytes: announces the room to the peer if it is worth a segment. */
   windowOpened(connection: CardConnection): void {
     if (connection.isOver || !isWindowWorthAnnouncing(connection)) return;
     connection.isAckDue = true;
