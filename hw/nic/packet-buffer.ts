@@ -5,7 +5,8 @@
  *      │   ░░░░░ oldest │ … │ newest │ reserved ░░░░░    │       place does not wrap inside a frame: what is too
  *          ▲ released first           ▲ being filled               small at the end is left out
  *
- * A frame being filled is reserved at the most it may need and committed at what it has. It can be seen some cycles after.
+ * A frame reserves its maximum length while it is filled, and its actual length once it is committed. It is visible some
+ * cycles later.
  */
 import type { Cycles } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';

@@ -1,6 +1,6 @@
 /**
- * The columns of a user's own row, each with the texts that it may have: a text that is only almost right would select
- * another card or test without a word. A row with a source and a place in it is a published one, and has its own words.
+ * The columns of a user's own row, each with the texts that it accepts: a misspelt text would silently select
+ * another card or test. A row that names a source and a place in it is a published one, whose texts are not checked.
  */
 import type { Measurement } from '../measurements.ts';
 

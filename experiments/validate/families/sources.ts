@@ -51,8 +51,8 @@ export const sourceMachines: readonly SourceMachine[] = [
     set: passOf(245),
     fitted: { [passPaths]: 'T-022' },
   },
-  // WRITE, SEND, READ and atomics all take 0.3 us longer than by the host's own function of the same card: once for each
-  // post, not for each pass.
+  // A virtual function takes 0.3 us longer than the host's own function of the same card for each of WRITE, SEND, READ and
+  // atomics: so the cost is one of the post, not of each pass over PCIe.
   {
     of: 'virtual functions in containers of two nodes',
     source: /containers of two nodes/,

@@ -1,9 +1,9 @@
 /**
  * The forwarding tables of InfiniBand switches, as they were written: each leads from every host to every other, and the dependencies
- * between channels have no circle where routes go up, then down (Dally and Seitz, IEEE Transactions on Computers, 1987).
+ * between channels have no cycle if routes go up, then down (Dally and Seitz, IEEE Transactions on Computers, 1987).
  *
  *     a packet that has come by one cable waits for room at the end of the next: an edge from cable to cable
- *     deadlock is possible if the edges of all routes together close a circle
+ *     deadlock is possible if the edges of all routes together contain a cycle
  */
 import type { NodePort } from '../../../machine/topology/index.ts';
 import { isOnEthernet, type PlayedFabric } from '../played.ts';
