@@ -14,7 +14,7 @@ const window = 16;
 
 export interface FabricCosts {
   readonly hosts: number;
-  /** Of the messages alone: hosts, devices and connections are subtracted. */
+  /** CPU cost of the messages only: that of hosts, devices and connections is subtracted. */
   readonly cpuUsPerMessage: number;
   readonly eventsPerSecond: number;
   readonly wallMsPerSimulatedMs: number;
