@@ -27,6 +27,8 @@ export function reportersOf(name: string): (string | [string, { outputFile: stri
 /** Node.js as the model's runtime, in every process of the tests. */
 export const nodeRuntime = fileURLToPath(new URL('./runtime/node.ts', import.meta.url));
 
+/** Setup file of the model's suite, whose machines run briefly. */
+const usualInlining = fileURLToPath(new URL('./test/usual-inlining.ts', import.meta.url));
 /** Setup file of `npm run test:quick`. */
 const quickProperties = fileURLToPath(new URL('./test/quick-properties.ts', import.meta.url));
 const isQuick = process.env['HCA_TEST_QUICK'] === '1';
@@ -92,7 +94,7 @@ const apart = [
 export default defineConfig({
   plugins: [...builtForm],
   test: {
-    setupFiles: isQuick ? [nodeRuntime, quickProperties] : [nodeRuntime],
+    setupFiles: [nodeRuntime, usualInlining, ...(isQuick ? [quickProperties] : [])],
     // Specs run the code of `hca` unmodified (cli/testing).
     server: { deps: { external: [/\/dist\/checkout\//] } },
     testTimeout: 120_000,
