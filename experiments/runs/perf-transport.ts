@@ -4,7 +4,7 @@
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
-import type { FieldNaming, PerfArgs } from '../workloads/index.ts';
+import { type FieldNaming, kindOf, type PerfArgs } from '../workloads/index.ts';
 
 type Field = Parameters<FieldNaming>[0];
 
@@ -16,12 +16,10 @@ const otherwise = 'hca.capability.transport=ibta has it';
 type Capability = MachineConfig['hca']['capability'];
 
 const rules: readonly ((args: PerfArgs, capability: Capability) => Refusal | false | undefined)[] = [
-  ({ kv }) =>
-    kv !== undefined && [
-      undefined,
-      'kv-rpc',
-      `kv-get or kv-put over iWARP, which lacks the UC and UD of kv-rpc and herd; ${otherwise}`,
-    ],
+  (args) => {
+    const { iwarpRefusal } = kindOf(args);
+    return iwarpRefusal && [undefined, iwarpRefusal[0], `${iwarpRefusal[1]}; ${otherwise}`];
+  },
   ({ verb, isLatency }, { iwarpExtensions }) =>
     verb === 'atomic' &&
     !iwarpExtensions && [

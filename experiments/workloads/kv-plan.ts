@@ -9,7 +9,7 @@
  *
  * A slot is free when its key is zero: the server clears each processed request.
  */
-import type { PerfArgs, PerfPattern } from './perf-plan.ts';
+import type { BandwidthResult, LatencyResult, PerfArgs, PerfPattern, WithPeakIfAny } from './perf-plan.ts';
 
 export interface KvPlan {
   /** Threads of the server, each with its own core and its own part of the items; the clients are the test's threads. */
@@ -84,4 +84,16 @@ export interface KvRequests {
   readonly putCount: number;
   /** For a client: time from before a request was built until its answer was processed, in picoseconds. */
   readonly timesPs: readonly number[];
+}
+
+/** A key-value store's result: rates of all clients' requests, and the duration of one, in picoseconds. */
+interface KvResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
+  readonly getCount: number;
+  readonly putCount: number;
+}
+
+/** Measurements of the clients of a key-value store. */
+export interface KvRates extends WithPeakIfAny<KvResult> {
+  /** Present for an offered load. */
+  readonly p90Ps?: number;
 }

@@ -1,5 +1,8 @@
-/** Arguments of the two programs of `perf` and the client's result; perftest's tests and defaults. */
-import type { KvPlan, KvRequests } from './kv-plan.ts';
+/**
+ * Names of the tests, arguments of their programs, and results; perftest's defaults. The plan, the counts and the result
+ * of another kind of test are declared in its own file, and are members here.
+ */
+import type { KvPlan, KvRates, KvRequests } from './kv-plan.ts';
 import type { LoadCounts, LoadPlan } from './offered-load.ts';
 import type { RouteChoice } from './port-address.ts';
 
@@ -129,16 +132,25 @@ export interface BandwidthResult {
   readonly messagesPerSecond: number;
 }
 
-/** A key-value store's result: rates of all clients' requests, and the duration of one, in picoseconds. */
-export interface KvResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
-  readonly getCount: number;
-  readonly putCount: number;
-}
+/**
+ * A result with its peak, if it has one. Several senders together have none, nor do messages of randomly drawn lengths,
+ * because the peak counts messages of any length.
+ */
+export type WithPeakIfAny<Result extends BandwidthResult> = Omit<Result, 'peakBytesPerSecond'> &
+  Partial<Pick<Result, 'peakBytesPerSecond'>>;
+
+/** Measurements of a bandwidth test. */
+export interface BandwidthRates extends WithPeakIfAny<BandwidthResult> {}
 
 /** A bandwidth test's result under an offered load: rates, and the time of a message from its arrival on, in picoseconds. */
 export interface LoadedResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
   readonly p90Ps: number;
 }
+
+/** Rates and latencies of a loaded test: all senders together have no peak. */
+export interface LoadedRates extends Omit<LoadedResult, 'peakBytesPerSecond'> {}
+
+export type PerfResult = LatencyResult | BandwidthRates | KvRates | LoadedRates;
 
 /** Interrupts that a host has served in a period, and busy cycles of its cores. */
 export interface HostWork {
@@ -163,11 +175,18 @@ export interface PerfSide {
   readonly cycles: Readonly<Record<string, number>>;
 }
 
-/** Times of the client's posts. */
-export const verbOf = (test: PerfTestName): PerfVerb =>
-  isKvTest(test) ? 'write' : (test.slice(0, test.indexOf('-')) as PerfVerb);
-export const isKvTest = (test: PerfTestName): boolean => test === 'kv-rpc';
+/** The verb of a test of perftest, by its name. */
+export const verbOf = (test: PerfTestName): PerfVerb => test.slice(0, test.indexOf('-')) as PerfVerb;
 export const isLatencyTest = (test: PerfTestName): boolean => test.endsWith('-lat');
+
+/** Lengths of messages, and the share of each. */
+export function lengthsOf({
+  sizeBytes,
+  sizes = [{ bytes: sizeBytes, weight: 1 }],
+}: PerfArgs): readonly { readonly bytes: number; readonly share: number }[] {
+  const total = sizes.reduce((sum, { weight }) => sum + weight, 0);
+  return sizes.map(({ bytes, weight }) => ({ bytes, share: weight / total }));
+}
 
 /** perftest 4.5: iterations, depths, and the inline sizes of ib_write_lat and ib_send_lat. */
 export const perfDefaults = {

@@ -1,7 +1,8 @@
 /** The JSON Schema of a workload, derived from the table of its fields. Only `checkedWorkload` checks combinations. */
 import type { JsonValue } from '../../machine/index.ts';
 import { perfTestNames } from './perf-plan.ts';
-import { type WorkloadField, workloadFieldNames, workloadFields } from './workload-fields.ts';
+import { workloadFieldNames, workloadFields } from './test-kinds.ts';
+import type { WorkloadField } from './workload-fields.ts';
 
 export const workloadSchemaName = 'hca-workload/1';
 
