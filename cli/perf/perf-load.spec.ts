@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
-import type { LoadedRates } from '../../experiments/workloads/perf-plan.ts';
+import type { LoadedRates } from '../../experiments/workloads/perf-result.ts';
 import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';
 import { rowsOf } from '../../test/extent.ts';
 import { hca } from '../testing/in-process.ts';

@@ -61,7 +61,6 @@ export {
   type GuestStreamUser,
 } from './guest-stream.ts';
 export { inlineMaxOf } from './inline-limits.ts';
-export type { KvPlan } from './kv-plan.ts';
 export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel } from './message-pingpong.ts';
 export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
 export type { ArrivalKind, LoadPlan } from './offered-load.ts';
@@ -70,25 +69,27 @@ export { bandwidthClient, bandwidthServer } from './perf-bandwidth.ts';
 export { perfBufferBytes } from './perf-buffer.ts';
 export { distributionOf, latencyClient, latencyServer, percentileOf } from './perf-latency.ts';
 export {
-  type BandwidthRates,
-  type BandwidthResult,
-  type HostWork,
   isLatencyTest,
   isReliable,
-  type LatencyResult,
-  type LoadedRates,
   lengthsOf,
   type PerfArgs,
   type PerfConnection,
   type PerfPattern,
   type PerfRegion,
-  type PerfResult,
-  type PerfSide,
   type PerfTestName,
   type PerfVerb,
   perfTestNames,
   type SizeShare,
 } from './perf-plan.ts';
+export type {
+  BandwidthRates,
+  BandwidthResult,
+  HostWork,
+  LatencyResult,
+  LoadedRates,
+  PerfResult,
+  PerfSide,
+} from './perf-result.ts';
 export { announcedEnd, announcedStart } from './perf-start.ts';
 export {
   announcedOf,

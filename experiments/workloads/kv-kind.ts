@@ -2,10 +2,11 @@
 import { type CableFigures, Opcode } from '../../wire/index.ts';
 import { bytes, count } from './field-builders.ts';
 import { inlineMaxOf } from './inline-limits.ts';
-import { type KvPlan, type KvRates, kvDefaults, putBytes } from './kv-plan.ts';
+import { type KvPlan, type KvRates, type KvSide, kvDefaults, putBytes } from './kv-plan.ts';
 import { kvTable } from './kv-table.ts';
 import { distributionOf } from './perf-latency.ts';
-import { type BandwidthRates, type PerfArgs, type PerfSide, perfDefaults } from './perf-plan.ts';
+import { type PerfArgs, perfDefaults } from './perf-plan.ts';
+import type { BandwidthRates, PerfSide } from './perf-result.ts';
 import type { ReadyWorkload, TestKind, TestProgram, Traffic } from './test-kind.ts';
 import type { Workload } from './workload.ts';
 import type { WorkloadField } from './workload-fields.ts';
@@ -103,11 +104,11 @@ function programsOf(args: PerfArgs): TestProgram[] {
   ];
 }
 
+const isClient = (side: PerfSide): side is KvSide => 'requests' in side && side.result !== undefined;
+
 /** The rates of all clients, and the duration of their requests. */
 function resultOf(rates: BandwidthRates, sides: readonly PerfSide[]): KvRates {
-  const clients = sides.flatMap(({ result, requests }) =>
-    result === undefined || requests === undefined ? [] : [requests],
-  );
+  const clients = sides.filter(isClient).map(({ requests }) => requests);
   const { iterations: _, ...times } = distributionOf(
     Float64Array.from(clients.flatMap(({ timesPs }) => timesPs)),
   );

@@ -9,7 +9,8 @@
  *
  * A slot is free when its key is zero: the server clears each processed request.
  */
-import type { BandwidthResult, LatencyResult, PerfArgs, PerfPattern, WithPeakIfAny } from './perf-plan.ts';
+import type { PerfArgs, PerfPattern } from './perf-plan.ts';
+import type { BandwidthResult, LatencyResult, PerfSide, WithPeakIfAny } from './perf-result.ts';
 
 export interface KvPlan {
   /** Threads of the server, each with its own core and its own part of the items; the clients are the test's threads. */
@@ -78,8 +79,13 @@ export const slotPollCycles = 5;
 export const answerBytes = ({ valueBytes }: KvPlan, grhBytes: number): number =>
   wholeLines(grhBytes + valueBytes);
 
-/** Counts of one program of the store during its measurement. */
-export interface KvRequests {
+/** Counts of one program of the store, with those of its requests. */
+export interface KvSide extends PerfSide {
+  readonly requests: KvRequests;
+}
+
+/** Requests of a program during its measurement. */
+interface KvRequests {
   readonly getCount: number;
   readonly putCount: number;
   /** For a client: time from before a request was built until its answer was processed, in picoseconds. */

@@ -1,6 +1,7 @@
 /** Columns that the tables of results share: times, rates and lengths, for a terminal and for a page. */
 import { bytesText, timeText } from '../../explain/text/format.ts';
-import type { LatencyResult, PerfArgs } from './perf-plan.ts';
+import type { PerfArgs } from './perf-plan.ts';
+import type { LatencyResult } from './perf-result.ts';
 
 export const usec = (ps: number): string => (ps / 1e6).toFixed(2);
 /** 2^20 bytes, which perftest calls MB. */

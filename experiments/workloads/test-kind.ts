@@ -5,14 +5,8 @@
  */
 import type { ProgramOptions } from '../../machine/index.ts';
 import type { CableFigures } from '../../wire/index.ts';
-import type {
-  BandwidthRates,
-  PerfArgs,
-  PerfConnection,
-  PerfResult,
-  PerfSide,
-  PerfTestName,
-} from './perf-plan.ts';
+import type { PerfArgs, PerfConnection, PerfTestName } from './perf-plan.ts';
+import type { BandwidthRates, PerfResult, PerfSide } from './perf-result.ts';
 import type { Workload } from './workload.ts';
 import type { WorkloadFieldName } from './workload-fields.ts';
 import type { Rule } from './workload-rules.ts';
@@ -52,7 +46,8 @@ export interface ReadyWorkload extends Workload {
 }
 
 /** With the plan of a kind that has one. */
-export type Preset = Pick<PerfArgs, 'verb' | 'sizeBytes' | 'inlineBytes' | 'cqModeration' | 'kv'>;
+export type Preset = Pick<PerfArgs, 'verb' | 'sizeBytes' | 'inlineBytes' | 'cqModeration'> &
+  Partial<PerfArgs>;
 
 export interface TestProgram extends Omit<ProgramOptions, 'run'> {
   /** File of this folder, without its ending. */

@@ -1,6 +1,7 @@
 /** Results of perftest's tests in columns: in a terminal they are perftest's. */
 import { countText } from '../../explain/text/format.ts';
-import type { BandwidthRates, LatencyResult, PerfArgs } from './perf-plan.ts';
+import type { PerfArgs } from './perf-plan.ts';
+import type { BandwidthRates, LatencyResult } from './perf-result.ts';
 import { lengthText, meanBytesOf, mib, millionsText, timeCells, timeHeads, usec } from './result-table.ts';
 import type { ResultTable } from './test-kind.ts';
 
