@@ -11,24 +11,19 @@ type Field = Parameters<FieldNaming>[0];
 /** A field that iWARP refuses, its value, and the accepted values with the reason; no field: the test itself. */
 type Refusal = readonly [field: Field | undefined, value: number | string, range: string];
 
-const otherwise = 'hca.capability.transport=ibta has it';
-
 type Capability = MachineConfig['hca']['capability'];
 
 const rules: readonly ((args: PerfArgs, capability: Capability) => Refusal | false | undefined)[] = [
-  (args) => {
-    const { iwarpRefusal } = kindOf(args);
-    return iwarpRefusal && [undefined, iwarpRefusal[0], `${iwarpRefusal[1]}; ${otherwise}`];
+  (args, { iwarpExtensions }) => {
+    const refusal = kindOf(args).iwarpRefusal(args, iwarpExtensions);
+    return refusal && [undefined, ...refusal];
   },
-  ({ verb, isLatency }, { iwarpExtensions }) =>
-    verb === 'atomic' &&
-    !iwarpExtensions && [
-      undefined,
-      `atomic-${isLatency ? 'lat' : 'bw'}`,
-      'a test of write, read or send over iWARP, which has atomics with hca.capability.iwarpExtensions=true',
-    ],
   ({ connection }) =>
-    connection !== undefined && ['connection', connection, `RC over iWARP, which has no other; ${otherwise}`],
+    connection !== undefined && [
+      'connection',
+      connection,
+      'RC over iWARP, which has no other; hca.capability.transport=ibta has it',
+    ],
   ({ mtuBytes }) =>
     mtuBytes !== 0 && [
       'mtu',

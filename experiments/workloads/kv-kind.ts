@@ -218,7 +218,10 @@ export const kvKind: TestKind = {
   expansionRefusal: (option, test) =>
     option === 'all' ? `${test} has --value-size and --key-size` : `the memory of ${test} is pinned`,
   receives: () => true,
-  iwarpRefusal: ['kv-rpc', 'kv-get or kv-put over iWARP, which lacks the UC and UD of kv-rpc and herd'],
+  iwarpRefusal: () => [
+    'kv-rpc',
+    'kv-get or kv-put over iWARP, which lacks the UC and UD of kv-rpc and herd; hca.capability.transport=ibta has it',
+  ],
   programCounts: ({ threads = 1, kv }) => ({ threads, servers: kv!.servers }),
   memoryBytes: () => 0,
   programsOf,

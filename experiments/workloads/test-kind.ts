@@ -26,8 +26,8 @@ export interface TestKind {
   expansionRefusal(option: 'all' | 'odp', test: PerfTestName): string | undefined;
   /** Whether messages consume receives. */
   receives(test: PerfTestName): boolean;
-  /** If iWARP lacks its services: the test, and the accepted ones with the reason. */
-  readonly iwarpRefusal?: readonly [test: PerfTestName, range: string];
+  /** If iWARP lacks its services or operations: the test, and the accepted ones with the reason. */
+  iwarpRefusal(args: PerfArgs, hasAtomics: boolean): readonly [test: PerfTestName, range: string] | undefined;
   /** Programs with a core each at one host, by the field that has their number. */
   programCounts(args: PerfArgs): Partial<Record<WorkloadFieldName, number>>;
   /** Memory of a host that messages need; 0 if it may be swapped out, or is small. */

@@ -1,6 +1,6 @@
 /** The table of all kinds of tests. A new kind is entered here, and in the names, plans and results of `perf-plan.ts`. */
 import { kvFields, kvKind } from './kv-kind.ts';
-import type { PerfArgs, PerfTestName } from './perf-plan.ts';
+import { type PerfArgs, type PerfTestName, perfTestNames } from './perf-plan.ts';
 import type { TestKind } from './test-kind.ts';
 import { verbsFields } from './verbs-fields.ts';
 import { verbsKind } from './verbs-kind.ts';
@@ -17,6 +17,9 @@ export const testKinds: Readonly<Record<PerfTestName, TestKind>> = {
   'atomic-bw': verbsKind,
   'kv-rpc': kvKind,
 };
+
+/** Tests that perftest lacks. */
+export const otherTestNames = perfTestNames.filter((name) => testKinds[name] !== verbsKind);
 
 /** Every field except the test, in canonical order. */
 export const workloadFields = { ...verbsFields, ...kvFields };

@@ -126,6 +126,13 @@ export const verbsKind: TestKind = {
   expansionRefusal: (option, test) =>
     option === 'all' && verbOf(test) === 'atomic' ? `${test} has one size, 8 bytes` : undefined,
   receives: (test) => verbOf(test) === 'send',
+  iwarpRefusal: ({ verb, isLatency }, hasAtomics) =>
+    verb === 'atomic' && !hasAtomics
+      ? [
+          isLatency ? 'atomic-lat' : 'atomic-bw',
+          'a test of write, read or send over iWARP, which has atomics with hca.capability.iwarpExtensions=true',
+        ]
+      : undefined,
   programCounts: ({ threads = 1 }) => ({ threads }),
   memoryBytes: (args) => (args.isOnDemand === true ? 0 : (args.threads ?? 1) * perfBufferBytes(args)),
   programsOf,
