@@ -46,18 +46,11 @@ export {
   GuestStream,
   GuestStreamError,
   type GuestStreamUser,
-  type KvPlan,
   type LoadPlan,
   openCommunicator,
   openEndpoint,
   openMessageChannel,
   type PeerAddress,
-  type PerfArgs,
-  type PerfConnection,
-  type PerfPattern,
-  type PerfRegion,
-  type PerfTestName,
-  type PerfVerb,
   type PortAddress,
   parsedWorkload,
   perfArgsOf,
@@ -65,10 +58,10 @@ export {
   type RcEndpoint,
   type RcPeer,
   type RouteChoice,
-  type SizeShare,
   type Workload,
   workloadText,
 } from './experiments/workloads/index.ts';
+export type * from './experiments/workloads/perf-plan.ts';
 export type * from './experiments/workloads/workload-fields.ts';
 export {
   type CoreThread,

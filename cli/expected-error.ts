@@ -1,19 +1,19 @@
 /** Sentences on the error to expect of the figures that a command has printed. */
 import { errorSentence, figureKindOf, networkOf } from '../experiments/fidelity/index.ts';
 import { isFabric, type SweepPoint } from '../experiments/sweep/index.ts';
-import type { PerfArgs } from '../experiments/workloads/index.ts';
+import { isPerftest, type PerfArgs } from '../experiments/workloads/index.ts';
 import { configurationOf, type MachineConfig } from '../machine/profile/index.ts';
 
 /** More sentences say nothing to a reader. */
 const sentencesMax = 3;
 
 /** Whether the test is perftest's plain one, which the measurements repeat. */
-const isPlain = ({ kv, load, connection = 'RC', isBidirectional, isEchoed }: PerfArgs): boolean =>
-  kv === undefined &&
-  load === undefined &&
-  connection === 'RC' &&
-  isBidirectional !== true &&
-  isEchoed !== true;
+const isPlain = (args: PerfArgs): boolean =>
+  isPerftest(args) &&
+  args.load === undefined &&
+  (args.connection ?? 'RC') === 'RC' &&
+  args.isBidirectional !== true &&
+  args.isEchoed !== true;
 
 /** The error to expect of a test's figures: its latency, its message rate, or its bandwidth of large messages. */
 export function expectedError(args: PerfArgs, config: Pick<MachineConfig, 'hca'>): string {

@@ -4,7 +4,7 @@
  */
 import { expect, it, vi } from 'vitest';
 import runPerf from '../experiments/runs/perf-run.ts';
-import type { BandwidthResult } from '../experiments/workloads/perf-plan.ts';
+import type { BandwidthResult } from '../experiments/workloads/perf-result.ts';
 import type { ParameterValues } from '../machine/profile/index.ts';
 
 vi.setConfig({ testTimeout: 240_000 });

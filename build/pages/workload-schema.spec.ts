@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { workloadFieldNames } from '../../experiments/workloads/index.ts';
 import { checkedWorkload } from '../../experiments/workloads/workload.ts';
-import { workloadFieldNames } from '../../experiments/workloads/workload-fields.ts';
 import { workloadSchemaText } from './workload-schema.ts';
 
 interface Property {

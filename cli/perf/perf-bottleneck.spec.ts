@@ -1,7 +1,7 @@
 /** Checks the bottleneck that `perf` names: the rate rises if the named parameter changes, and does not rise if another one changes. */
 import { expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
-import type { BandwidthResult, LatencyResult } from '../../experiments/workloads/perf-plan.ts';
+import type { BandwidthResult, LatencyResult } from '../../experiments/workloads/perf-result.ts';
 import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';
 import { configurationOf, type ParameterValues } from '../../machine/profile/index.ts';
 import { rowsOf } from '../../test/extent.ts';

@@ -1,7 +1,7 @@
 /** perf options that plain perftest tests lack: each changes the named property of the machine. */
 import { describe, expect, it } from 'vitest';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
-import type { BandwidthResult } from '../../experiments/workloads/perf-plan.ts';
+import type { BandwidthResult } from '../../experiments/workloads/perf-result.ts';
 import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
 import { itOfAll } from '../../test/extent.ts';

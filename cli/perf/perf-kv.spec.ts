@@ -4,14 +4,15 @@
  */
 import { describe, expect, it } from 'vitest';
 import runPerf, { type ReportedRow } from '../../experiments/runs/perf-run.ts';
-import type { KvResult, LatencyResult } from '../../experiments/workloads/perf-plan.ts';
+import type { KvRates } from '../../experiments/workloads/kv-plan.ts';
+import type { LatencyResult } from '../../experiments/workloads/perf-result.ts';
 import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
 import { itOfAll } from '../../test/extent.ts';
 import { perfPage } from './perf-page.ts';
 
 interface Measured extends Omit<ReportedRow, 'result' | 'report'> {
-  readonly result: KvResult;
+  readonly result: KvRates;
   readonly report: Required<ReportedRow>['report'];
 }
 

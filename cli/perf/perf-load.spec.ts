@@ -4,8 +4,8 @@
  * independent random numbers.
  */
 import { describe, expect, it } from 'vitest';
-import type { LoadedRates } from '../../experiments/runs/perf-loaded.ts';
 import runPerf, { type PerfRow } from '../../experiments/runs/perf-run.ts';
+import type { LoadedRates } from '../../experiments/workloads/perf-result.ts';
 import { parsedWorkload, perfArgsOf } from '../../experiments/workloads/workload.ts';
 import { rowsOf } from '../../test/extent.ts';
 import { hca } from '../testing/in-process.ts';

@@ -1,7 +1,8 @@
 /** Notes on parameters that were set but cannot have had an effect. */
 
 import { psPerSecond } from '../../base/index.ts';
-import type { BandwidthRates, PerfRow } from '../../experiments/runs/perf-run.ts';
+import type { PerfRow } from '../../experiments/runs/perf-run.ts';
+import type { BandwidthRates } from '../../experiments/workloads/index.ts';
 import { bytesText, countText } from '../../explain/text/format.ts';
 import type { MachineOptions } from '../../machine/index.ts';
 import { configurationOf, type MachineConfig, type ParameterValue } from '../../machine/profile/index.ts';

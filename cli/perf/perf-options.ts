@@ -5,11 +5,10 @@ import {
   acceptedBy,
   checkedWorkload,
   type FieldValue,
-  isKvTest,
   isLatencyTest,
   type PerfTestName,
   parsedField,
-  verbOf,
+  testKinds,
   type Workload,
   type WorkloadField,
   type WorkloadFieldName,
@@ -79,16 +78,15 @@ export function refuseTestOptions(choice: PerfChoice, expected: string): void {
  */
 export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice): Workload[] {
   const { test } = start;
+  for (const [option, value] of Object.entries({ all, odp })) {
+    const refusal =
+      value === true ? testKinds[test].expansionRefusal(option as 'all' | 'odp', test) : undefined;
+    if (refusal !== undefined) throw new ConfigurationError(`--${option}`, true, `left out: ${refusal}`);
+  }
   if (all === true) {
-    if (verbOf(test) === 'atomic')
-      throw new ConfigurationError('--all', true, `left out: ${test} has one size, 8 bytes`);
-    if (isKvTest(test))
-      throw new ConfigurationError('--all', true, `left out: ${test} has --value-size and --key-size`);
     for (const name of ['size', 'sizes'] as const)
       if (choice[name] !== undefined) throw new ConfigurationError('--all', true, `left out with --${name}`);
   }
-  if (odp === true && isKvTest(test))
-    throw new ConfigurationError('--odp', true, `left out: the memory of ${test} is pinned`);
   const sizes = all === true ? allSizes.map((size) => ({ size })) : [{}];
   const modes = odp === true ? [{ onDemand: false }, { onDemand: true }] : [{}];
   const given = optionNames.flatMap((name) => {
@@ -104,7 +102,7 @@ export function workloadsOf(start: Workload, { all, odp, ...choice }: PerfChoice
 
 /** Notes on given options that have no effect in this test, or another effect than intended. */
 export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] {
-  const [verb, isLatency] = [verbOf(test), isLatencyTest(test)];
+  const isLatency = isLatencyTest(test);
   const idle: readonly (readonly [unknown, boolean, string])[] = [
     [
       choice.txDepth,
@@ -116,7 +114,7 @@ export function withoutEffect(test: PerfTestName, choice: PerfChoice): string[] 
       isLatency,
       'No effect: --cq-mod: only bandwidth tests have messages whose completions can be left out.',
     ],
-    [choice.rxDepth, verb !== 'send' && !isKvTest(test), 'No effect: --rx-depth: only send tests receive.'],
+    [choice.rxDepth, !testKinds[test].receives(test), 'No effect: --rx-depth: only send tests receive.'],
   ];
   return idle.filter(([value, isIdle]) => value !== undefined && isIdle).map(([, , text]) => text);
 }

@@ -1,10 +1,17 @@
 /** The page of `hca perf`: figures over sizes, the bottleneck, and the whole report of each row. */
 
-import type { LoadedRates, LoadOutcome } from '../../experiments/runs/perf-loaded.ts';
-import type { BandwidthRates, KvRates, PerfRow, ReportedRow } from '../../experiments/runs/perf-run.ts';
-import type { LatencyResult } from '../../experiments/workloads/index.ts';
+import type { LoadOutcome } from '../../experiments/runs/perf-loaded.ts';
+import type { PerfRow, ReportedRow } from '../../experiments/runs/perf-run.ts';
+import {
+  type BandwidthRates,
+  kindOf,
+  type LatencyResult,
+  type LoadedRates,
+  lengthText,
+  millionsText,
+} from '../../experiments/workloads/index.ts';
 import { type PageHead, type PageTable, reportSections, textSection } from '../../explain/page/index.ts';
-import { bytesText, countText, timeText } from '../../explain/text/format.ts';
+import { countText, timeText } from '../../explain/text/format.ts';
 import { type Chart, chartPage } from '../chart/index.ts';
 
 /** Fewer sizes make no curve. */
@@ -38,7 +45,7 @@ export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: re
               title: 'Reports',
               reports: reports.map(({ number, args, report }) => ({
                 number,
-                title: `The report of ${nameOf({ args })}`,
+                title: `The report of ${lengthText(args)}`,
                 section: reportSections(report, true),
               })),
             },
@@ -46,9 +53,6 @@ export function perfPage(head: PageHead, rows: readonly ReportedRow[], bound: re
     },
   );
 }
-
-const nameOf = ({ args: { sizeBytes, sizes, isOnDemand } }: Pick<PerfRow, 'args'>): string =>
-  `${sizes === undefined ? '' : 'drawn, up to '}${bytesText(sizeBytes)}${isOnDemand === true ? ' on demand' : ''}`;
 
 const isLatency = (row: PerfRow): row is PerfRow & { readonly result: LatencyResult } => row.args.isLatency;
 
@@ -93,18 +97,6 @@ function chartsOf(rows: readonly PerfRow[]): Chart[] {
   ];
 }
 
-/** WRITE and SEND are a ping-pong; READ and atomics are answered. */
-const isHalved = ({ args: { verb } }: PerfRow): boolean => verb === 'write' || verb === 'send';
-
-const isKv = (row: PerfRow): row is PerfRow & { readonly result: KvRates } => row.args.kv !== undefined;
-
-const timeColumns = ({ minPs, typicalPs, averagePs, p99Ps, maxPs }: Omit<LatencyResult, 'firstPs'>) =>
-  [minPs, typicalPs, averagePs, p99Ps, maxPs].map(timeText);
-const timeHeads = ['least', 'typical', 'mean', '99 %', 'most'];
-
-/** With perftest's digits: the longest messages reach only a few hundred per second. */
-const millionsText = (perSecond: number): string => (perSecond / 1e6).toFixed(6);
-
 type LoadedRow = PerfRow & { readonly result: LoadedRates; readonly load: LoadOutcome };
 const isLoaded = (row: PerfRow): row is LoadedRow => row.load !== undefined;
 
@@ -129,7 +121,7 @@ const loadedFigures = (rows: readonly LoadedRow[]): PageTable => ({
     const { result, load } = row;
     const { typicalPs, p90Ps, p99Ps, p999Ps, maxPs } = result;
     return [
-      nameOf(row),
+      lengthText(row.args),
       countText(load.arrivedCount),
       countText(load.droppedCount),
       millionsText(load.offeredPerSecond),
@@ -143,44 +135,6 @@ const loadedFigures = (rows: readonly LoadedRow[]): PageTable => ({
 
 function figuresOf(rows: readonly PerfRow[]): PageTable {
   if (rows.every(isLoaded)) return loadedFigures(rows);
-  if (rows.every(isKv))
-    return {
-      title: 'Requests of all clients together, from before one is made until its answer is taken',
-      head: ['value', 'GETs', 'PUTs', 'M requests/s', ...timeHeads, 'interrupts'],
-      rows: rows.map(({ args, result, interrupts }) => [
-        bytesText(args.sizeBytes),
-        countText(result.getCount),
-        countText(result.putCount),
-        millionsText(result.messagesPerSecond),
-        ...timeColumns(result),
-        interrupts.map(countText).join(' / '),
-      ]),
-    };
-  if (rows.every(isLatency))
-    return {
-      title: `Latency, ${rows.every(isHalved) ? 'half a round trip' : 'a whole round trip'} as perftest counts it`,
-      head: ['size', 'messages', ...timeHeads, 'interrupts'],
-      rows: rows.map((row) => [
-        nameOf(row),
-        countText(row.args.iterations),
-        ...timeColumns(row.result),
-        row.interrupts.map(countText).join(' / '),
-      ]),
-    };
-  return {
-    title: 'Rates',
-    head: ['size', 'messages', 'MiB/s, peak', 'MiB/s, average', 'M messages/s', 'interrupts'],
-    rows: rows.map((row) => {
-      const { peakBytesPerSecond, averageBytesPerSecond, messagesPerSecond } = row.result as BandwidthRates;
-      return [
-        nameOf(row),
-        countText(row.args.iterations * row.args.qpCount),
-        ...[peakBytesPerSecond, averageBytesPerSecond].map((rate) =>
-          rate === undefined ? '–' : (rate / 2 ** 20).toFixed(2),
-        ),
-        millionsText(messagesPerSecond),
-        row.interrupts.map(countText).join(' / '),
-      ];
-    }),
-  };
+  const { title, heads, cellsOf } = kindOf(rows[0]!.args).tableOf(rows[0]!.args);
+  return { title, head: heads, rows: rows.map(cellsOf) };
 }

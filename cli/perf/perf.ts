@@ -7,20 +7,29 @@ import {
   isWithinLink,
   stageLines,
 } from '../../experiments/bottleneck/index.ts';
-import { type LoadedRates, loadedHeader, loadedLine, loadNotes } from '../../experiments/runs/perf-loaded.ts';
+import { loadedHeader, loadedLine, loadNotes } from '../../experiments/runs/perf-loaded.ts';
 import { checkPort } from '../../experiments/runs/perf-port.ts';
 import { recoveryLine } from '../../experiments/runs/perf-recovery.ts';
 import runPerf, {
-  type BandwidthRates,
   fittedToHost,
-  type KvRates,
   type PerfOrder,
   type PerfRow,
   type ReportedRow,
 } from '../../experiments/runs/perf-run.ts';
 import { taskRunner } from '../../experiments/runs/task-pool.ts';
 import { orderOfRow, type TimelineOrder } from '../../experiments/runs/timeline-files.ts';
-import { type LatencyResult, type PerfArgs, perfArgsOf, startOf } from '../../experiments/workloads/index.ts';
+import {
+  type BandwidthRates,
+  kindOf,
+  type LatencyResult,
+  type LoadedRates,
+  meanBytesOf,
+  mib,
+  type PerfArgs,
+  perfArgsOf,
+  startOf,
+  usec,
+} from '../../experiments/workloads/index.ts';
 import { faultLinesOf, raceLines } from '../../explain/text/render.ts';
 import { type AnalysisOptions, traceFileOf } from '../../machine/analysis/index.ts';
 import { configuredOf, type MachineOptions, type Partition } from '../../machine/index.ts';
@@ -259,25 +268,15 @@ async function* inOrder(orders: readonly PerfOrder[], bar: CountBar): AsyncGener
   for (const row of rows) yield await row;
 }
 
-/** The head of perftest's table, with the name of the unit. */
-function headerOf({ isLatency, kv, load }: PerfArgs): string {
-  if (load !== undefined) return loadedHeader();
-  if (kv !== undefined)
-    return ' #value #requests     GETs[%]  MsgRate[Mpps]    t_min[usec]  t_typical[usec]    t_avg[usec]  99%[usec]  99.9%[usec]  t_max[usec]';
-  return isLatency
-    ? ' #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] '
-    : ' #bytes     #iterations    BW peak[MiB/sec]   BW average[MiB/sec]  MsgRate[Mpps]';
-}
+/** The head of the table, with the names of the units. */
+const headerOf = (args: PerfArgs): string =>
+  args.load === undefined ? kindOf(args).tableOf(args).head : loadedHeader();
 
-function lineOf({ args, result, load }: PerfRow): string {
-  if (load !== undefined) {
-    const bytes = args.kv === undefined ? meanBytesOf(args) : String(args.kv.valueBytes);
-    return loadedLine(bytes, load.arrivedCount - load.droppedCount, result as LoadedRates, load);
-  }
-  if (args.kv !== undefined) return kvLine(result as KvRates, args.kv.valueBytes);
-  return args.isLatency
-    ? latencyLine(args, result as LatencyResult)
-    : bandwidthLine(args, result as BandwidthRates);
+function lineOf(row: PerfRow): string {
+  const { args, result, load } = row;
+  if (load === undefined) return kindOf(args).tableOf(args).lineOf(row);
+  const arrived = load.arrivedCount - load.droppedCount;
+  return loadedLine(meanBytesOf(args), arrived, result as LoadedRates, load);
 }
 
 /** Times of registration, the first message and a typical one, pinned and on demand. */
@@ -299,50 +298,4 @@ function onDemandLine({ args, result, onDemand = [] }: PerfRow): string {
     `${time(registrationPs, 19)}${time(firstPs, 13)}${time(typicalPs, 15)}` +
     `${String(requests).padStart(15)}${String(naks).padStart(10)}`
   );
-}
-
-const usec = (ps: number): string => (ps / 1e6).toFixed(2);
-/** 2^20 bytes, which perftest calls MB. */
-const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(2);
-
-function latencyLine({ sizeBytes, iterations }: PerfArgs, result: LatencyResult): string {
-  return (
-    ` ${String(sizeBytes).padEnd(7)} ${String(iterations).padEnd(10)}     ${usec(result.minPs).padEnd(7)}        ` +
-    `${usec(result.maxPs).padEnd(7)}      ${usec(result.typicalPs).padEnd(7)}  \t       ${usec(result.averagePs).padEnd(7)}     ` +
-    `\t${usec(result.deviationPs).padEnd(7)}\t\t${usec(result.p99Ps).padEnd(7)} \t\t${usec(result.p999Ps).padEnd(7)}`
-  );
-}
-
-function bandwidthLine(args: PerfArgs, result: BandwidthRates): string {
-  const { iterations } = args;
-  const { peakBytesPerSecond: peak } = result;
-  return (
-    ` ${meanBytesOf(args).padEnd(10)} ${String(iterations).padEnd(10)}       ${(peak === undefined ? '-' : mib(peak)).padEnd(7)}            ` +
-    `${mib(result.averageBytesPerSecond).padEnd(7)} \t\t   ${(result.messagesPerSecond / 1e6).toFixed(6)}`
-  );
-}
-
-/** perftest has no such test: its columns are a rate and latencies over all clients. */
-function kvLine(result: KvRates, valueBytes: number): string {
-  const { getCount, putCount } = result;
-  const total = getCount + putCount;
-  const columns: readonly (readonly [text: string, width: number])[] = [
-    [((getCount / total) * 100).toFixed(1), 11],
-    [(result.messagesPerSecond / 1e6).toFixed(6), 15],
-    [usec(result.minPs), 15],
-    [usec(result.typicalPs), 17],
-    [usec(result.averagePs), 15],
-    [usec(result.p99Ps), 11],
-    [usec(result.p999Ps), 13],
-    [usec(result.maxPs), 13],
-  ];
-  const rest = columns.map(([text, width]) => text.padStart(width)).join('');
-  return ` ${String(valueBytes).padEnd(6)} ${String(total).padEnd(10)}${rest}`;
-}
-
-/** Bytes of a message; for randomly drawn lengths, their mean. */
-function meanBytesOf({ sizeBytes, sizes }: PerfArgs): string {
-  if (sizes === undefined) return String(sizeBytes);
-  const sum = sizes.reduce((total, { weight }) => total + weight, 0);
-  return String(Math.round(sizes.reduce((total, { bytes, weight }) => total + bytes * weight, 0) / sum));
 }

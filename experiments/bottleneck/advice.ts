@@ -6,12 +6,11 @@
 
 import { type MachineConfig, type ParameterValue, parametersByPath } from '../../machine/profile/index.ts';
 import { cableOf } from '../model/index.ts';
-import { inlineMaxOf, type PerfArgs } from '../workloads/index.ts';
+import { inlineMaxOf, kindOf, lengthsOf, type PerfArgs } from '../workloads/index.ts';
 import {
   type Along,
   gathers,
   isIwarp,
-  lengthsOf,
   less,
   type Measured,
   messagesOf,
@@ -19,9 +18,6 @@ import {
   mtuBytesOf,
   type Turn,
 } from './measured.ts';
-
-/** A key-value store has one QP for each client, and posts no lists. */
-const notOfKv: readonly string[] = ['--qps', '--post-list', '--tx-depth'];
 
 /** Options that affect only some tests, or that some tests already use. */
 const doesSomething: Readonly<
@@ -67,7 +63,7 @@ export const advised = <R extends { readonly turn: readonly Turn[] }>(
     (turn) =>
       hasRoom(config, turn) &&
       (doesSomething[turn.what]?.(args, turn.towards, config) ?? true) &&
-      (args.kv === undefined || !notOfKv.includes(turn.what)),
+      !kindOf(args).trafficOf(args).idleOptions.includes(turn.what),
   ),
 });
 
@@ -166,9 +162,12 @@ function alongSenders({ args }: Measured): Along[] {
 export function withAlong(measured: Measured, turn: readonly Turn[]): Turn[] {
   const { args, config } = measured;
   const { hca, host } = config;
+  const ofPrograms = Object.entries(kindOf(args).programCounts(args)).map(
+    ([field, programs]) => [`--${field}`, () => alongPrograms(programs, host)] as const,
+  );
   const alongOf: Readonly<Record<string, () => Along[]>> = {
+    ...Object.fromEntries(ofPrograms),
     '--threads': () => [...alongThreads(measured), ...alongPrograms(args.threads ?? 1, host)],
-    '--servers': () => alongPrograms(args.kv?.servers ?? 1, host),
     '--qps': () => alongQps(hca, args),
   };
   const ofSenders = alongSenders(measured);

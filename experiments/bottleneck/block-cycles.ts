@@ -1,5 +1,6 @@
 /** Cycles of a message in a block, by the parameter that causes them. An advice names the parameter with the most cycles first. */
-import { isRequest, isTarget, lengthsOf, type Measured, overPackets, type Turn } from './measured.ts';
+import { lengthsOf } from '../workloads/index.ts';
+import { isRequest, isTarget, type Measured, overPackets, type Turn } from './measured.ts';
 
 type Cycles = Readonly<Record<string, number>>;
 

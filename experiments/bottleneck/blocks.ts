@@ -2,7 +2,9 @@
  * The blocks of both HCAs. A block that waits for an off-chip context or translation counts as busy: its share includes
  * these waits, and the larger part determines the advice.
  */
+
 import type { BlockRow, NodeReport } from '../../machine/index.ts';
+import { lengthsOf } from '../workloads/index.ts';
 import { requesterContexts } from './advice.ts';
 import { byCycles } from './block-cycles.ts';
 import { iwarpTurns } from './iwarp.ts';
@@ -12,7 +14,6 @@ import {
   hostText,
   isIwarp,
   isRequest,
-  lengthsOf,
   less,
   type Measured,
   more,

@@ -4,6 +4,7 @@
  */
 
 import { cableOf } from '../model/index.ts';
+import { lengthsOf } from '../workloads/index.ts';
 import { advised, withAlong } from './advice.ts';
 import { blockResources } from './blocks.ts';
 import { coreResources } from './cores.ts';
@@ -17,7 +18,6 @@ import {
   intervalOf,
   isIwarp,
   isRequest,
-  lengthsOf,
   less,
   type Measured,
   messagesOf,
@@ -25,6 +25,7 @@ import {
   packetPayloadBytes,
   type Resource,
   type Turn,
+  trafficOf,
 } from './measured.ts';
 import { windowResources } from './windows.ts';
 
@@ -167,7 +168,7 @@ function sameQpInterval(measured: Measured): Resource {
     ? lengthsOf(args).reduce((sum, { bytes, share }) => sum + share * (Math.ceil(bytes / mtu) - 1), 0)
     : 0;
   const ownCycles = perQpOf(measured) * (config.hca[parameter] + further * packetCycles(config, mtu));
-  const missedCycles = args.qpCount === 1 && args.kv === undefined ? missedBefore(measured) : 0;
+  const missedCycles = args.qpCount === 1 && trafficOf(measured).hasOneService ? missedBefore(measured) : 0;
   const isMissed = missedCycles > clearlyLonger * ownCycles;
   const isEvicted = measured.mttLines.some(({ evicted }) => evicted > 0);
   const missed = isMissed ? [...(isEvicted ? ['hca.mttCacheLines'] : []), '--page-size'] : [];
@@ -188,11 +189,11 @@ function missedBefore({ figures }: Measured): number {
   return Math.max(...cycles);
 }
 
-/** Messages of a QP; a store's thread answers all its clients over one QP. */
+/** Messages of a QP. */
 function perQpOf(measured: Measured): number {
   const { args } = measured;
   const ways = args.isBidirectional === true ? 2 : 1;
-  return messagesOf(measured) / (args.kv?.servers ?? args.qpCount) / ways;
+  return messagesOf(measured) / trafficOf(measured).qpCount / ways;
 }
 
 /** A message on the cable, and the turnaround until the next one of its QP: for cards that have one, and the opcodes that it applies to. */
@@ -201,7 +202,7 @@ function messageGap(measured: Measured): Resource[] {
   const parameter = gapOf(args);
   // The transmitter of iWARP has no gap.
   if (isIwarp(config)) return [];
-  if (parameter === undefined || args.kv !== undefined || config.hca[parameter] === 0) return [];
+  if (parameter === undefined || !trafficOf(measured).hasOneService || config.hca[parameter] === 0) return [];
   const cable = cableOf(config);
   const { numeratorPs, denominator } = cable.byteTime;
   const linkBytes = lengthsOf(args).reduce(

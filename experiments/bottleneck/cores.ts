@@ -3,16 +3,17 @@
  * bus does not accept its stores. The rest is work.
  */
 import type { NodeReport } from '../../machine/index.ts';
-import { isReliable, type PerfArgs, putBytes } from '../workloads/index.ts';
+import { type Advice, isReliable, type Posts } from '../workloads/index.ts';
 import {
   hostText,
-  lengthsOf,
   less,
   type Measured,
   messagesOf,
   more,
   type ProgramCore,
   type Resource,
+  type Turn,
+  trafficOf,
 } from './measured.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
@@ -23,65 +24,32 @@ function completionsOf({ hca }: NodeReport): number {
   return used === undefined ? 0 : used.hits + used.misses;
 }
 
-/** Nodes of a test are numbered by side: the client is 0, the server is 1. */
-const otherSide = (node: number): number => (node === 0 ? 1 : 0);
-
-const isSender = ({ isBidirectional, isEchoed, kv }: PerfArgs, node: number): boolean =>
-  node === 0 || isBidirectional === true || isEchoed === true || kv !== undefined;
-
 /**
  * Whether the core of a host can delay the other host's. An unreliable sender does not wait; it loses messages that are
  * not received in time.
  */
-const holdsUp = (args: PerfArgs, node: number): boolean =>
-  isSender(args, node) || isReliable(args.connection);
+const holdsUp = (measured: Measured, side: Side): boolean =>
+  trafficOf(measured).sides[side].posts !== undefined || isReliable(measured.args.connection);
 
-/** Messages that a side posts, all of one length. */
-interface Posts {
-  readonly count: number;
-  readonly bytes: number;
-}
-
-function postsOf(measured: Measured, node: number): readonly Posts[] {
-  const { args } = measured;
-  if (!isSender(args, node)) return [];
-  const { kv } = args;
-  const count = sentBy(measured);
-  if (kv === undefined) return lengthsOf(args).map(({ bytes, share }) => ({ count: share * count, bytes }));
-  const gets = (count * kv.getPercent) / 100;
-  return node === 0
-    ? [
-        { count: gets, bytes: kv.keyBytes },
-        { count: count - gets, bytes: putBytes(kv) },
-      ]
-    : [
-        { count: gets, bytes: kv.valueBytes },
-        { count: count - gets, bytes: 0 },
-      ];
-}
-
-/** Receives that a side posts. */
-function receivesOf(measured: Measured, node: number): number {
-  const { args } = measured;
-  const isReceiver =
-    args.kv === undefined ? args.verb === 'send' && isSender(args, otherSide(node)) : node === 0;
-  return isReceiver ? sentBy(measured) : 0;
-}
+/** Nodes of a test are numbered by side: the client is 0, the server is 1. */
+type Side = 0 | 1;
 
 /** Messages of one sending side. */
 const sentBy = (measured: Measured): number =>
   measured.args.isBidirectional === true ? messagesOf(measured) / 2 : messagesOf(measured);
 
 /** Cycles of posting if every store is accepted immediately, for one sending side; a list is posted in one call. */
-function plainPostCycles(measured: Measured, node: number): number {
+function plainPostCycles(measured: Measured, node: Side): number {
   const { config, args, figures } = measured;
   const { cost } = config.host;
   const { postList = 1 } = args;
-  const posts = postsOf(measured, node);
+  const { posts: postsOf, addressBytes, receives } = trafficOf(measured).sides[node];
+  const messages = sentBy(measured);
+  const posts = postsOf?.(messages) ?? [];
   const { send = 0, blueFlame = 0 } = figures.nodes[node]!.hca.doorbells;
   const total = sum(posts.map(({ count }) => count));
-  // Additional bytes of a datagram's WQE: an address vector of 48 bytes instead of a remote address of 16.
-  const headBytes = args.kv !== undefined && node === 1 ? 16 - (48 - 16) : 16;
+  // Inline data in the first line of a WQE, after the address.
+  const headBytes = 32 - addressBytes;
   const costOf = ({ count, bytes }: Posts): number => {
     const inlined = bytes <= args.inlineBytes ? bytes : 0;
     const inline = Math.ceil(inlined / 64) * cost.postSendPerInlineByte64;
@@ -89,7 +57,7 @@ function plainPostCycles(measured: Measured, node: number): number {
     const rung = total === 0 ? 0 : (count / total) * blueFlame * lines * cost.mmioStore;
     return count * (cost.postSend / postList + cost.postSendPerSegment + inline) + rung;
   };
-  return sum(posts.map(costOf)) + send * cost.mmioStore + receivesOf(measured, node) * cost.postRecv;
+  return sum(posts.map(costOf)) + send * cost.mmioStore + (receives ? messages : 0) * cost.postRecv;
 }
 
 interface CoreShares {
@@ -101,7 +69,7 @@ interface CoreShares {
   readonly sleeping: number;
 }
 
-function sharesOf(measured: Measured, { node, cycles }: ProgramCore, programs: number): CoreShares {
+function sharesOf(measured: Measured, node: Side, { cycles }: ProgramCore, programs: number): CoreShares {
   const { config, durationPs, figures, args } = measured;
   const { core, cost } = config.host;
   const total = (durationPs * core.clockMHz) / 1e6;
@@ -130,9 +98,11 @@ interface CoreResources {
 
 /** The busiest program of each host. */
 export function coreResources(measured: Measured): CoreResources {
-  const all = [0, 1].flatMap((node) => resourcesOf(measured, node).map((each) => ({ ...each, node })));
+  const all = ([0, 1] as const).flatMap((node) =>
+    resourcesOf(measured, node).map((each) => ({ ...each, node })),
+  );
   return {
-    servers: all.flatMap(({ work, node }) => (holdsUp(measured.args, node) ? [work] : [])),
+    servers: all.flatMap(({ work, node }) => (holdsUp(measured, node) ? [work] : [])),
     stores: all.map(({ blocked }) => blocked),
     flights: all.flatMap(({ flight }) => flight),
   };
@@ -140,24 +110,19 @@ export function coreResources(measured: Measured): CoreResources {
 
 function resourcesOf(
   measured: Measured,
-  node: number,
+  node: Side,
 ): { readonly work: Resource; readonly blocked: Resource; readonly flight: readonly Resource[] }[] {
   const { cores, args } = measured;
+  const { coreAdvice, flightAdvice } = trafficOf(measured).sides[node];
   const own = cores.filter((core) => core.node === node);
-  const shares = own.map((core) => sharesOf(measured, core, own.length));
+  const shares = own.map((core) => sharesOf(measured, node, core, own.length));
   if (shares.length === 0) return [];
   const most = (pick: (shares: CoreShares) => number): number => Math.max(...shares.map(pick));
   const work: Resource = {
     name: `core of ${hostText(measured, node)}`,
     kind: 'server',
     share: most((each) => each.work),
-    turn:
-      args.kv === undefined
-        ? coreTurns(args, node, args.usesEvents ? most((each) => each.sleeping) : 0)
-        : [
-            ...more(node === 0 ? '--threads' : '--servers', 'host.core.clockMHz'),
-            ...less('host.cost.postSend', ...(node === 0 ? ['host.cost.postRecv'] : ['--lookup'])),
-          ],
+    turn: coreTurns(coreAdvice, args.usesEvents ? most((each) => each.sleeping) : 0),
   };
   const blocked: Resource = {
     name: `stores of ${hostText(measured, node)} to the device`,
@@ -165,19 +130,12 @@ function resourcesOf(
     share: most((each) => each.blockedPosts),
     turn: [...more('--post-list', 'pcie.endpointPort.postedHeaders', 'host.core.writeCombiningBuffers')],
   };
-  // The server of a store waits for its clients only.
-  if (!isSender(args, node) || (args.kv !== undefined && node === 1)) return [{ work, blocked, flight: [] }];
+  if (flightAdvice === undefined) return [{ work, blocked, flight: [] }];
   const flight: Resource = {
     name: `messages in flight of ${hostText(measured, node)}`,
     kind: 'window',
     share: Math.min(...shares.map((each) => each.waiting)),
-    turn:
-      args.kv === undefined
-        ? [
-            ...more('--tx-depth', '--qps'),
-            ...less('--cq-mod', ...(args.eventModeration === undefined ? [] : ['--moderation'])),
-          ]
-        : more('--window', '--threads'),
+    turn: turnsOf(flightAdvice),
   };
   return [{ work, blocked, flight: [flight] }];
 }
@@ -185,13 +143,9 @@ function resourcesOf(
 /** Share from which on a program falls asleep repeatedly: it is awake briefly, and faster work only makes it sleep more. */
 const oftenAsleep = 0.005;
 
-function coreTurns({ verb }: PerfArgs, node: number, sleeping: number): Resource['turn'] {
-  if (sleeping >= oftenAsleep)
-    return [...less('--events'), ...more('--tx-depth', '--qps', 'host.core.clockMHz')];
-  return [
-    ...more('--threads', 'host.core.clockMHz'),
-    ...(node === 1 && verb === 'send'
-      ? less('host.cost.postRecv', 'host.cost.pollCompletion')
-      : [...more('--post-list'), ...less('host.cost.postSend')]),
-  ];
+function coreTurns(advice: Advice, sleeping: number): Resource['turn'] {
+  if (sleeping < oftenAsleep) return turnsOf(advice);
+  return [...less('--events'), ...more('--tx-depth', '--qps', 'host.core.clockMHz')];
 }
+
+const turnsOf = (advice: Advice): Turn[] => [...more(...advice.more), ...less(...advice.less)];

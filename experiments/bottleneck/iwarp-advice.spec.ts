@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { ParameterValue } from '../../machine/profile/index.ts';
 import runPerf, { type PerfRow } from '../runs/perf-run.ts';
-import type { BandwidthResult } from '../workloads/perf-plan.ts';
+import type { BandwidthResult } from '../workloads/perf-result.ts';
 import { turnLines } from './testing/advised-words.ts';
 import { orderOf, turnedBy } from './testing/turning.ts';
 

@@ -6,8 +6,7 @@
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import { type CableFigures, Opcode } from '../../wire/index.ts';
 import { cableOf } from '../model/index.ts';
-import { type KvPlan, type PerfArgs, type PerfVerb, putBytes } from '../workloads/index.ts';
-import { lengthsOf } from './measured.ts';
+import { kindOf, lengthsOf, type PerfArgs, type PerfVerb } from '../workloads/index.ts';
 
 /** Opcodes of packets with payload: of a message's only packet, the first, middle and last one. */
 const opcodesOf: Readonly<Record<PerfVerb, readonly [number, number, number, number]>> = {
@@ -45,26 +44,8 @@ const datagramOpcodes = [
  */
 export function linkBound(config: MachineConfig, args: PerfArgs): number {
   const cable = cableOf(config);
-  return args.kv === undefined ? messageBound(cable, args) : kvBound(cable, args.kv);
-}
-
-/**
- * Requests and answers use opposite directions: the longer time counts. The GETs are drawn randomly, so the bound uses
- * the mix with the fewest bytes.
- */
-function kvBound(cable: CableFigures, kv: KvPlan): number {
-  const { getPercent } = kv;
-  const percents = getPercent % 100 === 0 ? [getPercent] : Array.from({ length: 101 }, (_, share) => share);
-  const request = (bytes: number): number => cable.linkBytesOf(Opcode.UC_RDMA_WRITE_ONLY, bytes);
-  const answer = (bytes: number): number => cable.linkBytesOf(Opcode.UD_SEND_ONLY_WITH_IMMEDIATE, bytes);
-  const longer = (gets: number): number =>
-    Math.max(
-      gets * request(kv.keyBytes) + (1 - gets) * request(putBytes(kv)),
-      gets * answer(kv.valueBytes) + (1 - gets) * answer(0),
-    );
-  const linkBytes = Math.min(...percents.map((percent) => longer(percent / 100)));
-  const { numeratorPs, denominator } = cable.byteTime;
-  return (kv.valueBytes * denominator * 1e12) / (linkBytes * numeratorPs);
+  const { linkBound: bound } = kindOf(args).trafficOf(args);
+  return bound === undefined ? messageBound(cable, args) : bound(cable);
 }
 
 function messageBound(cable: CableFigures, args: PerfArgs): number {

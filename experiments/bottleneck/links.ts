@@ -1,5 +1,7 @@
 /** The cable and the PCIe links, by direction. */
+
 import type { NodeReport } from '../../machine/index.ts';
+import { lengthsOf } from '../workloads/index.ts';
 import { testShareOf } from './blocks.ts';
 import {
   type CableRow,
@@ -7,13 +9,13 @@ import {
   isEthernet,
   isIwarp,
   isSwitch,
-  lengthsOf,
   less,
   type Measured,
   messagesOf,
   more,
   type Resource,
   type Turn,
+  trafficOf,
   turnsOfCable,
 } from './measured.ts';
 
@@ -92,7 +94,8 @@ const muchShare = 0.2;
 function prefetchTurns(measured: Measured, { hca, pcie }: NodeReport, node: number): Turn[] {
   const { config, args } = measured;
   const fetches = hca.caches['wqe']?.misses ?? 0;
-  if (args.kv !== undefined || fetches === 0 || (node === 1 && args.isBidirectional !== true)) return [];
+  if (!trafficOf(measured).hasOneService || fetches === 0 || (node === 1 && args.isBidirectional !== true))
+    return [];
   const ways = args.isBidirectional === true ? 2 : 1;
   const usedShare = messagesOf(measured) / ways / (fetches * config.hca.wqePrefetchCount);
   const readBytes = pcie.toDevice.classes['wqeRead']?.bytes ?? 0;

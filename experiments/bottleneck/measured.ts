@@ -5,7 +5,7 @@ import type { MachineConfig } from '../../machine/profile/index.ts';
 import { type LinkCable, linkAt, type Topology } from '../../machine/topology/index.ts';
 import { Opcode } from '../../wire/index.ts';
 import { cableOf } from '../model/index.ts';
-import { isReliable, type PerfArgs } from '../workloads/index.ts';
+import { isReliable, kindOf, lengthsOf, type PerfArgs, type Traffic } from '../workloads/index.ts';
 
 /** The core of one program during its measurement: cycles by cause, without idle ones. */
 export interface ProgramCore {
@@ -124,14 +124,8 @@ export const less = (...names: readonly string[]): Turn[] => names.map((what) =>
 export const hcaShare = ({ config, durationPs }: Measured, cycles: number): number =>
   (cycles * 1e6) / config.hca.coreClockMHz / durationPs;
 
-/** Lengths of messages, and the share of each. */
-export function lengthsOf({
-  sizeBytes,
-  sizes = [{ bytes: sizeBytes, weight: 1 }],
-}: PerfArgs): readonly { readonly bytes: number; readonly share: number }[] {
-  const total = sizes.reduce((sum, { weight }) => sum + weight, 0);
-  return sizes.map(({ bytes, weight }) => ({ bytes, share: weight / total }));
-}
+/** The messages of the test. */
+export const trafficOf = ({ args }: Pick<Measured, 'args'>): Traffic => kindOf(args).trafficOf(args);
 
 /** Path MTU: by default the largest possible. */
 export const mtuBytesOf = ({ mtuBytes }: PerfArgs): number => (mtuBytes === 0 ? 4096 : mtuBytes);
@@ -164,7 +158,7 @@ export function overPackets(measured: Measured, of: (payloadBytes: number) => nu
 
 /** Whether payload arrives at a side. */
 export const isTarget = ({ args }: Pick<Measured, 'args'>, node: number): boolean =>
-  node === (isRequest(args) ? 1 : 0) || args.isBidirectional === true || args.kv !== undefined;
+  node === (isRequest(args) ? 1 : 0) || kindOf(args).trafficOf(args).isBothWays;
 
 /** Whether a message is a request with payload, not a READ or an atomic. */
 export const isRequest = ({ verb }: PerfArgs): boolean => verb === 'write' || verb === 'send';
@@ -173,7 +167,7 @@ export const isRequest = ({ verb }: PerfArgs): boolean => verb === 'write' || ve
 export function intervalOf(
   args: PerfArgs,
 ): 'sameQpIntervalCycles' | 'readIntervalCycles' | 'unreliableIntervalCycles' {
-  if (args.kv !== undefined || !isReliable(args.connection)) return 'unreliableIntervalCycles';
+  if (!isReliable(kindOf(args).trafficOf(args).service)) return 'unreliableIntervalCycles';
   return isRequest(args) ? 'sameQpIntervalCycles' : 'readIntervalCycles';
 }
 

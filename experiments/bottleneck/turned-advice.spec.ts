@@ -9,7 +9,7 @@
 import { expect, it } from 'vitest';
 import { rowsOf } from '../../test/extent.ts';
 import runPerf, { type PerfRow } from '../runs/perf-run.ts';
-import type { BandwidthResult } from '../workloads/perf-plan.ts';
+import type { BandwidthResult } from '../workloads/perf-result.ts';
 import type { Resource, Turn } from './measured.ts';
 import { type DrawnRun, drawRun } from './testing/drawn-run.ts';
 import { orderOf, turnedBy } from './testing/turning.ts';

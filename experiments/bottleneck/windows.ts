@@ -6,7 +6,7 @@ import { psPerNs } from '../../base/index.ts';
 import type { NodeReport } from '../../machine/index.ts';
 import { Opcode, receiveBufferBytesOf, rnrTimerUnitsByCode } from '../../wire/index.ts';
 import { cableOf } from '../model/index.ts';
-import { isReliable, rcDefaults } from '../workloads/index.ts';
+import { isReliable, lengthsOf, rcDefaults } from '../workloads/index.ts';
 import {
   type CableRow,
   gathers,
@@ -16,7 +16,6 @@ import {
   isIwarp,
   isRequest,
   isSwitch,
-  lengthsOf,
   less,
   type Measured,
   messagesOf,
@@ -24,6 +23,7 @@ import {
   mtuBytesOf,
   type Resource,
   switchLatencyOf,
+  trafficOf,
   turnsOfCable,
 } from './measured.ts';
 
@@ -274,8 +274,8 @@ function sendWindows(measured: Measured): Resource[] {
   const { args, config, durationPs } = measured;
   const { outstandingWqesPerQp, ackDelayCycles, coreClockMHz } = config.hca;
   // Over iWARP a WRITE or SEND ends when it is sent.
-  if (args.kv !== undefined || (isIwarp(config) && isRequest(args))) return [];
-  if (!isReliable(args.connection) || args.txDepth <= outstandingWqesPerQp) return [];
+  if (isIwarp(config) && isRequest(args)) return [];
+  if (!isReliable(trafficOf(measured).service) || args.txDepth <= outstandingWqesPerQp) return [];
   const readPs = isRequest(args) && !gathers(args) ? 0 : readLatencyPs(measured);
   const tripPs = cableTripPs(measured) + readPs + (ackDelayCycles * 1e6) / coreClockMHz;
   const ways = args.isBidirectional === true ? 2 : 1;

@@ -5,7 +5,7 @@ import { configurationOf, type ParameterValues } from '../../machine/profile/ind
 import { rowsOf } from '../../test/extent.ts';
 import runCutoff, { messagingOf } from '../runs/cutoff-run.ts';
 import runPerf from '../runs/perf-run.ts';
-import type { LatencyResult } from '../workloads/perf-plan.ts';
+import type { LatencyResult } from '../workloads/perf-result.ts';
 import { cutoffOf } from './cutoff.ts';
 import {
   crossingOf,

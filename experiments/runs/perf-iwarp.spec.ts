@@ -2,8 +2,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { MachineOptions } from '../../machine/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
+import type { BandwidthRates } from '../workloads/perf-result.ts';
 import { parsedWorkload, perfArgsOf } from '../workloads/workload.ts';
-import runPerf, { type BandwidthRates } from './perf-run.ts';
+import runPerf from './perf-run.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 

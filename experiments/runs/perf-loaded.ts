@@ -5,14 +5,13 @@ import type { MachineConfig } from '../../machine/profile/index.ts';
 import {
   distributionOf,
   type HostWork,
-  type LoadedResult,
+  type LoadedRates,
+  millionsText,
   type PerfArgs,
   type PerfSide,
   percentileOf,
+  usec,
 } from '../workloads/index.ts';
-
-/** Rates and latencies of a loaded test: all senders together have no peak. */
-export interface LoadedRates extends Omit<LoadedResult, 'peakBytesPerSecond'> {}
 
 export interface LoadOutcome {
   /** Nominal arrivals per second, over all sending sides. */
@@ -89,9 +88,6 @@ export function loadOutcomeOf(
 const lastWorkOf = (sides: readonly PerfSide[]): HostWork =>
   sides.flatMap(({ host }) => host ?? []).toSorted((left, right) => right.spanPs - left.spanPs)[0]!;
 
-const usec = (ps: number): string => (ps / 1e6).toFixed(2);
-const millions = (perSecond: number): string => (perSecond / 1e6).toFixed(6);
-
 const columns: readonly (readonly [head: string, width: number])[] = [
   [' #bytes', 8],
   ['#messages', 10],
@@ -116,8 +112,8 @@ export function loadedLine(bytes: string, count: number, result: LoadedRates, lo
   return cells([
     ` ${bytes}`,
     String(count),
-    millions(load.offeredPerSecond),
-    millions(result.messagesPerSecond),
+    millionsText(load.offeredPerSecond),
+    millionsText(result.messagesPerSecond),
     ...[result.typicalPs, result.p90Ps, result.p99Ps, result.p999Ps, result.maxPs].map(usec),
     load.interruptsPerSecond.map((rate) => String(Math.round(rate))).join(' / '),
     load.busyCores.map((cores) => cores.toFixed(2)).join(' / '),

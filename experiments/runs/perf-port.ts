@@ -21,7 +21,7 @@ export function checkPort(
   named: FieldNaming = (field) => field,
 ): void {
   checkTransport(args, config, named);
-  const { connection, sizeBytes, sizes, route, kv } = args;
+  const { connection, sizeBytes, sizes, route } = args;
   const { mtuBytes } = cableOf(config);
   const refuseAbove = (
     field: Parameters<FieldNaming>[0],
@@ -34,7 +34,7 @@ export function checkPort(
   refuseAbove('mtu', args.mtuBytes, mtuBytes, `at most the port's, ${mtuBytes}`);
   const placeMax = gidCounts[config.hca.capability.roce] - 1;
   refuseAbove('gidIndex', route?.gidIndex ?? 0, placeMax, `0 to ${placeMax}, the GIDs of the port`);
-  if (connection !== 'UD' || kv !== undefined) return;
+  if (connection !== 'UD') return;
   const range = `at most the MTU of the port, ${mtuBytes}, with connection UD: a datagram is one packet`;
   refuseAbove(sizes === undefined ? 'size' : 'sizes', sizeBytes, mtuBytes, range);
 }

@@ -34,17 +34,17 @@ import {
 } from '../bottleneck/index.ts';
 import { cableOf } from '../model/index.ts';
 import {
+  type BandwidthRates,
   type BandwidthResult,
-  distributionOf,
-  type KvResult,
+  kindOf,
   type LatencyResult,
   type PerfArgs,
+  type PerfResult,
   type PerfSide,
-  perfBufferBytes,
 } from '../workloads/index.ts';
 import { announcedFigures } from './announced-figures.ts';
 import { keepingCapture, writeCapture } from './capture-output.ts';
-import { type LoadedRates, type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
+import { type LoadOutcome, loadedTimes, loadOutcomeOf } from './perf-loaded.ts';
 import { checkPort } from './perf-port.ts';
 import { type Recovery, recoveryOf } from './perf-recovery.ts';
 import { programUrl } from './program-url.ts';
@@ -59,24 +59,6 @@ export interface PerfOrder {
   /** Whether the row is for a page. */
   readonly isReported?: boolean;
 }
-
-/**
- * A result with its peak, if it has one. Several senders together have none, nor do messages of randomly drawn lengths,
- * because the peak counts messages of any length.
- */
-type WithPeakIfAny<Result extends BandwidthResult> = Omit<Result, 'peakBytesPerSecond'> &
-  Partial<Pick<Result, 'peakBytesPerSecond'>>;
-
-/** Measurements of a bandwidth test. */
-export interface BandwidthRates extends WithPeakIfAny<BandwidthResult> {}
-
-/** Measurements of the clients of a key-value store. */
-export interface KvRates extends WithPeakIfAny<KvResult> {
-  /** Present for an offered load. */
-  readonly p90Ps?: number;
-}
-
-type PerfResult = LatencyResult | BandwidthRates | KvRates | LoadedRates;
 
 interface Received {
   readonly count: number;
@@ -236,15 +218,14 @@ function bottleneckIn(
  * @throws ConfigurationError for more threads than a host has cores, or for messages that exceed its memory
  */
 export function fittedToHost(args: PerfArgs, { core, memory }: MachineConfig['host'], prefix = ''): PerfArgs {
-  const { threads = 1, kv, region } = args;
-  for (const [name, count] of Object.entries({ threads, servers: kv?.servers ?? 0 })) {
+  const { threads = 1, region } = args;
+  const kind = kindOf(args);
+  for (const [name, count] of Object.entries(kind.programCounts(args))) {
     if (count <= core.count) continue;
     const range = `at most the cores of a host, ${core.count}: --set host.core.count=${count}`;
     throw new ConfigurationError(`${prefix}${name}`, count, range);
   }
-  // On-demand memory may be swapped out.
-  if (kv !== undefined || args.isOnDemand === true) return args;
-  const bytes = threads * perfBufferBytes(args);
+  const bytes = kind.memoryBytes(args);
   const hostBytes = memory.sizeMib * mebibyte - memory.reservedKib * kibibyte;
   if (bytes <= hostBytes) return args;
   const stretchBytes = region === undefined ? 0 : stretchOf(hostBytes, threads);
@@ -279,9 +260,6 @@ export async function loadPrograms(machine: Machine, args: PerfArgs): Promise<vo
   for (const program of placed(programsOf(args), machine.topology)) await machine.load(program);
 }
 
-/** Side of the server in a test; the client's is 0. */
-const serverSide = 1;
-
 /** The programs of the sides at their hosts. */
 function placed(programs: readonly ProgramOptions[], topology: Topology): ProgramOptions[] {
   const hosts = hostsBySide(topology);
@@ -310,44 +288,16 @@ function figuresBySide({ nodes, wire }: ReportFigures, hosts: readonly number[])
   };
 }
 
-function programsOf(args: PerfArgs): ProgramOptions[] {
-  if (args.kv !== undefined) return kvProgramsOf(args, args.kv.servers);
-  const { threads = 1, qpCount } = args;
-  const programs: ProgramOptions[] = [];
-  const module = args.isLatency ? 'perf-latency' : 'perf-bandwidth';
-  const kind = args.isLatency ? 'latency' : 'bandwidth';
-  for (let thread = 0; thread < threads; thread++) {
-    const own = Math.floor(qpCount / threads) + (thread < qpCount % threads ? 1 : 0);
-    const ownArgs = threads === 1 ? args : { ...args, qpCount: own, allQpCount: qpCount, thread };
-    for (const [node, role] of ['Client', 'Server'].entries()) {
-      const run = { url: programUrl(module), exportName: `${kind}${role}` };
-      const name = thread === 0 ? role.toLowerCase() : `${role.toLowerCase()}.${thread}`;
-      programs.push({ node, name, run, args: ownArgs });
-    }
-  }
-  return programs;
-}
+const programsOf = (args: PerfArgs): ProgramOptions[] =>
+  kindOf(args)
+    .programsOf(args)
+    .map(({ module, exportName, ...program }) => ({
+      ...program,
+      run: { url: programUrl(module), exportName },
+    }));
 
 /** The side of each program. */
 const nodesOf = (args: PerfArgs): number[] => programsOf(args).map(({ node }) => node);
-
-/** Clients, each in a process of its own, and the threads of one server. */
-function kvProgramsOf(args: PerfArgs, servers: number): ProgramOptions[] {
-  const of = (node: number, role: string, thread: number): ProgramOptions => ({
-    node,
-    name: thread === 0 ? role : `${role}.${thread}`,
-    ...(node === serverSide ? { process: role } : {}),
-    run: {
-      url: programUrl(node === 0 ? 'kv-client' : 'kv-server'),
-      exportName: node === 0 ? 'kvClient' : 'kvServer',
-    },
-    args: { ...args, thread },
-  });
-  return [
-    ...Array.from({ length: args.threads ?? 1 }, (_, thread) => of(0, 'client', thread)),
-    ...Array.from({ length: servers }, (_, thread) => of(1, 'server', thread)),
-  ];
-}
 
 /** Measurements of a test's client, or of all sides that send and receive, and the work of their cores. */
 function resultOf(
@@ -365,7 +315,7 @@ function resultOf(
   const nodes = nodesOf(args);
   return {
     result: {
-      ...(args.kv === undefined ? result : kvResultOf(result, all)),
+      ...kindOf(args).resultOf(result, all),
       ...(args.load === undefined ? {} : loadedTimes(all)),
     },
     cores: all.map(({ cycles }, index) => ({ node: nodes[index]!, cycles })),
@@ -384,24 +334,6 @@ function withLosses<R extends Pick<PerfRow, 'received'>>(measured: R, { nodes }:
     withoutPage: sum(({ onDemand: pages }) => pages?.device.droppedPackets),
   };
   return { ...measured, received: { ...received, lost } };
-}
-
-/** The rates of all clients, and the duration of their requests. */
-function kvResultOf(rates: BandwidthRates, sides: readonly PerfSide[]): KvRates {
-  const clients = sides.flatMap(({ result, requests }) =>
-    result === undefined || requests === undefined ? [] : [requests],
-  );
-  const { iterations: _, ...times } = distributionOf(
-    Float64Array.from(clients.flatMap(({ timesPs }) => timesPs)),
-  );
-  const sum = (pick: (client: (typeof clients)[number]) => number): number =>
-    clients.reduce((total, client) => total + pick(client), 0);
-  return {
-    ...rates,
-    ...times,
-    getCount: sum(({ getCount }) => getCount),
-    putCount: sum(({ putCount }) => putCount),
-  };
 }
 
 const withoutPeak = ({ peakBytesPerSecond: _, ...rates }: BandwidthRates): BandwidthRates => rates;

@@ -4,33 +4,26 @@
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
-import type { FieldNaming, PerfArgs } from '../workloads/index.ts';
+import { type FieldNaming, kindOf, type PerfArgs } from '../workloads/index.ts';
 
 type Field = Parameters<FieldNaming>[0];
 
 /** A field that iWARP refuses, its value, and the accepted values with the reason; no field: the test itself. */
 type Refusal = readonly [field: Field | undefined, value: number | string, range: string];
 
-const otherwise = 'hca.capability.transport=ibta has it';
-
 type Capability = MachineConfig['hca']['capability'];
 
 const rules: readonly ((args: PerfArgs, capability: Capability) => Refusal | false | undefined)[] = [
-  ({ kv }) =>
-    kv !== undefined && [
-      undefined,
-      'kv-rpc',
-      `kv-get or kv-put over iWARP, which lacks the UC and UD of kv-rpc and herd; ${otherwise}`,
-    ],
-  ({ verb, isLatency }, { iwarpExtensions }) =>
-    verb === 'atomic' &&
-    !iwarpExtensions && [
-      undefined,
-      `atomic-${isLatency ? 'lat' : 'bw'}`,
-      'a test of write, read or send over iWARP, which has atomics with hca.capability.iwarpExtensions=true',
-    ],
+  (args, { iwarpExtensions }) => {
+    const refusal = kindOf(args).iwarpRefusal(args, iwarpExtensions);
+    return refusal && [undefined, ...refusal];
+  },
   ({ connection }) =>
-    connection !== undefined && ['connection', connection, `RC over iWARP, which has no other; ${otherwise}`],
+    connection !== undefined && [
+      'connection',
+      connection,
+      'RC over iWARP, which has no other; hca.capability.transport=ibta has it',
+    ],
   ({ mtuBytes }) =>
     mtuBytes !== 0 && [
       'mtu',

@@ -1,7 +1,7 @@
 /** One point of `hca validate`: a whole simulation. Also the task of the pool's workers, which receive and return plain data. */
 import type { MachineOptions } from '../../machine/index.ts';
 import { type Figures, measure, type PerfPoint, type Point } from '../validate/index.ts';
-import { type BandwidthResult, type KvResult, type LatencyResult, perfArgsOf } from '../workloads/index.ts';
+import { type BandwidthResult, type LatencyResult, perfArgsOf } from '../workloads/index.ts';
 import runPerf from './perf-run.ts';
 
 /** A point, and parameters changed in addition to its own, to try corrections. */
@@ -25,7 +25,7 @@ async function perfFigures({ test }: PerfPoint, machine: MachineOptions): Promis
   const { result } = await runPerf({ machine, args });
   if (args.isLatency) return latencyFigures(result as LatencyResult);
   const rates = rateFigures(result as BandwidthResult);
-  return args.kv === undefined ? rates : { ...rates, averageUs: (result as KvResult).averagePs / 1e6 };
+  return 'averagePs' in result ? { ...rates, averageUs: result.averagePs / 1e6 } : rates;
 }
 
 const latencyFigures = ({ typicalPs, minPs, p99Ps }: LatencyResult): Figures => ({

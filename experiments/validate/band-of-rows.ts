@@ -1,7 +1,7 @@
 /** The error bands of the unseen rows, for the figures that commands print (../fidelity). */
 import { configurationOf } from '../../machine/profile/index.ts';
 import { bandKey, type ErrorBand, figureKindOf, networkOf } from '../fidelity/index.ts';
-import { verbOf } from '../workloads/index.ts';
+import { perfArgsOf } from '../workloads/index.ts';
 import type { Case, RowResult } from './validation.ts';
 
 const latencyUnit = /^us$/;
@@ -21,8 +21,9 @@ function keyOf({ row, points: [point] }: Case): string | undefined {
     return transport === 'RC' ? bandKey(network, figureKindOf(isLatency, sizeBytes), verb) : undefined;
   }
   if (workload.kind !== 'perf') return undefined;
-  const { test, size = 8, connection = 'RC' } = workload.test;
-  return connection === 'RC' ? bandKey(network, figureKindOf(isLatency, size), verbOf(test)) : undefined;
+  const { size = 8, connection = 'RC' } = workload.test;
+  if (connection !== 'RC') return undefined;
+  return bandKey(network, figureKindOf(isLatency, size), perfArgsOf(workload.test).verb);
 }
 
 /** Bands by their keys, of the rows that no parameter was fitted to. */

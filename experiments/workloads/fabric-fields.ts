@@ -13,13 +13,13 @@ import {
   fabricPatterns,
   fabricVerbs,
 } from './fabric-plan.ts';
+import { workloadFields } from './test-kinds.ts';
 import {
   checkedField,
   type FieldValue,
   fieldText,
   type ValueOfField,
   type WorkloadField,
-  workloadFields,
 } from './workload-fields.ts';
 
 /** Every field except the pattern, in canonical order. */

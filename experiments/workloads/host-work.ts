@@ -1,6 +1,6 @@
 /** The work of a host under an offered load, from the start to the last completion of the client. */
 import { endLabel, type ProgramContext } from '../../machine/index.ts';
-import type { HostWork } from './perf-plan.ts';
+import type { HostWork } from './perf-result.ts';
 
 /** All messages of this program have completed. */
 export async function endOwnWork({ cpu, meter, exchange }: ProgramContext): Promise<void> {

@@ -61,9 +61,6 @@ export {
   type GuestStreamUser,
 } from './guest-stream.ts';
 export { inlineMaxOf } from './inline-limits.ts';
-export { kvClient } from './kv-client.ts';
-export { type KvPlan, type KvRequests, putBytes } from './kv-plan.ts';
-export { kvServer } from './kv-server.ts';
 export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel } from './message-pingpong.ts';
 export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
 export type { ArrivalKind, LoadPlan } from './offered-load.ts';
@@ -72,25 +69,27 @@ export { bandwidthClient, bandwidthServer } from './perf-bandwidth.ts';
 export { perfBufferBytes } from './perf-buffer.ts';
 export { distributionOf, latencyClient, latencyServer, percentileOf } from './perf-latency.ts';
 export {
-  type BandwidthResult,
-  type HostWork,
-  isKvTest,
   isLatencyTest,
   isReliable,
-  type KvResult,
-  type LatencyResult,
-  type LoadedResult,
+  lengthsOf,
   type PerfArgs,
   type PerfConnection,
   type PerfPattern,
   type PerfRegion,
-  type PerfSide,
   type PerfTestName,
   type PerfVerb,
   perfTestNames,
   type SizeShare,
-  verbOf,
 } from './perf-plan.ts';
+export type {
+  BandwidthRates,
+  BandwidthResult,
+  HostWork,
+  LatencyResult,
+  LoadedRates,
+  PerfResult,
+  PerfSide,
+} from './perf-result.ts';
 export { announcedEnd, announcedStart } from './perf-start.ts';
 export {
   announcedOf,
@@ -117,7 +116,10 @@ export {
 } from './rc-endpoint.ts';
 export { allAccess, type RcAddress, type RcAttributes, toInit, toRtr, toRts } from './rc-states.ts';
 export { readyWorkloadNames } from './ready-workloads.ts';
+export { lengthText, meanBytesOf, mib, millionsText, usec } from './result-table.ts';
 export { acceptFrom, connectTo, listenAt, type SocketStream, socketsOf } from './socket-stream.ts';
+export type { Advice, Posts, Traffic } from './test-kind.ts';
+export { isPerftest, kindOf, testKinds, workloadFieldNames, workloadFields } from './test-kinds.ts';
 export { connectUc, connectUd, initUd, qkey } from './unreliable-states.ts';
 export {
   checkedTest,
@@ -136,8 +138,6 @@ export {
   type WorkloadField,
   type WorkloadFieldName,
   type WorkloadValues,
-  workloadFieldNames,
-  workloadFields,
 } from './workload-fields.ts';
 export type { FieldNaming } from './workload-rules.ts';
 export { workloadSchema } from './workload-schema.ts';

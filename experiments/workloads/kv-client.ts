@@ -23,6 +23,7 @@ import {
   answerBytes,
   endLength,
   type KvArgs,
+  type KvSide,
   lengthFieldBytes,
   linesOf,
   putBytes,
@@ -35,7 +36,6 @@ import { OfferedLoad } from './offered-load.ts';
 import { grhBytes } from './perf-buffer.ts';
 import { openPerfEndpoint, postReceive, ucSteps } from './perf-link.ts';
 import { Places } from './perf-places.ts';
-import type { PerfSide } from './perf-plan.ts';
 import { resultOf } from './perf-rates.ts';
 import { announceEnd } from './perf-start.ts';
 import { announcedOf } from './port-address.ts';
@@ -46,13 +46,13 @@ import { connectUd, initUd } from './unreliable-states.ts';
 /** With fewer entries, the device reads the consumer counter. */
 const cqEntriesLeast = 128;
 
-export async function kvClient(program: ProgramContext<KvArgs>): Promise<PerfSide> {
+export async function kvClient(program: ProgramContext<KvArgs>): Promise<KvSide> {
   const args = program.args;
   const client = await Client.open(program, args);
   if (args.warmupIterations !== undefined) await client.ask(args.warmupIterations);
   await clientBegins(program);
   const cyclesSpent = countCycles(program);
-  const side: PerfSide = {
+  const side: KvSide = {
     ...(await client.ask(args.iterations)),
     cycles: cyclesSpent(),
     ...hostWorkOf(program),
@@ -134,7 +134,7 @@ class Client {
   }
 
   /** Sends this many requests and receives their answers; then tells every server thread that no more follow. */
-  async ask(count: number): Promise<Pick<PerfSide, 'result' | 'requests' | 'load'>> {
+  async ask(count: number): Promise<Pick<KvSide, 'result' | 'requests' | 'load'>> {
     const { program, parts } = { program: this.#program, parts: this.#parts };
     const { cpu } = program;
     const { window, valueBytes } = this.#args.kv;

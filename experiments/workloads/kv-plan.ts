@@ -10,6 +10,7 @@
  * A slot is free when its key is zero: the server clears each processed request.
  */
 import type { PerfArgs, PerfPattern } from './perf-plan.ts';
+import type { BandwidthResult, LatencyResult, PerfSide, WithPeakIfAny } from './perf-result.ts';
 
 export interface KvPlan {
   /** Threads of the server, each with its own core and its own part of the items; the clients are the test's threads. */
@@ -78,10 +79,27 @@ export const slotPollCycles = 5;
 export const answerBytes = ({ valueBytes }: KvPlan, grhBytes: number): number =>
   wholeLines(grhBytes + valueBytes);
 
-/** Counts of one program of the store during its measurement. */
-export interface KvRequests {
+/** Counts of one program of the store, with those of its requests. */
+export interface KvSide extends PerfSide {
+  readonly requests: KvRequests;
+}
+
+/** Requests of a program during its measurement. */
+interface KvRequests {
   readonly getCount: number;
   readonly putCount: number;
   /** For a client: time from before a request was built until its answer was processed, in picoseconds. */
   readonly timesPs: readonly number[];
+}
+
+/** A key-value store's result: rates of all clients' requests, and the duration of one, in picoseconds. */
+interface KvResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
+  readonly getCount: number;
+  readonly putCount: number;
+}
+
+/** Measurements of the clients of a key-value store. */
+export interface KvRates extends WithPeakIfAny<KvResult> {
+  /** Present for an offered load. */
+  readonly p90Ps?: number;
 }

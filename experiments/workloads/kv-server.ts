@@ -20,7 +20,7 @@ import { ItemTable } from './kv-items.ts';
 import {
   endLength,
   type KvArgs,
-  type KvRequests,
+  type KvSide,
   lengthFieldBytes,
   linesOf,
   putBytes,
@@ -30,7 +30,6 @@ import {
 } from './kv-plan.ts';
 import { serverBegins } from './kv-start.ts';
 import { openPerfEndpoint, ucSteps } from './perf-link.ts';
-import type { PerfSide } from './perf-plan.ts';
 import { announceEnd } from './perf-start.ts';
 import { handleTo, type PortAddress, peerFrom } from './port-address.ts';
 import { connectQps, createBuffer, type RcEndpoint } from './rc-endpoint.ts';
@@ -47,7 +46,7 @@ export interface AnswerQp extends PortAddress {
   readonly qpNum: number;
 }
 
-export async function kvServer(program: ProgramContext<KvArgs>): Promise<PerfSide> {
+export async function kvServer(program: ProgramContext<KvArgs>): Promise<KvSide> {
   const args = program.args;
   const endpoint = await openPerfEndpoint(program, args);
   const { thread = 0 } = args;
@@ -63,7 +62,7 @@ export async function kvServer(program: ProgramContext<KvArgs>): Promise<PerfSid
   const requests = await server.serve();
   const cycles = cyclesSpent();
   await clientsEnd(program, args);
-  const side: PerfSide = { cycles, requests, ...hostWorkOf(program) };
+  const side: KvSide = { cycles, requests, ...hostWorkOf(program) };
   await announceEnd(program);
   return side;
 }
@@ -190,7 +189,7 @@ class Server {
   }
 
   /** Serves until every client has reported its end. */
-  async serve(): Promise<KvRequests> {
+  async serve(): Promise<KvSide['requests']> {
     const { cpu, memory } = this.#program;
     const { process } = memory;
     const clients = this.#clients;

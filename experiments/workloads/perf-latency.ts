@@ -7,7 +7,8 @@
  */
 import type { ProgramContext } from '../../machine/index.ts';
 import { openPerfLink, type PerfLink } from './perf-link.ts';
-import type { LatencyResult, PerfArgs } from './perf-plan.ts';
+import type { PerfArgs } from './perf-plan.ts';
+import type { LatencyResult } from './perf-result.ts';
 import { announceEnd, startTogether } from './perf-start.ts';
 import { barrier } from './rc-endpoint.ts';
 

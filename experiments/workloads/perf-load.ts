@@ -7,9 +7,9 @@ import { endOwnWork } from './host-work.ts';
 import { OfferedLoad } from './offered-load.ts';
 import { confirmArrival } from './perf-arrival.ts';
 import type { PerfLink } from './perf-link.ts';
-import type { PerfSide } from './perf-plan.ts';
 import { resultOf } from './perf-rates.ts';
 import { isReceive, Receiver } from './perf-receiver.ts';
+import type { PerfSide } from './perf-result.ts';
 import type { PerfStream } from './perf-stream.ts';
 
 /** A QP with the arrival times of its uncompleted messages, oldest first. */

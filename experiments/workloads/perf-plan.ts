@@ -1,7 +1,9 @@
-/** Arguments of the two programs of `perf` and the client's result; perftest's tests and defaults. */
-import type { KvPlan, KvRequests } from './kv-plan.ts';
-import type { LoadCounts, LoadPlan } from './offered-load.ts';
+/** Names of the tests, and arguments of their programs; perftest's defaults. The plan of another kind than perftest's is a member of these. */
+import type { KvPlan } from './kv-plan.ts';
+import type { LoadPlan } from './offered-load.ts';
 import type { RouteChoice } from './port-address.ts';
+
+export type { KvPlan };
 
 export const perfTestNames = [
   'write-lat',
@@ -103,71 +105,18 @@ export interface SizeShare {
   readonly weight: number;
 }
 
-/** A latency test's result, in picoseconds: half a round trip for WRITE and SEND, a whole one for READ and atomics. */
-export interface LatencyResult {
-  readonly iterations: number;
-  /** The first message, including the cost of first touch. */
-  readonly firstPs: number;
-  /** Time to register the client's buffer; absent in a result that is only computed from times. */
-  readonly registrationPs?: number;
-  readonly minPs: number;
-  readonly maxPs: number;
-  readonly typicalPs: number;
-  readonly averagePs: number;
-  readonly deviationPs: number;
-  readonly p99Ps: number;
-  readonly p999Ps: number;
-}
-
-/** A bandwidth test's result. */
-export interface BandwidthResult {
-  readonly iterations: number;
-  /** From the first post to the last completion. */
-  readonly durationPs: number;
-  readonly peakBytesPerSecond: number;
-  readonly averageBytesPerSecond: number;
-  readonly messagesPerSecond: number;
-}
-
-/** A key-value store's result: rates of all clients' requests, and the duration of one, in picoseconds. */
-export interface KvResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
-  readonly getCount: number;
-  readonly putCount: number;
-}
-
-/** A bandwidth test's result under an offered load: rates, and the time of a message from its arrival on, in picoseconds. */
-export interface LoadedResult extends BandwidthResult, Omit<LatencyResult, 'firstPs' | 'registrationPs'> {
-  readonly p90Ps: number;
-}
-
-/** Interrupts that a host has served in a period, and busy cycles of its cores. */
-export interface HostWork {
-  readonly spanPs: number;
-  readonly interrupts: number;
-  readonly cycles: number;
-}
-
-/** Counts of one program of a bandwidth test. */
-export interface PerfSide {
-  /** For a sending side. */
-  readonly result?: BandwidthResult;
-  /** Messages received by a side, and messages sent to it. */
-  readonly received?: { readonly count: number; readonly expected: number };
-  /** For a sending side under an offered load, with the time of each message from its arrival to its completion. */
-  readonly load?: LoadCounts & { readonly timesPs: readonly number[] };
-  /** Under an offered load: the work of its whole host from the start to the last completion of the client. */
-  readonly host?: HostWork;
-  /** For a program of a key-value store. */
-  readonly requests?: KvRequests;
-  /** Cycles of the program's core by cause during the measurement, without zeros. */
-  readonly cycles: Readonly<Record<string, number>>;
-}
-
-/** Times of the client's posts. */
-export const verbOf = (test: PerfTestName): PerfVerb =>
-  isKvTest(test) ? 'write' : (test.slice(0, test.indexOf('-')) as PerfVerb);
-export const isKvTest = (test: PerfTestName): boolean => test === 'kv-rpc';
+/** The verb of a test of perftest, by its name. */
+export const verbOf = (test: PerfTestName): PerfVerb => test.slice(0, test.indexOf('-')) as PerfVerb;
 export const isLatencyTest = (test: PerfTestName): boolean => test.endsWith('-lat');
+
+/** Lengths of messages, and the share of each. */
+export function lengthsOf({
+  sizeBytes,
+  sizes = [{ bytes: sizeBytes, weight: 1 }],
+}: PerfArgs): readonly { readonly bytes: number; readonly share: number }[] {
+  const total = sizes.reduce((sum, { weight }) => sum + weight, 0);
+  return sizes.map(({ bytes, weight }) => ({ bytes, share: weight / total }));
+}
 
 /** perftest 4.5: iterations, depths, and the inline sizes of ib_write_lat and ib_send_lat. */
 export const perfDefaults = {

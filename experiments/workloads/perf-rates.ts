@@ -1,5 +1,5 @@
 /** Computes the result of a bandwidth test from the times of its posts and completions. */
-import type { BandwidthResult } from './perf-plan.ts';
+import type { BandwidthResult } from './perf-result.ts';
 
 /**
  * The peak is the best rate over all pairs of a post and a completion, over all QPs in the order of both, as in

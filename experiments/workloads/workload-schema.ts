@@ -1,7 +1,8 @@
 /** The JSON Schema of a workload, derived from the table of its fields. Only `checkedWorkload` checks combinations. */
 import type { JsonValue } from '../../machine/index.ts';
 import { perfTestNames } from './perf-plan.ts';
-import { type WorkloadField, workloadFieldNames, workloadFields } from './workload-fields.ts';
+import { otherTestNames, workloadFieldNames, workloadFields } from './test-kinds.ts';
+import type { WorkloadField } from './workload-fields.ts';
 
 export const workloadSchemaName = 'hca-workload/1';
 
@@ -17,7 +18,7 @@ export function workloadSchema(): JsonValue {
     required: ['test'],
     additionalProperties: false,
     properties: {
-      test: { enum: [...perfTestNames], description: 'test of perftest, or kv-rpc' },
+      test: { enum: [...perfTestNames], description: `test of perftest, or ${otherTestNames.join(', ')}` },
       ...(Object.fromEntries(fields) as Record<string, JsonValue>),
     },
   };

@@ -4,23 +4,22 @@
  *     { test: 'write-bw', size: 64, region: 67108864, pattern: 'random' }
  *     write-bw,size=64,region=64Mi,pattern=random
  *
- * The fields are those of `workload-fields.ts`; omitted fields have perftest's defaults.
+ * The fields are those of `test-kinds.ts`; omitted fields have perftest's defaults.
  */
 import { ConfigurationError } from '../../base/index.ts';
 import { hintFor } from '../../machine/profile/index.ts';
-import { type KvPlan, kvDefaults } from './kv-plan.ts';
 import { loadDefaults } from './offered-load.ts';
 import {
-  isKvTest,
   isLatencyTest,
   type PerfArgs,
   type PerfRegion,
   type PerfTestName,
   perfDefaults,
   perfTestNames,
-  verbOf,
 } from './perf-plan.ts';
 import { readyWorkload, readyWorkloadNames } from './ready-workloads.ts';
+import { allKinds, testKinds, workloadFieldNames, workloadFields } from './test-kinds.ts';
+import { sharesOf } from './verbs-rules.ts';
 import {
   checkedField,
   type FieldValue,
@@ -28,10 +27,8 @@ import {
   parsedField,
   type WorkloadFieldName,
   type WorkloadValues,
-  workloadFieldNames,
-  workloadFields,
 } from './workload-fields.ts';
-import { checkFit, type FieldNaming, iterationsOf, qpsOf, sharesOf, sizeOf } from './workload-rules.ts';
+import { type FieldNaming, iterationsOf, qpsOf, type Refusal } from './workload-rules.ts';
 
 export interface Workload extends WorkloadValues {
   readonly test: PerfTestName;
@@ -68,6 +65,32 @@ export function checkedWorkload(value: unknown, named: FieldNaming = byField): W
   const workload = { test: checkedTest(given['test']), ...values } as Workload;
   checkFit(workload, named);
   return workload;
+}
+
+/** @throws ConfigurationError naming the field that contradicts the others */
+function checkFit(asked: Workload, named: FieldNaming): void {
+  for (const rule of [refusedField, ...testKinds[asked.test].rules]) {
+    const refusal = rule(asked, named);
+    if (refusal === undefined) continue;
+    const [field, range, value = asked[field]] = refusal;
+    throw new ConfigurationError(named(field), value, range);
+  }
+}
+
+/** A field that the kind of test lacks, or that only another kind has. */
+function refusedField(asked: Workload): Refusal | undefined {
+  const { test } = asked;
+  const kind = testKinds[test];
+  const others = allKinds.flatMap(({ own }) => (own === undefined || own === kind.own ? [] : [own]));
+  const absent = [
+    ...(kind.lacking === undefined ? [] : [kind.lacking]),
+    ...others.map(({ fields, thing }) => ({ fields, instead: `no ${thing}` })),
+  ];
+  for (const { fields, instead } of absent) {
+    const found = fields.find((field) => asked[field] !== undefined);
+    if (found !== undefined) return [found, `left out: ${test} has ${instead}`];
+  }
+  return;
 }
 
 function checkedName(name: string): WorkloadFieldName {
@@ -123,27 +146,25 @@ export function workloadText(workload: Workload): string {
 export function perfArgsOf(workload: Workload): PerfArgs {
   const asked = checkedWorkload(workload);
   const { test, txDepth, rxDepth, inline, events, cqMod, mtu, onDemand, threads } = asked;
-  const verb = verbOf(test);
-  const isLatency = isLatencyTest(test);
-  const sizeBytes = sizeOf(asked);
+  const { verb, sizeBytes, inlineBytes, cqModeration, ...plan } = testKinds[test].presetOf(asked);
   return {
     verb,
-    isLatency,
+    isLatency: isLatencyTest(test),
     sizeBytes,
-    iterations: iterationsOf(asked),
+    iterations: iterationsOf(asked, sizeBytes),
     qpCount: qpsOf(asked),
     txDepth: txDepth ?? perfDefaults.txDepth,
     rxDepth: rxDepth ?? perfDefaults.rxDepth,
-    inlineBytes: inline ?? (isLatency || isKvTest(test) ? inlineOf(asked) : 0),
+    inlineBytes: inline ?? inlineBytes,
     usesEvents: events === true,
-    cqModeration: cqMod ?? moderationOf(asked),
+    cqModeration: cqMod ?? cqModeration,
     mtuBytes: mtu ?? 0,
     ...routeOf(asked),
     ...(asked.region === undefined ? {} : { region: regionOf(asked.region, asked) }),
     ...(onDemand === undefined ? {} : { isOnDemand: onDemand }),
     ...(threads === undefined || threads === 1 ? {} : { threads }),
     ...extrasOf(asked),
-    ...(isKvTest(test) ? { kv: kvOf(asked) } : {}),
+    ...plan,
   };
 }
 
@@ -152,31 +173,6 @@ function routeOf({ gidIndex, trafficClass }: Workload): Pick<PerfArgs, 'route'> 
   const place = gidIndex === undefined ? {} : { gidIndex };
   return { route: { ...place, ...(trafficClass === undefined ? {} : { trafficClass }) } };
 }
-
-const kvOf = ({ servers, window, keySize, valueSize, items, gets, lookup, pattern }: Workload): KvPlan => ({
-  servers: servers ?? kvDefaults.servers,
-  window: window ?? kvDefaults.window,
-  keyBytes: keySize ?? kvDefaults.keyBytes,
-  valueBytes: valueSize ?? kvDefaults.valueBytes,
-  items: items ?? kvDefaults.items,
-  getPercent: gets ?? kvDefaults.getPercent,
-  lookupCycles: lookup ?? kvDefaults.lookupCycles,
-  pattern: pattern ?? kvDefaults.pattern,
-});
-
-/** Default number of requests per completion. */
-function moderationOf({ test, postList = 1, rate }: Workload): number {
-  if (isKvTest(test)) return kvDefaults.cqModeration;
-  // Whether the time of each message is measured.
-  if (rate !== undefined) return 1;
-  return postList === 1 ? perfDefaults.cqModeration : postList;
-}
-
-/** perftest's inline limits: smaller for datagrams than for messages of connections. */
-const inlineOf = ({ test, connection }: Workload): number =>
-  connection === 'UD' || isKvTest(test)
-    ? perfDefaults.datagramInlineBytes
-    : perfDefaults.inlineBytes[verbOf(test)];
 
 /** Differences from perftest's plain test; omits fields that were not requested. */
 function extrasOf(asked: Workload): Partial<PerfArgs> {

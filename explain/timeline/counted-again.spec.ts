@@ -6,7 +6,7 @@
 import { describe, expect, it } from 'vitest';
 import { drawShortRun, type ShortRun } from '../../experiments/bottleneck/testing/short-run.ts';
 import runPerf from '../../experiments/runs/perf-run.ts';
-import type { BandwidthResult } from '../../experiments/workloads/perf-plan.ts';
+import type { BandwidthResult } from '../../experiments/workloads/perf-result.ts';
 import { kindNumbers } from '../../machine/timeline/index.ts';
 import { rowsOf } from '../../test/extent.ts';
 import { addAt } from './testing/add-at.ts';
