@@ -40,6 +40,7 @@ export { ICRC_WRONG, PACKET_RIGHT } from './record-bytes.ts';
 export {
   canRelay,
   destinationLidOf,
+  isReceivedDamaged,
   type RecordPlace,
   receivedPacketBytes,
   receivedServiceLevel,

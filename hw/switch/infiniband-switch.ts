@@ -9,6 +9,7 @@
  * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own credits return when its
  *   last byte has left. Every drop has a named reason: no route, a route back, a service level
  *   without a lane, HOQLife, or an output whose link is down.
+ * - A packet whose ICRC alone is wrong leaves as it came: its destination checks the ICRC (7.8).
  * - A packet's first byte leaves `latencyNs` after its first byte has come, if the output is free. A packet that would leave faster than it
  *   comes waits until its last byte cannot be late.
  * - Each lane of an input has a buffer and credits of its own, which one output at a time reads: a packet without credits blocks only
@@ -259,7 +260,10 @@ export class InfinibandSwitch {
 
   #portOf({ writer, reader, wire, sentArrival }: SwitchCable, config: SwitchConfig): WirePort {
     const own = { ...wire, receiveBufferBytes: config.inputBufferBytes, transmitAheadBytes: 0 };
-    return new WirePort({ lp: this.#lp, config: own, writer, reader, sentArrival, receivedArrival: 'head' });
+    return new WirePort({
+      ...{ lp: this.#lp, config: own, writer, reader, sentArrival },
+      ...{ receivedArrival: 'head', isSwitchPort: true },
+    });
   }
 
   #connect(index: number): void {

@@ -20,6 +20,7 @@ import { NEVER, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import {
   type Datagram,
+  isReceivedDamaged,
   MANAGEMENT_LANE,
   receivedDatagram,
   sendDatagram,
@@ -70,7 +71,7 @@ interface Arrival {
 export class ManagementPort {
   readonly agent: SwitchManagementAgent;
   /** Packets taken, sent, and dropped, by reason. */
-  readonly counts = { taken: 0, sent: 0, malformed: 0, noPath: 0, unanswered: 0, overflowed: 0 };
+  readonly counts = { taken: 0, sent: 0, damaged: 0, malformed: 0, noPath: 0, unanswered: 0, overflowed: 0 };
   readonly #ports: readonly ManagedPort[];
   readonly #performance: PerformanceAgent;
   readonly #links: readonly (WirePort | undefined)[];
@@ -152,9 +153,12 @@ export class ManagementPort {
     for (let next = this.#arrivals[0]; next !== undefined && next.duePs <= nowPs; next = this.#arrivals[0]) {
       this.#arrivals.shift();
       const link = this.#links[next.input - 1]!;
+      const isDamaged = isReceivedDamaged(link, next.offset);
       const datagram = receivedDatagram(link, next.offset);
       link.consume(next.offset);
-      this.#handle(datagram, next.input, nowPs);
+      // Port 0 is the packet's destination, and checks its ICRC.
+      if (isDamaged) this.counts.damaged++;
+      else this.#handle(datagram, next.input, nowPs);
     }
   }
 
