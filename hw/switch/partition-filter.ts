@@ -32,11 +32,19 @@ export class PartitionFilter {
     return this.#setting.pkeys;
   }
 
+  /** PartitionEnforcementInbound and PartitionEnforcementOutbound. */
+  get inbound(): boolean {
+    return this.#setting.inbound;
+  }
+
+  get outbound(): boolean {
+    return this.#setting.outbound;
+  }
+
   setPkeys(pkeys: readonly number[], nowPs: Picoseconds): void {
     this.#set({ ...this.#setting, pkeys: tableOf(pkeys) }, nowPs);
   }
 
-  /** PartitionEnforcementInbound and PartitionEnforcementOutbound. */
   setDirections(inbound: boolean, outbound: boolean, nowPs: Picoseconds): void {
     this.#set({ ...this.#setting, inbound, outbound }, nowPs);
   }

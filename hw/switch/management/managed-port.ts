@@ -71,13 +71,7 @@ const fieldsOfSwitch = [
 ] as const;
 /** Fields that a Set replaces at the other ports. */
 const fieldsOfLink = [
-  ...([
-    'vlHighLimit',
-    'vlStallCount',
-    'hoqLife',
-    'partitionEnforcementIn',
-    'partitionEnforcementOut',
-  ] as const),
+  ...(['vlHighLimit', 'vlStallCount', 'hoqLife'] as const),
   ...(['filterRawIn', 'filterRawOut', 'pkeyViolations', 'localPhysicalErrors', 'overrunErrors'] as const),
 ] as const;
 /** Numbers in which 0 means no change. */
@@ -214,6 +208,8 @@ export class ManagedPort {
     data.set(this.#info);
     const view = viewOf(data);
     fields.localPort.set(view, 0, arrival);
+    fields.partitionEnforcementIn.set(view, 0, Number(this.partition.inbound));
+    fields.partitionEnforcementOut.set(view, 0, Number(this.partition.outbound));
     if (hidesKey) fields.mkey.set(view, 0, 0n);
   }
 
