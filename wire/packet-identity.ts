@@ -22,9 +22,9 @@ export interface PacketIdentity {
   readonly pkey: number;
   readonly serviceLevel: number;
   readonly destinationQpn: number;
-  /** Of the DETH; undefined for a packet without one. */
+  /** Source QP in the DETH; undefined for a packet without a DETH. */
   readonly sourceQpn: number | undefined;
-  /** Of the GRH; undefined for a packet without one. */
+  /** Addresses in the GRH; undefined for a packet without a GRH. */
   readonly gids: { readonly source: Uint8Array; readonly destination: Uint8Array } | undefined;
 }
 

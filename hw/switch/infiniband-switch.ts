@@ -428,7 +428,7 @@ export class InfinibandSwitch {
     return typeof outputs === 'string' ? outputs : this.#admittedOf(index, offset, outputs);
   }
 
-  /** Those of a packet's outputs that accept its P_Key; the others count it, as a copy that was dropped. */
+  /** Outputs of a packet that accept its P_Key; the other outputs count it, as a copy that was dropped. */
   #admittedOf(index: number, offset: number, outputs: readonly number[]): readonly number[] | 'outboundPkey' {
     const { port, drops } = this.#ports[index]!;
     const pkey = receivedPkey(port, offset);

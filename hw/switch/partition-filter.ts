@@ -12,7 +12,7 @@ export const FILTER_ENTRIES = 32;
 
 export type FilterDirection = 'inbound' | 'outbound';
 
-/** What a subnet manager sets. */
+/** P_Key table and directions, as a subnet manager sets them. */
 interface Setting {
   readonly pkeys: Uint16Array;
   readonly inbound: boolean;
