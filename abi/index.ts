@@ -42,6 +42,7 @@ export * from './map-icm.ts';
 export * from './mcg.ts';
 export * from './mpt.ts';
 export * from './mtt.ts';
+export * from './notices.ts';
 export * from './pci-identity.ts';
 export * from './performance-attributes.ts';
 export * from './ports.ts';

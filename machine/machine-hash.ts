@@ -1,5 +1,5 @@
 /** The configuration that a machine's options describe, and its hash: equal exactly if parameters, seed, faults and topology are equal. */
-import { ConfigurationError } from '../base/index.ts';
+import { ConfigurationError, shortJson } from '../base/index.ts';
 import { checkedFaults, faultText } from './faults/index.ts';
 import type { MachineOptions } from './machine.ts';
 import { configHashOf, configurationOf, type MachineConfig, type ParameterValue } from './profile/index.ts';
@@ -7,8 +7,10 @@ import {
   checkedTopology,
   declaredOf,
   hostsOf,
+  isSwitched,
   pairsOf,
   portCountOf,
+  portsOf,
   portText,
   type Topology,
 } from './topology/index.ts';
@@ -41,6 +43,7 @@ export function configuredOf({ profile, set, seed, nodes, topology }: MachineOpt
   if (declared === undefined) return { config, topology: pairsOf(config.machine.nodeCount) };
   checkSecondPorts(declared, config);
   checkCables(declared, config);
+  checkPartitions(declared, config);
   return { config, topology: declared };
 }
 
@@ -75,6 +78,23 @@ function checkCables({ links }: Topology, { machine, hca }: MachineConfig): void
           cable[field],
           `left out with ${where}: all cables of Ethernet have ethernet.gigabitsPerSecond`,
         );
+}
+
+/** @throws ConfigurationError for partitions that no switch would enforce */
+function checkPartitions(topology: Topology, { machine, hca }: MachineConfig): void {
+  const isInfiniband = machine.adapter !== 'nic' && hca.capability.linkLayer === 'infiniband';
+  for (const [host, { partitions }] of topology.nodes.entries()) {
+    if (partitions === undefined) continue;
+    const place = `topology, nodes[${host}], field partitions,`;
+    const refuse = (why: string): never => {
+      throw new ConfigurationError(place, shortJson(partitions), `left out ${why}`);
+    };
+    if (!isInfiniband) refuse('without InfiniBand');
+    if (!hca.control.embeddedSubnetManager)
+      refuse('with hca.control.embeddedSubnetManager=false: the subnet manager of the fabric sets P_Keys');
+    if (!portsOf(topology, host).some((port) => isSwitched(topology, port)))
+      refuse(`where no switch is cabled to host ${host}`);
+  }
 }
 
 /** @throws ConfigurationError if the given number of hosts contradicts the topology */

@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { packetsIn, readCapture } from '../analyser/capture/index.ts';
 import { expectBalanced } from './expectations.ts';
-import { programsOf, runPrograms, smallMachine } from './machines.ts';
+import { bytesOf, programsOf, runPrograms, smallMachine } from './machines.ts';
 import type { PkeyPairs } from './programs/partitions.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -41,6 +41,40 @@ describe('P_Key tables', () => {
     const sent = packets.filter(({ from, packet }) => from === 'LID 1' && packet.bth.opcode === 0x0a);
     const expected = rows.flatMap(([own, , isOne]) => (isOne ? [own] : [own, own]));
     expect(sent.map(({ packet }) => packet.bth.partitionKey)).toEqual(expected);
+  });
+
+  it('IBTA 10.9, 14.2.5.7: of hosts that a switch does not admit to a partition do not carry packets past it', async () => {
+    // Hosts 0 and 1 are in partition 1, host 2 is not.
+    const nodes = [1, 1, 2].map((partition) => ({ kind: 'host' as const, partitions: [partition] }));
+    const topology = {
+      nodes: [...nodes, { kind: 'switch' as const }],
+      links: [0, 1, 2].map((node) => ({ ends: [{ node }, { node: 3, port: node + 1 }] as const })),
+    };
+    // Both tables match; the switch knows better: a limited member passes, partition 2 does not, nor the default one.
+    const pairs: PkeyPairs = [
+      [0x8001, 0x8001],
+      [0x0001, 0x8001],
+      [0x8002, 0x8002],
+      [0xffff, 0xffff],
+    ];
+    const reports: string[] = [];
+    for (const partition of ['single', 'per-node'] as const) {
+      await using machine = await smallMachine({ topology, partition });
+      for (const program of programsOf('partitions', 'members', pairs as never)) await machine.load(program);
+      await machine.run();
+      const report = await machine.report();
+      expectBalanced(report);
+      reports.push(bytesOf(report));
+      const [near, far] = await machine.results<[string, number, number, string[]][][]>();
+      const refused = 'RETRY_EXC_ERR';
+      expect(near!.map(([status]) => status)).toEqual(['SUCCESS', 'SUCCESS', refused, refused]);
+      // No packet that violates a table reaches a host.
+      expect(far!.map(([, violations]) => violations)).toEqual([0, 0, 0, 0]);
+      // The request and one retry of each.
+      const [own] = report.switches!;
+      expect(own!.ports.map(({ notForwarded }) => notForwarded)).toEqual([{ inboundPkey: 4 }, {}, {}]);
+    }
+    expect(reports[1]).toBe(reports[0]);
   });
 
   it('sheet 7.6: are written across blocks of 32, and not beyond their end', async () => {

@@ -1,7 +1,9 @@
 /**
  * Bit errors that faults cause on the cable: which bit of a packet they flip. It depends on the packet alone, so that the same
- * bit is flipped in every run, in every form of packets, and at both ends.
+ * bit is flipped in every run, in every form of packets, and at both ends. Damage under a right VCRC depends on what no switch
+ * changes, so that all cables of a path carry the same wrong bytes.
  */
+import { viewOf } from '../base/index.ts';
 import { variantCrc } from './crc.ts';
 import { ETHERNET_HEADER_BYTES } from './ethernet-sizing.ts';
 import { payloadIn } from './frame-parts.ts';
@@ -30,8 +32,9 @@ export function damagePacket(
   const hasGrh = (bytes[at + 1]! & 3) === 3;
   const base = at + lrh.sizeBytes + (hasGrh ? GRH_BYTES : 0);
   const icrcAt = at + packetBytes - VCRC_BYTES - ICRC_BYTES;
-  // The CRC selects the bit: as good as random, and a function of the packet alone.
-  damageTransport(bytes, { base, icrc: icrcAt }, place, variantCrc(bytes, at, icrcAt + ICRC_BYTES));
+  // A CRC selects the bit: as good as random, and a function of the packet alone. The ICRC leaves out lane and marks.
+  const lot = isInside ? viewOf(bytes).getUint32(icrcAt, true) : variantCrc(bytes, at, icrcAt + ICRC_BYTES);
+  damageTransport(bytes, { base, icrc: icrcAt }, place, lot);
   if (!isInside) return;
   const vcrcAt = icrcAt + ICRC_BYTES;
   const vcrc = variantCrc(bytes, at, vcrcAt);

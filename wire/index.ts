@@ -33,6 +33,7 @@ export { openPacket } from './open-packet.ts';
 export * from './packet.ts';
 export * from './packet-bytes.ts';
 export { PacketCounters } from './packet-counters.ts';
+export { type PacketIdentity, receivedIdentity, receivedPkey } from './packet-identity.ts';
 export type { PacketSelection, PsnRange } from './packet-rules.ts';
 export { type LaneCount, type LaneSpeed, type WireConfig, wireParameters } from './parameters.ts';
 export * from './psn.ts';
@@ -40,6 +41,7 @@ export { ICRC_WRONG, PACKET_RIGHT } from './record-bytes.ts';
 export {
   canRelay,
   destinationLidOf,
+  isReceivedDamaged,
   type RecordPlace,
   receivedPacketBytes,
   receivedServiceLevel,

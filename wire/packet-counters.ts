@@ -63,6 +63,8 @@ export class TransmitCounters {
   /** Packets corrupted or delayed by an injected fault. */
   corruptedCount = 0;
   delayedCount = 0;
+  /** Packets that left with a wrong ICRC, as a switch received them. */
+  relayedDamageCount = 0;
   /**
    * Other effects of faults, by opcode: packets that left and never arrive; copies put on the link; packets held back, and
    * those of them put on the link later. The difference of the last two is still held, or was held when the link went down.
@@ -79,6 +81,8 @@ export class TransmitCounters {
 /** Statistics of the receiving side. */
 export class ReceiveCounters {
   readonly delivered = new PacketCounters();
+  /** Packets delivered to a switch although their ICRC was wrong: it does not check it. */
+  relayedDamageCount = 0;
   /** Wrong VCRC or ICRC, or malformed; and of those, damaged within a switch, so that only the ICRC was wrong. */
   readonly corrupted = new PacketCounters();
   invariantCrcErrors = 0;

@@ -151,11 +151,11 @@ export const FLAG_SOLICITED = request.isSolicited.mask;
 export const FLAG_GRH = request.hasGrh.mask;
 /** A retransmission: counted separately. Not a bit of the packet. */
 export const FLAG_RETRANSMISSION = request.isRetransmission.mask;
-/** Flag set by a fault: a bit error on the cable. The receiving port finds a wrong VCRC and discards the packet. */
+/** Flag set by a fault: a bit error on this cable. The receiving port finds a wrong VCRC and discards the packet. */
 export const FLAG_CORRUPTED = request.isCorrupted.mask;
 /**
- * Flag next to FLAG_CORRUPTED: a switch has damaged the packet and sent a right VCRC over it; the receiver finds a
- * wrong ICRC.
+ * A switch has damaged the packet and sent a right VCRC over it: only the ICRC is wrong. Next to FLAG_CORRUPTED: the fault is of
+ * this cable; alone: of an earlier one, from which a switch passed the packet on.
  */
 export const FLAG_DAMAGED_INSIDE = request.isDamagedInside.mask;
 /** BTH MigReq: the sender's path is migrated, as is that of a QP that never had another. */
@@ -163,6 +163,8 @@ export const FLAG_MIGRATED = request.isMigrated.mask;
 /** BTH FECN: marked on the way because of congestion. */
 export const FLAG_CONGESTION = request.isCongested.mask;
 export const DAMAGE_PLACE_SHIFT = request.damagePlace.shift;
+/** Bits of the damage's place; they mean nothing without damage. */
+export const DAMAGE_PLACE = request.damagePlace.mask;
 
 /** Bytes of a GRH after the payload, and the most for its alignment. */
 export const GRH_ROOM_BYTES = 40 + 3;
@@ -182,6 +184,7 @@ export const VIRTUAL_LANE_SHIFT = request.virtualLane.shift;
 export const PACKET_BYTES_SHIFT = request.packetBytes.shift;
 
 export const virtualLaneOf = (flags: number): number => (flags >> VIRTUAL_LANE_SHIFT) & 0xf;
+export const isDamagedInside = (flags: number): boolean => (flags & FLAG_DAMAGED_INSIDE) !== 0;
 export const packetBytesIn = (flags: number): number => flags >>> PACKET_BYTES_SHIFT;
 
 /** The lane of subnet management packets: without flow control (7.9.1). */

@@ -5,12 +5,15 @@
 import type { Picoseconds } from '../base/index.ts';
 import { packetShapes } from './opcodes.ts';
 import {
+  DAMAGE_PLACE,
   FLAG_ACK_REQUEST,
   FLAG_CONGESTION,
+  FLAG_DAMAGED_INSIDE,
   FLAG_GRH,
   FLAG_MIGRATED,
   FLAG_RETRANSMISSION,
   FLAG_SOLICITED,
+  isDamagedInside,
   PACKET_PAYLOAD_OFFSET,
   packetBytesIn,
   SERVICE_LEVEL_SHIFT,
@@ -27,9 +30,16 @@ import { bodyBytesOf } from './wire-observer.ts';
 import type { WirePort } from './wire-port.ts';
 import { NOT_SENT } from './wire-sender.ts';
 
-/** Flags that belong to the packet or to its sender's counters; the others are set by the port that sends. */
+/** Flags that belong to the packet or to its sender's counters; the others are set by the port that sends. A wrong ICRC stays wrong. */
 const CARRIED_FLAGS =
-  FLAG_ACK_REQUEST | FLAG_SOLICITED | FLAG_GRH | FLAG_RETRANSMISSION | FLAG_MIGRATED | FLAG_CONGESTION;
+  FLAG_ACK_REQUEST |
+  FLAG_SOLICITED |
+  FLAG_GRH |
+  FLAG_RETRANSMISSION |
+  FLAG_MIGRATED |
+  FLAG_CONGESTION |
+  FLAG_DAMAGED_INSIDE |
+  DAMAGE_PLACE;
 
 /** Memory that has the record of a packet: that of the port by which it came, or of a queue. */
 export interface RecordPlace {
@@ -87,6 +97,10 @@ function copyFields(source: Int32Array, from: number, target: Int32Array, to: nu
 /** Bytes of a received packet from LRH to VCRC. */
 export const receivedPacketBytes = (port: WirePort, offset: number): number =>
   packetBytesIn(port.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!);
+
+/** Whether a received packet's ICRC is wrong. */
+export const isReceivedDamaged = (port: WirePort, offset: number): boolean =>
+  isDamagedInside(port.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!);
 
 export const receivedVirtualLane = (port: WirePort, offset: number): number =>
   virtualLaneOf(port.rxWords[(offset >> 2) + WORD_PACKET_FLAGS]!);

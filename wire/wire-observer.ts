@@ -107,6 +107,7 @@ export class PacketObserver {
     if (fate === 'nowhere') return;
     if (this.#tap !== undefined) {
       const packetBytes = this.#codec.pack(offset, this.#scratch, 0);
+      if (!this.#isStruckHere(offset)) this.#damage(offset, this.#scratch, 0, packetBytes);
       const atPs = this.#area.floats[offset >> 3]! - this.#latencyPs + this.#tailDelayPs(packetBytes);
       this.#tap.packetPassed(
         'outbound',
@@ -127,7 +128,7 @@ export class PacketObserver {
   received(offset: number): number {
     const { words, floats, bytes } = this.#area;
     const flags = words[(offset >> 2) + WORD_PACKET_FLAGS]!;
-    const isDamaged = (flags & FLAG_CORRUPTED) !== 0;
+    const isDamaged = verdictOf(flags) !== PACKET_RIGHT;
     const from = this.#isBytes ? bytes : this.#scratch;
     const place = this.#isBytes ? this.#bytesPlace(offset) : 0;
     const packetBytes = packetBytesIn(flags);
@@ -147,10 +148,15 @@ export class PacketObserver {
     return verdictOf(flags);
   }
 
-  /** Flips the bit hit by a fault. */
+  /** Whether the bit error occurs on this cable, after the packet has left this end. */
+  #isStruckHere(offset: number): boolean {
+    return (this.#area.words[(offset >> 2) + WORD_PACKET_FLAGS]! & FLAG_CORRUPTED) !== 0;
+  }
+
+  /** Flips the bit hit by a fault, on this cable or an earlier one. */
   #damage(offset: number, bytes: Uint8Array, at: number, packetBytes: number): void {
     const flags = this.#area.words[(offset >> 2) + WORD_PACKET_FLAGS]!;
-    if ((flags & FLAG_CORRUPTED) === 0) return;
+    if (verdictOf(flags) === PACKET_RIGHT) return;
     const place = (flags >> DAMAGE_PLACE_SHIFT) & 3;
     damagePacket(bytes, at, packetBytes, place, (flags & FLAG_DAMAGED_INSIDE) !== 0);
   }
@@ -167,8 +173,8 @@ export class PacketObserver {
 
 /** Error of a packet of which only fields travel: the effect of a fault. */
 export function verdictOf(flags: number): number {
-  if ((flags & FLAG_CORRUPTED) === 0) return PACKET_RIGHT;
-  return (flags & FLAG_DAMAGED_INSIDE) === 0 ? VCRC_WRONG : ICRC_WRONG;
+  if ((flags & FLAG_DAMAGED_INSIDE) !== 0) return ICRC_WRONG;
+  return (flags & FLAG_CORRUPTED) === 0 ? PACKET_RIGHT : VCRC_WRONG;
 }
 
 const notes: Readonly<Record<Fate, string>> = {

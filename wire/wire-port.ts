@@ -30,6 +30,7 @@ import { type PacketArrival, tailDelayOf, wireLatencyPs } from './link-rate.ts';
 import type { LinkTraining } from './link-training.ts';
 import {
   FLOW_CONTROL,
+  isDamagedInside,
   LINK_TRAINING,
   MANAGEMENT_LANE,
   PACKET,
@@ -65,6 +66,8 @@ export interface WirePortOptions {
   readonly sentArrival?: PacketArrival | undefined;
   /** When received packets arrive here: `head` at a switch; default `tail`. */
   readonly receivedArrival?: PacketArrival | undefined;
+  /** A switch's port: delivers packets whose ICRC alone is wrong, which a switch does not check (IBTA volume 1, 7.8). */
+  readonly isSwitchPort?: boolean;
   /** References to payload of received packets: it stays in {@link WirePort.rxBytes} until they are released, even after its packet was consumed. */
   readonly references?: RecordReferences | undefined;
 }
@@ -136,6 +139,7 @@ export class WirePort implements LateSender {
   /** Whether packets of the data lanes may leave: the port is in the state Active. Otherwise they are discarded (IBTA vol 1, 7.2). */
   isOpen = true;
   readonly #isPlugged: boolean;
+  readonly #isSwitchPort: boolean;
   readonly #insideEvent: number;
   #receiver!: PacketReceiver;
   #link!: WirePortPorts['link'];
@@ -189,6 +193,7 @@ export class WirePort implements LateSender {
     );
     this.#insideEvent = lp.queue.addHandler(() => this.#catchUp(lp.nowPs));
     this.#isPlugged = options.isLoopbackPlug === true;
+    this.#isSwitchPort = options.isSwitchPort === true;
     lp.addTimeKeeper(this);
     if (this.#isPlugged) {
       this.#sender.attachPlug(lp.queue.addHandler(() => this.#plugDue()));
@@ -451,7 +456,9 @@ export class WirePort implements LateSender {
       return;
     }
     const verdict = this.#observer.isIdle ? verdictOf(flags) : this.#observer.received(offset);
-    if (verdict === PACKET_RIGHT) {
+    const isRelayable = this.#isSwitchPort && verdict === ICRC_WRONG && isDamagedInside(flags);
+    if (verdict === PACKET_RIGHT || isRelayable) {
+      if (isRelayable) counters.relayedDamageCount++;
       // If the cable carries bytes, they alone determine the packet.
       const arrivedBytes = words[word + WORD_PAYLOAD_BYTES]!;
       counters.delivered.count(words[word + WORD_OPCODE]!, packetBytesIn(flags), arrivedBytes);

@@ -18,6 +18,7 @@ import { byteTimeOf, type PacketArrival, Serializer, tailDelayOf, wireLatencyPs 
 import { Opcode, type PacketShape, packetBytesOf, packetShapes } from './opcodes.ts';
 import { flagWordOf, openPacket } from './open-packet.ts';
 import {
+  DAMAGE_PLACE,
   DAMAGE_PLACE_SHIFT,
   DISCARDED,
   FLAG_CONGESTION,
@@ -359,7 +360,15 @@ export class WireSender {
     if (counters.packetCount >= this.faults.nextPacket) return this.#putWithFaults(atPs);
     if (virtualLane !== MANAGEMENT_LANE) this.#useCredits(virtualLane, packetBytes);
     this.#fate = 'sent';
+    this.#countDamage(flags);
     return this.#open(this.#reserve(packetBytes, atPs), PACKET);
+  }
+
+  /** Counts a packet that leaves, if a fault of this cable or of an earlier one has damaged it. */
+  #countDamage(flags: number): void {
+    if ((flags & (FLAG_CORRUPTED | FLAG_DAMAGED_INSIDE)) === 0) return;
+    if ((flags & FLAG_CORRUPTED) !== 0) this.counters.corruptedCount++;
+    else this.counters.relayedDamageCount++;
   }
 
   /** Sends the packet just counted, with the effects of faults. */
@@ -382,7 +391,7 @@ export class WireSender {
     const markedFlags = givenFlags | congestionFlag;
     const markNote = congestionFlag === 0 ? '' : MARKED_NOTE;
     const remark = joinedNotes(lateNote(delayPs), markNote);
-    const flags = markedFlags | damageFlags;
+    const flags = damageFlags === 0 ? markedFlags : (markedFlags & ~DAMAGE_FLAGS) | damageFlags;
     const arrivalPs =
       reordering === undefined
         ? this.#occupy(packetBytes, atPs, virtualLane)
@@ -401,7 +410,7 @@ export class WireSender {
       this.#hold({ ...body, flags, isCopy: false, passes, passesLeft: passes, remark, duePs });
       faults.isEachConcerned = true;
       reordering.fired();
-    } else if (damageFlags !== 0) counters.corruptedCount++;
+    } else if (!isLost) this.#countDamage(flags);
     if (isLost) {
       counters.lost.count(opcode, packetBytes, payloadBytes);
       if (virtualLane !== MANAGEMENT_LANE)
@@ -483,7 +492,7 @@ export class WireSender {
     }
     const arrivalPs = this.#occupy(packetBytes, atPs, virtualLane);
     (isCopy ? counters.copied : counters.letGo).count(opcode, packetBytes, payloadBytes);
-    if ((flags & FLAG_CORRUPTED) !== 0) counters.corruptedCount++;
+    this.#countDamage(flags);
     const shape = packetShapes[opcode]!;
     const bodyBytes = this.#observer.recordBytes(bodyBytesOf(shape, payloadBytes, flags), packetBytes);
     const offset = this.#append(arrivalPs, PACKET, bodyBytes);
@@ -538,6 +547,9 @@ export class WireSender {
     if (this.#isWaiting) this.#ports.sender.spaceFreed();
   }
 }
+
+/** Flags of a bit error: one on this cable replaces that of an earlier one. */
+const DAMAGE_FLAGS = FLAG_CORRUPTED | FLAG_DAMAGED_INSIDE | DAMAGE_PLACE;
 
 /** Flags of a bit error caused by a rule. */
 function damageFlagsOf(rules: ConcernedRules): number {

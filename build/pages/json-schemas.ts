@@ -22,7 +22,13 @@ import { fractionalPcParameters } from '../../guests/linux/index.ts';
 import { pcParameters } from '../../guests/pc/index.ts';
 import { faultKinds } from '../../machine/faults/index.ts';
 import { isParameter, type ParameterGroup, parameterTree } from '../../machine/profile/index.ts';
-import { hostCountMin, nodeCountMax, switchPortMax } from '../../machine/topology/index.ts';
+import {
+  hostCountMin,
+  hostPartitionsMax,
+  nodeCountMax,
+  partitionMax,
+  switchPortMax,
+} from '../../machine/topology/index.ts';
 import { workloadSchemaText } from './workload-schema.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -83,6 +89,9 @@ function topologySchemaText(generator: SchemaGenerator): string {
   const end = parts['NodePortEntry']!.properties!;
   Object.assign(end['node']!, { type: 'integer', minimum: 0, maximum: nodeCountMax - 1 });
   Object.assign(end['port']!, { type: 'integer', minimum: 1, maximum: switchPortMax });
+  const { partitions } = parts['TopologyNode']!.properties!;
+  const items = { type: 'integer', minimum: 1, maximum: partitionMax };
+  Object.assign(partitions!, { items, minItems: 1, maxItems: hostPartitionsMax, uniqueItems: true });
   Object.assign(entry.properties!['nodes']!, { minItems: hostCountMin, maxItems: nodeCountMax });
   const text = JSON.stringify({ $schema, title: 'hca-topology/1', ...entry, definitions: parts }, null, 1);
   return `${text}\n`;

@@ -543,6 +543,8 @@ const dropWords: Readonly<Record<SwitchDrop, string>> = {
   hoqLife: 'it was the first of its input for longer than HOQLife',
   linkLocal: 'its address is not forwarded',
   noLane: 'its service level has no lane there',
+  inboundPkey: 'the port by which it came does not accept its P_Key',
+  outboundPkey: 'the port by which it was to leave does not accept its P_Key',
   noRoom: 'the shared buffer has no room',
   queueFull: 'its queue has reached alpha × free',
   pauseWatchdog: 'a pause did not end',

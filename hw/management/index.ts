@@ -1,4 +1,5 @@
 /** Interface of this room: see README.md. */
+export { isSamePartition } from './is-same-partition.ts';
 export {
   capabilitiesOfLink,
   type LinkSetting,

@@ -44,6 +44,9 @@ export interface LinkTotals {
   readonly managementDrops: number;
   /** Packets that a switch received and could not forward. */
   readonly relayErrors: number;
+  /** Packets received, and to be sent, that a switch's port dropped for their P_Key. */
+  readonly receiveConstraintErrors: number;
+  readonly transmitConstraintErrors: number;
   /** Ticks for which packets waited for credits. */
   readonly transmitWaitTicks: number;
   /** Number of times that the link went down while the port was open. */
@@ -56,6 +59,8 @@ interface OtherCounts {
   readonly tickMHz: number;
   readonly linkDowned: number;
   readonly relayErrors: number;
+  readonly receiveConstraintErrors: number;
+  readonly transmitConstraintErrors: number;
   /** Packets discarded for another reason than a link that is down. */
   readonly otherDiscards: number;
 }
@@ -63,6 +68,7 @@ interface OtherCounts {
 /** @param traffic left out for a port without a cable */
 export function linkTotalsOf(traffic: LinkTraffic | undefined, other: OtherCounts): LinkTotals {
   const { tickMHz, linkDowned, relayErrors, otherDiscards } = other;
+  const { receiveConstraintErrors, transmitConstraintErrors } = other;
   const { transmitted, received } = traffic ?? silentLink;
   const { delivered, corrupted, overruns, managementDrops } = received;
   const receivePackets = delivered.packetTotal + corrupted.packetTotal;
@@ -77,6 +83,8 @@ export function linkTotalsOf(traffic: LinkTraffic | undefined, other: OtherCount
     transmitWaitTicks: Math.floor((transmitted.creditWaitPs * tickMHz) / 1e6),
     linkDowned,
     relayErrors,
+    receiveConstraintErrors,
+    transmitConstraintErrors,
   };
 }
 

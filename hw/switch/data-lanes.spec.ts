@@ -59,7 +59,14 @@ describe('the SL-to-VL table', () => {
       [2, 0],
       [4, 1],
     ]);
-    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 0, ownPort: 0, noLane: 1, hoqLife: 0 });
+    expect(bench.device.dropsOf(1)).toEqual({
+      noRoute: 0,
+      ownPort: 0,
+      noLane: 1,
+      hoqLife: 0,
+      inboundPkey: 0,
+      outboundPkey: 0,
+    });
     expect(bench.device.dropsOf(2).noLane).toBe(0);
     expect(bench.device.ports[0]!.receiveBufferedBytes).toBe(0);
   });

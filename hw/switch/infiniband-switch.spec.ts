@@ -3,7 +3,8 @@
  * framing; at 4X QDR a byte takes 250 ps; the default cable takes 89.6 ns; the switch 120 ns.
  */
 import { describe, expect, it } from 'vitest';
-import { type SwitchArrival, SwitchBench } from './testing/switch-bench.ts';
+import { DamagePlace, lanesDefaults, type WireTap } from '../../wire/index.ts';
+import { benchSwitchLid, type SwitchArrival, SwitchBench } from './testing/switch-bench.ts';
 
 const usPs = 1_000_000;
 /** The links are up by then. */
@@ -130,7 +131,7 @@ describe('packets that are not forwarded', () => {
     for (const lid of [7, 9]) bench.ends[0]!.sendAt(startPs, lid, 256);
     bench.ends[0]!.sendAt(startPs, 2, 256, 5);
     await bench.runTo(startPs + 10 * usPs);
-    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 2, ownPort: 0, noLane: 0, hoqLife: 0 });
+    expect(bench.device.dropsOf(1)).toMatchObject({ noRoute: 2, ownPort: 0, noLane: 0, hoqLife: 0 });
     expect(psnsOf(bench.ends[1]!.arrivals)).toEqual([5]);
     expect(bench.device.ports[0]!.receiveBufferedBytes).toBe(0);
   });
@@ -146,6 +147,94 @@ describe('packets that are not forwarded', () => {
   });
 });
 
+describe('a packet damaged on its cable to the switch', () => {
+  const damagedOn = async (
+    packetForm: 'fields' | 'bytes',
+    place: number,
+    isInside: boolean,
+    more: ConstructorParameters<typeof SwitchBench>[1] = {},
+  ) => {
+    const bench = new SwitchBench(3, { ...more, wire: { packetForm, ...more.wire } });
+    const effect = { kind: 'corrupted', place, isInside } as const;
+    const rule = { first: 2, last: 2 };
+    bench.ends[0]!.port.faults.addRule(effect, rule, { fired: () => undefined });
+    bench.ends[0]!.sendAt(startPs, 2, 256, 0, 3);
+    await bench.runTo(startPs + 20 * usPs);
+    return bench;
+  };
+  const places = Object.values(DamagePlace);
+  const forms = ['fields', 'bytes'] as const;
+  const cases = forms.flatMap((form) => places.map((place) => [form, place] as const));
+
+  it.each(cases)(
+    'IBTA 7.8: passes on with a wrong ICRC alone, and its destination drops it (%s, place %i)',
+    async (form, place) => {
+      const bench = await damagedOn(form, place, true);
+      const [first, second] = bench.device.ports;
+      expect(first!.received).toMatchObject({ invariantCrcErrors: 0, relayedDamageCount: 1 });
+      expect([first!.received.corrupted.packetTotal, first!.received.delivered.packetTotal]).toEqual([0, 3]);
+      expect([second!.transmitted.packetCount, second!.transmitted.relayedDamageCount]).toEqual([3, 1]);
+      // The fault is of the first cable alone.
+      expect([bench.ends[0]!.port.transmitted.corruptedCount, second!.transmitted.corruptedCount]).toEqual([
+        1, 0,
+      ]);
+      const { received } = bench.ends[1]!.port;
+      expect([received.invariantCrcErrors, received.corrupted.packetTotal]).toEqual([1, 1]);
+      expect(psnsOf(bench.ends[1]!.arrivals)).toEqual([0, 2]);
+      expect(first!.receiveBufferedBytes).toBe(0);
+    },
+  );
+
+  it.each(['cut-through', 'store-and-forward'] as const)(
+    'IBTA 7.8: is dropped by the switch for a wrong VCRC (%s)',
+    async (forwarding) => {
+      const bench = await damagedOn('bytes', DamagePlace.PAYLOAD, false, { switch: { forwarding } });
+      const [first, second] = bench.device.ports;
+      expect([first!.received.corrupted.packetTotal, first!.received.invariantCrcErrors]).toEqual([1, 0]);
+      expect(second!.transmitted.packetCount).toBe(2);
+      expect(psnsOf(bench.ends[1]!.arrivals)).toEqual([0, 2]);
+    },
+  );
+
+  it('has the same wrong bytes on each cable, in another lane too', async () => {
+    const lanes = { ...lanesDefaults(), slToVl: { ...lanesDefaults().slToVl, sl0: 1 } };
+    const bench = new SwitchBench(2, { wire: { packetForm: 'bytes', dataVls: '2' }, lanes });
+    const effect = { kind: 'corrupted', place: DamagePlace.PAYLOAD, isInside: true } as const;
+    bench.ends[0]!.port.faults.addRule(effect, { first: 1, last: 1 }, { fired: () => undefined });
+    const seen: number[][] = [];
+    const tapOf = (wanted: string): WireTap => ({
+      packetPassed: (direction, _atPs, bytes, first, lengthBytes) => {
+        if (direction === wanted) seen.push([...bytes.subarray(first, first + lengthBytes)]);
+      },
+    });
+    bench.device.ports[0]!.tap = tapOf('inbound');
+    bench.device.ports[1]!.tap = tapOf('outbound');
+    bench.ends[1]!.port.tap = tapOf('inbound');
+    bench.ends[0]!.sendAt(startPs, 2, 256);
+    await bench.runTo(startPs + 20 * usPs);
+    expect(seen).toHaveLength(3);
+    const [came, left, arrived] = seen;
+    // LRH VL, bits [7:4] of the first byte, and the VCRC differ (7.7.1, 7.8.2).
+    expect([came![0]! >> 4, left![0]! >> 4]).toEqual([0, 1]);
+    expect(left!.slice(1, -2)).toEqual(came!.slice(1, -2));
+    expect(arrived).toEqual(left);
+    // A payload of 0, 1, 2 … of which one bit is wrong, or the ICRC.
+    const payload = came!.slice(28, 28 + 256);
+    const wrongBits = payload.filter((byte, index) => byte !== (index & 0xff)).length;
+    expect(wrongBits).toBeLessThanOrEqual(1);
+    expect(bench.ends[1]!.port.received.invariantCrcErrors).toBe(1);
+  });
+
+  it('is dropped by port 0, which is a destination', async () => {
+    const bench = new SwitchBench(2);
+    const effect = { kind: 'corrupted', place: DamagePlace.PAYLOAD, isInside: true } as const;
+    bench.ends[0]!.port.faults.addRule(effect, { first: 1, last: 1 }, { fired: () => undefined });
+    bench.ends[0]!.sendDatagramAt(startPs, { payload: new Uint8Array(256), destinationLid: benchSwitchLid });
+    await bench.runTo(startPs + 50 * usPs);
+    expect(bench.device.management.counts).toMatchObject({ taken: 1, damaged: 1, malformed: 0, sent: 0 });
+  });
+});
+
 describe('the life of a first packet', () => {
   it('ends after 4.096 us times a power of two, and the next packet is the first', async () => {
     const bench = new SwitchBench(4, { switch: { hoqLife: 4 } });
@@ -155,7 +244,7 @@ describe('the life of a first packet', () => {
     bench.ends[0]!.sendAt(startPs, 3, 256, 50);
     await bench.runTo(startPs + 200 * usPs);
     expect(psnsOf(bench.ends[3]!.arrivals)).toEqual([0, 1, 2]);
-    expect(bench.device.dropsOf(1)).toEqual({ noRoute: 0, ownPort: 0, noLane: 0, hoqLife: 1 });
+    expect(bench.device.dropsOf(1)).toMatchObject({ noRoute: 0, ownPort: 0, noLane: 0, hoqLife: 1 });
     const [next] = bench.ends[2]!.arrivals;
     expect(next!.psn).toBe(50);
     // The fourth is the first of its input when the third has left: from the first byte of the first, three packets later.

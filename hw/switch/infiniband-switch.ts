@@ -8,7 +8,8 @@
  * Promises:
  * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own credits return when its
  *   last byte has left. Every drop has a named reason: no route, a route back, a service level
- *   without a lane, HOQLife, or an output whose link is down.
+ *   without a lane, a P_Key that a port does not accept, HOQLife, or an output whose link is down.
+ * - A packet whose ICRC alone is wrong leaves as it came: its destination checks the ICRC (7.8).
  * - A packet's first byte leaves `latencyNs` after its first byte has come, if the output is free. A packet that would leave faster than it
  *   comes waits until its last byte cannot be late.
  * - Each lane of an input has a buffer and credits of its own, which one output at a time reads: a packet without credits blocks only
@@ -34,7 +35,9 @@ import {
   MANAGEMENT_LANE,
   NO_LANE,
   type PacketArrival,
+  receivedIdentity,
   receivedPacketBytes,
+  receivedPkey,
   receivedServiceLevel,
   receivedVirtualLane,
   relayPacket,
@@ -48,6 +51,7 @@ import { ForwardingTables, NO_PORT } from './forwarding-tables.ts';
 import { InputBuffer } from './input-buffer.ts';
 import { ManagementPort, type SwitchManagement } from './management/index.ts';
 import type { SwitchConfig, SwitchCongestionConfig } from './parameters.ts';
+import { PartitionFilter } from './partition-filter.ts';
 import { SlToVlTables } from './sl-to-vl-tables.ts';
 import type { SwitchTap, SwitchWait } from './switch-tap.ts';
 
@@ -82,6 +86,9 @@ export interface SwitchDrops {
   ownPort: number;
   /** Its service level has no data lane at its output (7.6.6); counted for each output. */
   noLane: number;
+  /** Its input, or an output, does not accept its P_Key (10.9); counted for each output. */
+  inboundPkey: number;
+  outboundPkey: number;
   /** It was the first of its input for longer than HOQLife (PortXmitDiscards of its output). */
   hoqLife: number;
 }
@@ -89,6 +96,7 @@ export interface SwitchDrops {
 /** Drops by the port to which performance management attributes them (IBTA volume 1, 16.1.3.5). */
 class CountedDrops {
   headOfQueue = 0;
+  outboundPkey = 0;
   readonly #drops: Readonly<SwitchDrops>;
 
   constructor(drops: Readonly<SwitchDrops>) {
@@ -102,6 +110,10 @@ class CountedDrops {
   get ownPort(): number {
     return this.#drops.ownPort;
   }
+
+  get inboundPkey(): number {
+    return this.#drops.inboundPkey;
+  }
 }
 
 /** One port, with the packets that came by it. */
@@ -114,9 +126,14 @@ class SwitchPort {
   /** Tables and state of arbitration between the data lanes that leave by it. */
   readonly tables: LaneTables;
   readonly arbiter: VlArbiter;
+  /** P_Keys of packets that come and leave by it. */
+  readonly partition = new PartitionFilter();
   /** Time from a packet's first byte to its last on this cable. */
   readonly tailDelayPs: (packetBytes: number) => Picoseconds;
-  readonly drops: SwitchDrops = { noRoute: 0, ownPort: 0, noLane: 0, hoqLife: 0 };
+  readonly drops: SwitchDrops = {
+    ...{ noRoute: 0, ownPort: 0, noLane: 0, hoqLife: 0 },
+    ...{ inboundPkey: 0, outboundPkey: 0 },
+  };
   /** The same as management counts them: packets that were to leave by this port are of it. */
   readonly counted = new CountedDrops(this.drops);
   /** Each data lane's buffer is being read until then; lane 15 is read with lane 0. And the output is busy with a packet until then. */
@@ -233,6 +250,7 @@ export class InfinibandSwitch {
       tables: this.tables,
       links: this.ports,
       drops: this.#ports.map((port) => port?.counted),
+      partitions: this.#ports.map((port) => port?.partition ?? new PartitionFilter()),
       lanes: {
         count: this.laneCount,
         slToVl: this.slToVl,
@@ -259,7 +277,10 @@ export class InfinibandSwitch {
 
   #portOf({ writer, reader, wire, sentArrival }: SwitchCable, config: SwitchConfig): WirePort {
     const own = { ...wire, receiveBufferBytes: config.inputBufferBytes, transmitAheadBytes: 0 };
-    return new WirePort({ lp: this.#lp, config: own, writer, reader, sentArrival, receivedArrival: 'head' });
+    return new WirePort({
+      ...{ lp: this.#lp, config: own, writer, reader, sentArrival },
+      ...{ receivedArrival: 'head', isSwitchPort: true },
+    });
   }
 
   #connect(index: number): void {
@@ -291,6 +312,11 @@ export class InfinibandSwitch {
   waitingAt(port: number): { readonly packets: number; readonly highWater: number } {
     const { buffers, dataCount, waitingMax } = this.#ports[port - 1]!;
     return { packets: dataCount + buffers.at(-1)!.count, highWater: waitingMax };
+  }
+
+  /** P_Key table and enforcement of a port. */
+  partitionOf(port: number): PartitionFilter {
+    return this.#ports[port - 1]!.partition;
   }
 
   /** Packets marked with FECN that left by a port; undefined without marks. */
@@ -390,8 +416,46 @@ export class InfinibandSwitch {
     this.#moveBy(readyPs);
   }
 
-  /** Ports by which a packet leaves, all with a cable, and never the one by which it came; `management` if it ends here; or why it leaves by none. */
-  #outputsOf(index: number, offset: number): readonly number[] | 'management' | 'noRoute' | 'ownPort' {
+  /** Ports by which a packet leaves; `management` if it ends here; or why it leaves by none. P_Keys of lane 15 are not checked (10.9). */
+  #outputsOf(index: number, offset: number): readonly number[] | 'management' | keyof SwitchDrops {
+    const { port, partition } = this.#ports[index]!;
+    if (receivedVirtualLane(port, offset) === MANAGEMENT_LANE) return this.#routeOf(index, offset);
+    if (!partition.admits('inbound', receivedPkey(port, offset), this.#lp.nowPs)) {
+      this.#noteViolation(index, offset, index + 1);
+      return 'inboundPkey';
+    }
+    const outputs = this.#routeOf(index, offset);
+    return typeof outputs === 'string' ? outputs : this.#admittedOf(index, offset, outputs);
+  }
+
+  /** Outputs of a packet that accept its P_Key; the other outputs count it, as a copy that was dropped. */
+  #admittedOf(index: number, offset: number, outputs: readonly number[]): readonly number[] | 'outboundPkey' {
+    const { port, drops } = this.#ports[index]!;
+    const pkey = receivedPkey(port, offset);
+    const admits = (output: number): boolean =>
+      this.#ports[output - 1]!.partition.admits('outbound', pkey, this.#lp.nowPs);
+    if (outputs.every(admits)) return outputs;
+    for (const output of outputs) {
+      if (admits(output)) continue;
+      this.#ports[output - 1]!.counted.outboundPkey++;
+      this.#noteViolation(index, offset, output);
+    }
+    const admitted = outputs.filter(admits);
+    // A packet that no output accepts is counted by its caller.
+    const dropped = outputs.length - Math.max(1, admitted.length);
+    drops.outboundPkey += dropped;
+    this.copyCount += dropped;
+    return admitted.length === 0 ? 'outboundPkey' : admitted;
+  }
+
+  #noteViolation(index: number, offset: number, port: number): void {
+    const identity = receivedIdentity(this.#ports[index]!.port, offset);
+    this.management.violated({ ...identity, input: index + 1, port }, this.#lp.nowPs);
+    this.#moveBy(this.#lp.nowPs + 1);
+  }
+
+  /** Ports to which the tables lead, all with a cable, and never the one by which the packet came; or why there are none. */
+  #routeOf(index: number, offset: number): readonly number[] | 'management' | 'noRoute' | 'ownPort' {
     const { port } = this.#ports[index]!;
     const lid = destinationLidOf(port, offset);
     const input = index + 1;

@@ -29,6 +29,8 @@ export const switchDrops = [
   'queueFull',
   'pauseWatchdog',
   'noLane',
+  'inboundPkey',
+  'outboundPkey',
 ] as const;
 export type SwitchDrop = (typeof switchDrops)[number];
 

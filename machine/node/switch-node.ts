@@ -72,7 +72,7 @@ export class SwitchNode implements ForwardingEntries {
     return this.#routes.portTowards(this.node, { node: host, port: hostPort });
   }
 
-  /** The embedded subnet manager's part: routes to every port of a host and to the switches, and one tree for all groups. */
+  /** The embedded subnet manager's part: routes to every port of a host and to the switches, one tree for all groups, partitions of hosts. */
   #writeTables({ config, topology }: MachinePlan, routes: FabricRoutes): void {
     const { tables } = this.device;
     for (const port of hostPortsOf(topology)) {
@@ -84,6 +84,10 @@ export class SwitchNode implements ForwardingEntries {
       if (output !== undefined) tables.setPort(switchLidOf(config, other), output);
     }
     tables.groupPorts = routes.groupPorts(this.node);
+    for (const own of portsOf(topology, this.node)) {
+      const { partitions } = topology.nodes[farEndOf(topology, own)!.node]!;
+      if (partitions !== undefined) this.device.partitionOf(own.port).enforce(partitions);
+    }
   }
 }
 

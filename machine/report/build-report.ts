@@ -256,6 +256,7 @@ export function wireOf(
     opcodes: wire.transmitted,
     retransmitted: wire.retransmitted,
     corrupted: packetsOf(receiver.wire.corrupted),
+    ...relayedDamageOf(receiver.wire),
     dropped: Object.values(receiver.wire.dropped).reduce((sum, count) => sum + count, 0),
     ...(wire.rearranged === undefined
       ? {}
@@ -275,6 +276,10 @@ export function wireOf(
     serializerWaitPs: wire.serializerWaitPs,
   };
 }
+
+/** Packets that a switch at the far end passed on with a wrong ICRC. */
+const relayedDamageOf = ({ relayedDamage }: WireEndLedger): Pick<WireReport, 'relayedDamage'> =>
+  (relayedDamage?.received ?? 0) === 0 ? {} : { relayedDamage: relayedDamage!.received };
 
 /** Both ends of each data lane of a direction, if there are several. */
 function lanesOf(

@@ -314,8 +314,8 @@ export function wireFailures(
     ...laneFailures(what, sender.wire, receiver.wire, isQuiet && dropped === 0),
     ...behind(
       `${what}, packets corrupted by faults`,
-      totalOf(receiver.wire.corrupted).packets,
-      sender.wire.faultyPackets,
+      totalOf(receiver.wire.corrupted).packets + (receiver.wire.relayedDamage?.received ?? 0),
+      sender.wire.faultyPackets + (sender.wire.relayedDamage?.sent ?? 0),
       isQuiet && dropped === 0,
     ),
   ];

@@ -73,6 +73,8 @@ export interface WireEndLedger {
   /** Time of the link bytes at the data rate, independent of the serializer's count; and packets that a fault corrupted. */
   readonly linkPs: number;
   readonly faultyPackets: number;
+  /** Packets with a wrong ICRC that a switch received, and that it passed on; left out without any. */
+  readonly relayedDamage?: { readonly received: number; readonly sent: number };
   /** Effects of other faults on packets; left out without such faults. */
   readonly rearranged?: RearrangedLedger;
   /** Figures by data lane; left out with one. */
@@ -479,12 +481,18 @@ export function wireLedgerOf(port: WirePort, isQuiet: boolean): WireEndLedger {
     busyPs: Math.floor(port.busyPs),
     linkPs: linkPsOf(port),
     faultyPackets: transmitted.corruptedCount,
+    ...relayedDamageOf(port),
     ...rearrangedOf(transmitted),
     ...(port.laneFigures.length === 0 ? {} : { lanes: port.laneFigures }),
     creditWaitPs: transmitted.creditWaitPs,
     serializerWaitPs: transmitted.serializerWaitPs,
     isQuiet,
   };
+}
+
+function relayedDamageOf({ received, transmitted }: WirePort): Pick<WireEndLedger, 'relayedDamage'> {
+  const relayedDamage = { received: received.relayedDamageCount, sent: transmitted.relayedDamageCount };
+  return relayedDamage.received + relayedDamage.sent === 0 ? {} : { relayedDamage };
 }
 
 function rearrangedOf({ lost, copied, heldBack, letGo }: WirePort['transmitted']): {

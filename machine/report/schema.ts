@@ -170,6 +170,8 @@ export interface WireReport {
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
   /** Packets that arrived with a wrong CRC, and packets that the far port dropped, among those sent. */
   readonly corrupted: number;
+  /** Packets whose ICRC alone was wrong, which a switch received and passed on to be dropped by a host; left out without any. */
+  readonly relayedDamage?: number;
   readonly dropped: number;
   /** Effects of faults on the packets sent; left out if there were none. */
   readonly lost?: number;

@@ -123,8 +123,7 @@ export function cableEndsOf(
 
 /**
  * Every packet that has come by any port of a switch has left it, ended at its port 0, is dropped for a named reason, or waits; copies
- * for groups and packets of port 0 are added.
- * Nothing may leave that has not come.
+ * for groups and packets of port 0 are added. Nothing may leave that has not come, nor damaged without having come so.
  */
 export function switchFailures(ledger: SwitchLedger): string[] {
   if (ledger.buffer !== undefined) return ethernetSwitchFailures(ledger);
@@ -134,12 +133,22 @@ export function switchFailures(ledger: SwitchLedger): string[] {
   const kept = sumOf(
     ports.map(({ notForwarded, waitingPackets }) => sumOf(Object.values(notForwarded)) + waitingPackets),
   );
-  return behind(
-    `switch ${node}, packets that left, wait or were dropped`,
-    left + kept + management.taken,
-    came + copies + management.sent,
-    true,
-  );
+  const damaged = (side: 'received' | 'sent'): number =>
+    sumOf(ports.map(({ wire }) => wire.relayedDamage?.[side] ?? 0));
+  return [
+    ...behind(
+      `switch ${node}, packets that left, wait or were dropped`,
+      left + kept + management.taken,
+      came + copies + management.sent,
+      true,
+    ),
+    ...behind(
+      `switch ${node}, damaged packets that left`,
+      damaged('sent'),
+      damaged('received') + copies + sumOf(ports.map(({ wire }) => packetsIn(wire.rearranged?.copied ?? {}))),
+      false,
+    ),
+  ];
 }
 
 const packetsIn = (byOpcode: Readonly<Record<string, PacketLedger>>): number =>

@@ -48,6 +48,11 @@ describe('a topology of a user', () => {
       { ...crossed, nodes: [host, { kind: 'router' }] },
       /nodes\[1\], field kind, is "router"/,
     ],
+    [
+      'partitions of a switch',
+      { ...crossed, nodes: [host, { kind: 'switch', partitions: [1] }] },
+      /nodes\[1\], field partitions, is \[1\], expected left out for a switch/,
+    ],
     ['links that are no list', { nodes: four, links: {} }, /^topology, field links, is \{\}/],
     ['one end', { nodes: four, links: [{ ends: [{ node: 0 }] }] }, /links\[0\], field ends, /],
     [
@@ -93,6 +98,52 @@ describe('a topology of a user', () => {
     ['a host without a link', { nodes: four, links: [link(0, 2)] }, /nodes\[1\] is "without a link"/],
   ])('is rejected with %s', (_what, entry, message) => {
     expect(messageOf(() => checkedTopology(entry))).toMatch(message);
+  });
+
+  it.each([
+    ['none', []],
+    ['0', [0]],
+    ['a membership bit', [0x8001]],
+    ['one twice', [1, 1]],
+    ['a word', 'all'],
+    ['33 of them', Array.from({ length: 33 }, (_, index) => index + 1)],
+  ])('is rejected with partitions of a host that are not 1 to 32 numbers: %s', (_what, partitions) => {
+    const entry = { ...crossed, nodes: [{ kind: 'host', partitions }, host, host, host] };
+    expect(messageOf(() => checkedTopology(entry))).toMatch(
+      /nodes\[0\], field partitions, is .*, expected 1 to 32 different integers from 1 to 32767/,
+    );
+  });
+
+  const starOf = (partitions: readonly number[]) => ({
+    nodes: [{ kind: 'host', partitions } as const, host, { kind: 'switch' } as const],
+    links: [link(0, 2), { ends: [{ node: 1 }, { node: 2, port: 2 }] } as const],
+  });
+
+  it.each([
+    ['on Ethernet', starOf([1]), { 'hca.capability.linkLayer': 'ethernet' }, 'without InfiniBand'],
+    [
+      'with a subnet manager on the fabric',
+      starOf([1]),
+      { 'hca.control.embeddedSubnetManager': false },
+      'with hca.control.embeddedSubnetManager=false',
+    ],
+    [
+      'without a switch',
+      { ...crossed, nodes: [{ ...host, partitions: [1] }, host, host, host] },
+      {},
+      'where no switch is cabled to host 0',
+    ],
+  ] as const)('is rejected with partitions that nothing enforces: %s', async (_what, topology, set, why) => {
+    const made = Machine.create({ topology, set });
+    await expect(made).rejects.toThrow(
+      `topology, nodes[0], field partitions, is "[1]", expected left out ${why}`,
+    );
+  });
+
+  it('keeps the partitions of hosts, and writes them as JSON', () => {
+    const topology = checkedTopology(starOf([1, 0x7fff]));
+    expect(topology.nodes[0]).toEqual({ kind: 'host', partitions: [1, 0x7fff] });
+    expect(parsedTopology(topologyText(topology))).toEqual(topology);
   });
 
   it('is rejected with another number of hosts than machine.nodeCount', async () => {

@@ -3,7 +3,7 @@
  *
  *     { "nodes": [{ "kind": "host" }, { "kind": "host" }], "links": [{ "ends": [{ "node": 0 }, { "node": 1 }] }] }
  */
-import { ConfigurationError, codeOf, runtime } from '../../base/index.ts';
+import { ConfigurationError, codeOf, runtime, shortJson } from '../../base/index.ts';
 import { checkedValue, hintFor, type ParameterValue } from '../profile/index.ts';
 import {
   hostCountMax,
@@ -15,6 +15,7 @@ import {
 } from './ready-made.ts';
 import {
   firstPort,
+  hostPartitionsMax,
   hostPortMax,
   hostsWith,
   type Link,
@@ -22,6 +23,7 @@ import {
   type NodePort,
   nodeKinds,
   ordered,
+  partitionMax,
   switchPortMax,
   type Topology,
   type TopologyNode,
@@ -133,7 +135,8 @@ function parsedLink(text: string, link: string): LinkEntry {
 export function topologyText(topology: Topology): string {
   const { nodes, links } = topology;
   const isPlain =
-    nodes.every(({ kind }) => kind === 'host') && links.every((link) => Object.keys(link).length === 1);
+    nodes.every(({ kind, partitions }) => kind === 'host' && partitions === undefined) &&
+    links.every((link) => Object.keys(link).length === 1);
   return isPlain ? links.map(({ ends }) => ends.map(portText).join('-')).join(',') : JSON.stringify(topology);
 }
 
@@ -162,10 +165,29 @@ function parsedJson(text: string, field: string, range: string, shown = text): u
 }
 
 function checkedNode(entry: unknown, at: number): TopologyNode {
-  const { kind } = fieldsOf(entry, `topology, nodes[${at}]`, ['kind']);
+  const place = `topology, nodes[${at}]`;
+  const { kind, partitions } = fieldsOf(entry, place, ['kind', 'partitions']);
   const known = nodeKinds.find((candidate) => candidate === kind);
-  if (known !== undefined) return { kind: known };
-  throw new ConfigurationError(`topology, nodes[${at}], field kind,`, kind, nodeKinds.join(' or '));
+  if (known === undefined)
+    throw new ConfigurationError(`${place}, field kind,`, kind, nodeKinds.join(' or '));
+  if (partitions === undefined) return { kind: known };
+  if (known !== 'host')
+    throw new ConfigurationError(`${place}, field partitions,`, partitions, 'left out for a switch');
+  return { kind: known, partitions: checkedPartitions(partitions, `${place}, field partitions,`) };
+}
+
+function checkedPartitions(given: unknown, place: string): readonly number[] {
+  const isPartition = (value: unknown): value is number =>
+    typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= partitionMax;
+  const all = Array.isArray(given) ? Array.from<unknown>(given) : [];
+  const partitions = all.filter(isPartition);
+  const isRight = partitions.length === all.length && new Set(all).size === all.length;
+  if (isRight && all.length > 0 && all.length <= hostPartitionsMax) return partitions;
+  throw new ConfigurationError(
+    place,
+    shortJson(given),
+    `1 to ${hostPartitionsMax} different integers from 1 to ${partitionMax}`,
+  );
 }
 
 function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode[]): Link {

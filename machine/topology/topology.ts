@@ -18,7 +18,16 @@ export type NodeKind = (typeof nodeKinds)[number];
 
 export interface TopologyNode {
   readonly kind: NodeKind;
+  /**
+   * Partitions of a host, by the low 15 bits of their P_Keys: the embedded subnet manager has the ports of switches that are cabled to
+   * the host enforce them. Left out: they enforce nothing.
+   */
+  readonly partitions?: readonly number[];
 }
+
+/** Most partitions of a host, and the greatest: the default one (IBTA volume 1, 10.9.2). */
+export const hostPartitionsMax = 32;
+export const partitionMax = 0x7fff;
 
 /** One port of a node. */
 export interface NodePort {

@@ -192,6 +192,8 @@ export class HcaPort implements PortAddress {
       tickMHz: domain.clock.frequencyMHz,
       linkDowned: this.#linkDownedCount,
       relayErrors: 0,
+      receiveConstraintErrors: 0,
+      transmitConstraintErrors: 0,
       otherDiscards: 0,
     });
   }

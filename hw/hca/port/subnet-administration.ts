@@ -45,8 +45,8 @@ import {
 } from '../../../abi/index.ts';
 import { viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
-import { pathRateOf } from '../../management/index.ts';
-import { FIRST_MULTICAST_LID, isSamePartition, PERMISSIVE_LID } from '../ibta/packets/index.ts';
+import { isSamePartition, pathRateOf } from '../../management/index.ts';
+import { FIRST_MULTICAST_LID, PERMISSIVE_LID } from '../ibta/packets/index.ts';
 import type { HcaPort } from './hca-port.ts';
 import { nodeInfoOf } from './subnet-management-agent.ts';
 

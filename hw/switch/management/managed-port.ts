@@ -14,7 +14,7 @@ import {
   PortState,
   portInfo,
 } from '../../../abi/index.ts';
-import { viewOf } from '../../../base/index.ts';
+import { type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { WirePort } from '../../../wire/index.ts';
 import {
   capabilitiesOfLink,
@@ -24,6 +24,7 @@ import {
   portInfoOfLink,
   vlCapOf,
 } from '../../management/index.ts';
+import type { PartitionFilter } from '../partition-filter.ts';
 import type { PortWeights } from './lane-tables.ts';
 
 /** Packets that a port has not forwarded, which its link does not count. */
@@ -32,6 +33,9 @@ export interface PortDrops {
   readonly ownPort: number;
   /** Packets for this output that were the first of their input for too long. */
   readonly headOfQueue: number;
+  /** Packets that came by this port, and that were to leave by it, with a P_Key that it does not accept. */
+  readonly inboundPkey: number;
+  readonly outboundPkey: number;
 }
 
 export interface ManagedPortSetup {
@@ -41,6 +45,7 @@ export interface ManagedPortSetup {
   readonly link: WirePort | undefined;
   readonly linkSetting: LinkSetting;
   readonly drops: PortDrops;
+  readonly partition: PartitionFilter;
   /** Whether the embedded subnet manager makes the port active. */
   readonly isEmbedded: boolean;
   /** Data lanes of its cable. */
@@ -50,8 +55,6 @@ export interface ManagedPortSetup {
 
 const { fields } = portInfo;
 const defaultGidPrefix = 0xfe80_0000_0000_0000n;
-const defaultPkey = 0xffff;
-const pkeyCount = 32;
 /**
  * Data lanes that a port reports, as the adapters do: other numbers at the ends of a link would make a subnet manager begin it again. With
  * one lane on the cable they report the eight of the card.
@@ -68,13 +71,7 @@ const fieldsOfSwitch = [
 ] as const;
 /** Fields that a Set replaces at the other ports. */
 const fieldsOfLink = [
-  ...([
-    'vlHighLimit',
-    'vlStallCount',
-    'hoqLife',
-    'partitionEnforcementIn',
-    'partitionEnforcementOut',
-  ] as const),
+  ...(['vlHighLimit', 'vlStallCount', 'hoqLife'] as const),
   ...(['filterRawIn', 'filterRawOut', 'pkeyViolations', 'localPhysicalErrors', 'overrunErrors'] as const),
 ] as const;
 /** Numbers in which 0 means no change. */
@@ -89,7 +86,8 @@ const enabledFields = [
 export class ManagedPort {
   readonly number: number;
   readonly linkSetting: LinkSetting;
-  readonly pkeys = new Uint16Array(pkeyCount);
+  /** P_Key table and enforcement; port 0 enforces nothing. */
+  readonly partition: PartitionFilter;
   readonly #info = new Uint8Array(portInfo.sizeBytes);
   readonly #view = viewOf(this.#info);
   readonly #link: WirePort | undefined;
@@ -98,20 +96,22 @@ export class ManagedPort {
   readonly #isEmbedded: boolean;
   #linkDownedCount = 0;
 
-  constructor({ number, link, linkSetting, drops, isEmbedded, laneCount, weights }: ManagedPortSetup) {
+  constructor(setup: ManagedPortSetup) {
+    const { number, link, linkSetting, drops, isEmbedded, laneCount, weights, partition } = setup;
     this.number = number;
     this.linkSetting = linkSetting;
     this.#link = link;
     this.#drops = drops;
     this.#weights = weights;
     this.#isEmbedded = isEmbedded;
-    this.pkeys[0] = defaultPkey;
+    this.partition = partition;
     portInfo.encodeInto(
       {
         gidPrefix: defaultGidPrefix,
         capabilityMask:
           PortCapability.IS_SL_MAPPING |
           PortCapability.IS_SYSTEM_IMAGE_GUID |
+          (number === 0 ? PortCapability.IS_TRAP : 0) |
           capabilitiesOfLink(linkSetting),
         ...portInfoOfLink(linkSetting),
         portState: number === 0 ? PortState.ACTIVE : PortState.DOWN,
@@ -149,6 +149,19 @@ export class ManagedPort {
     return fields.mkey.get(this.#view, 0);
   }
 
+  get masterSmLid(): number {
+    return fields.masterSmLid.get(this.#view, 0);
+  }
+
+  get masterSmSl(): number {
+    return fields.masterSmSl.get(this.#view, 0);
+  }
+
+  /** Shortest time between two traps: 4.096 us times a power of two (SubnetTimeOut). */
+  get trapIntervalPs(): Picoseconds {
+    return 4_096_000 * 2 ** fields.subnetTimeout.get(this.#view, 0);
+  }
+
   get mkeyProtect(): number {
     return fields.mkeyProtect.get(this.#view, 0);
   }
@@ -167,12 +180,14 @@ export class ManagedPort {
 
   /** See CountedPort. */
   get linkTotals(): LinkTotals {
-    const { noRoute, ownPort, headOfQueue } = this.#drops;
+    const { noRoute, ownPort, headOfQueue, inboundPkey, outboundPkey } = this.#drops;
     return linkTotalsOf(this.#link, {
       tickMHz,
       linkDowned: this.#linkDownedCount,
       relayErrors: noRoute + ownPort,
       otherDiscards: headOfQueue,
+      receiveConstraintErrors: inboundPkey,
+      transmitConstraintErrors: outboundPkey,
     });
   }
 
@@ -193,11 +208,13 @@ export class ManagedPort {
     data.set(this.#info);
     const view = viewOf(data);
     fields.localPort.set(view, 0, arrival);
+    fields.partitionEnforcementIn.set(view, 0, Number(this.partition.inbound));
+    fields.partitionEnforcementOut.set(view, 0, Number(this.partition.outbound));
     if (hidesKey) fields.mkey.set(view, 0, 0n);
   }
 
   /** Executes Set(PortInfo). @returns the status; other than OK, nothing is changed */
-  write(wanted: DataView): number {
+  write(wanted: DataView, nowPs: Picoseconds): number {
     const state = fields.portState.get(wanted, 0);
     const physicalState = fields.portPhysicalState.get(wanted, 0);
     if (fields.neighborMtu.get(wanted, 0) > fields.mtuCap.get(this.#view, 0)) return MadStatus.INVALID_FIELD;
@@ -212,6 +229,11 @@ export class ManagedPort {
     }
     if (!this.#canBecome(state) || physicalState > PortPhysicalState.DISABLED) return MadStatus.INVALID_FIELD;
     this.#copy(fieldsOfLink, wanted);
+    const { partitionEnforcementIn, partitionEnforcementOut } = fields;
+    const [inbound, outbound] = [partitionEnforcementIn, partitionEnforcementOut].map(
+      (field) => field.get(wanted, 0) === 1,
+    ) as [boolean, boolean];
+    this.partition.setDirections(inbound, outbound, nowPs);
     this.#weights.highLimit = fields.vlHighLimit.get(this.#view, 0);
     this.#copy(
       zeroKeeps.filter((name) => fields[name].get(wanted, 0) !== 0),

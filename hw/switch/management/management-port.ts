@@ -20,6 +20,7 @@ import { NEVER, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import {
   type Datagram,
+  isReceivedDamaged,
   MANAGEMENT_LANE,
   receivedDatagram,
   sendDatagram,
@@ -27,6 +28,7 @@ import {
 } from '../../../wire/index.ts';
 import { type LinkSetting, PerformanceAgent } from '../../management/index.ts';
 import { type ForwardingTables, NO_PORT } from '../forwarding-tables.ts';
+import { PartitionFilter } from '../partition-filter.ts';
 import {
   beginReturn,
   type DirectedStep,
@@ -37,6 +39,7 @@ import {
 import type { SwitchLanes } from './lane-tables.ts';
 import { ManagedPort, type PortDrops } from './managed-port.ts';
 import { type SwitchIdentity, SwitchManagementAgent } from './switch-management-agent.ts';
+import { type PartitionViolation, ViolationNotice } from './violation-notice.ts';
 
 /** Management of a switch, as the plan decides it. */
 export interface SwitchManagement extends SwitchIdentity {
@@ -50,6 +53,7 @@ export interface ManagementPortSetup {
   /** By port from 1; undefined for a port without a cable. */
   readonly links: readonly (WirePort | undefined)[];
   readonly drops: readonly (PortDrops | undefined)[];
+  readonly partitions: readonly PartitionFilter[];
   readonly lanes: SwitchLanes;
 }
 
@@ -58,6 +62,7 @@ const turnaroundPs = 10_000_000;
 /** Packets that wait for one output. */
 const waitingMax = 64;
 const subnetQpn = 0;
+const defaultPkey = 0xffff;
 /** Speed and width of a port without a cable. */
 const idleLink: LinkSetting = { speed: 'QDR', lanes: '4' };
 
@@ -69,8 +74,17 @@ interface Arrival {
 
 export class ManagementPort {
   readonly agent: SwitchManagementAgent;
-  /** Packets taken, sent, and dropped, by reason. */
-  readonly counts = { taken: 0, sent: 0, malformed: 0, noPath: 0, unanswered: 0, overflowed: 0 };
+  /** Packets taken, sent, and dropped, by reason; and traps, of which the embedded subnet manager needs no packet. */
+  readonly counts = {
+    taken: 0,
+    sent: 0,
+    damaged: 0,
+    malformed: 0,
+    noPath: 0,
+    unanswered: 0,
+    overflowed: 0,
+    traps: 0,
+  };
   readonly #ports: readonly ManagedPort[];
   readonly #performance: PerformanceAgent;
   readonly #links: readonly (WirePort | undefined)[];
@@ -79,18 +93,22 @@ export class ManagementPort {
   readonly #arrivals: Arrival[] = [];
   /** By output from 1. */
   readonly #waiting: readonly Datagram[][];
+  readonly #notice = new ViolationNotice();
+  readonly #isEmbedded: boolean;
   /** When a link has changed: seen from the next instant on. */
   #linkChangePs = NEVER;
 
-  constructor({ management, tables, links, drops, lanes }: ManagementPortSetup) {
+  constructor({ management, tables, links, drops, lanes, partitions }: ManagementPortSetup) {
     const isEmbedded = management.embedded !== undefined;
-    const none: PortDrops = { noRoute: 0, ownPort: 0, headOfQueue: 0 };
+    this.#isEmbedded = isEmbedded;
+    const none: PortDrops = { noRoute: 0, ownPort: 0, headOfQueue: 0, inboundPkey: 0, outboundPkey: 0 };
     const linkSettingOf = (link: WirePort | undefined): LinkSetting => link?.config ?? idleLink;
     this.#ports = [undefined, ...links].map(
       (link, number) =>
         new ManagedPort({
           ...{ number, link, isEmbedded, linkSetting: linkSettingOf(link) },
           drops: number === 0 ? none : (drops[number - 1] ?? none),
+          partition: partitions[number - 1] ?? new PartitionFilter(),
           laneCount: lanes.count,
           weights: lanes.weights[number]!,
         }),
@@ -121,6 +139,11 @@ export class ManagementPort {
     this.#arrivals.splice(at < 0 ? this.#arrivals.length : at, 0, { input, offset, duePs });
   }
 
+  /** A port has dropped a packet for its P_Key; {@link run} sends the trap at a later instant. */
+  violated(violation: PartitionViolation, nowPs: Picoseconds): void {
+    this.#notice.violated(violation, nowPs);
+  }
+
   linkChanged(nowPs: Picoseconds): void {
     this.#linkChangePs = nowPs;
   }
@@ -149,12 +172,17 @@ export class ManagementPort {
       this.#linkChangePs = NEVER;
       for (const port of this.#ports) if (port.followLink()) this.agent.noteLinkChange();
     }
+    const violation = this.#notice.take(nowPs, this.#ports[0]!.trapIntervalPs);
+    if (violation !== undefined) this.#sendTrap(violation, nowPs);
     for (let next = this.#arrivals[0]; next !== undefined && next.duePs <= nowPs; next = this.#arrivals[0]) {
       this.#arrivals.shift();
       const link = this.#links[next.input - 1]!;
+      const isDamaged = isReceivedDamaged(link, next.offset);
       const datagram = receivedDatagram(link, next.offset);
       link.consume(next.offset);
-      this.#handle(datagram, next.input, nowPs);
+      // Port 0 is the packet's destination, and checks its ICRC.
+      if (isDamaged) this.counts.damaged++;
+      else this.#handle(datagram, next.input, nowPs);
     }
   }
 
@@ -172,10 +200,28 @@ export class ManagementPort {
   rebase(ps: Picoseconds): void {
     for (const arrival of this.#arrivals) arrival.duePs -= ps;
     this.#linkChangePs -= ps;
+    this.#notice.rebase(ps);
+    for (const { partition } of this.#ports) partition.rebase(ps);
   }
 
   inspect(): BlockState {
     return { agent: this.agent.inspect(), arrivals: this.#arrivals.length, waiting: this.waitingCount };
+  }
+
+  /** To the LID of the subnet manager, if one has made itself known. */
+  #sendTrap(violation: PartitionViolation, nowPs: Picoseconds): void {
+    const { lid, masterSmLid, masterSmSl } = this.#ports[0]!;
+    this.counts.traps++;
+    if (this.#isEmbedded || lid === 0 || masterSmLid === 0) return;
+    const qps = { sourceQpn: subnetQpn, destinationQpn: subnetQpn, queueKey: 0, psn: 0 };
+    const payload = this.#notice.madOf(violation, lid);
+    this.#put(
+      {
+        ...{ ...qps, payload, sourceLid: lid, destinationLid: masterSmLid, serviceLevel: masterSmSl },
+        ...{ virtualLane: MANAGEMENT_LANE, partitionKey: defaultPkey },
+      },
+      this.#tables.portOf(masterSmLid, nowPs),
+    );
   }
 
   #handle(datagram: Datagram | undefined, input: number, nowPs: Picoseconds): void {

@@ -25,6 +25,7 @@ import { type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { vendorSpeedOf } from '../../management/index.ts';
 import { type ForwardingTables, LINEAR_ENTRIES, MULTICAST_ENTRIES, NO_PORT } from '../forwarding-tables.ts';
+import { FILTER_ENTRIES } from '../partition-filter.ts';
 import { arbitrationAttribute, type SwitchLanes, slToVlAttribute } from './lane-tables.ts';
 import type { ManagedPort } from './managed-port.ts';
 
@@ -51,7 +52,6 @@ interface Request {
 /** SwitchX-2, as Linux and infiniband-diags know it, and its vendor's OUI. */
 const deviceId = 0xc738;
 const vendorId = 0x0002c9;
-const pkeysPerBlock = 32;
 const readOnly = MadStatus.UNSUPPORTED_METHOD_ATTRIBUTE;
 const statusOf = (isKnown: boolean): number => (isKnown ? MadStatus.OK : MadStatus.INVALID_FIELD);
 
@@ -80,7 +80,7 @@ export class SwitchManagementAgent {
         defaultPort: NO_PORT,
         defaultMulticastPrimaryPort: NO_PORT,
         defaultMulticastNotPrimaryPort: NO_PORT,
-        partitionEnforcementCap: pkeysPerBlock,
+        partitionEnforcementCap: FILTER_ENTRIES,
         inboundEnforcementCap: 1,
         outboundEnforcementCap: 1,
       },
@@ -192,7 +192,7 @@ export class SwitchManagementAgent {
         systemImageGuid: guid,
         nodeGuid: guid,
         portGuid: guid,
-        partitionCap: pkeysPerBlock,
+        partitionCap: FILTER_ENTRIES,
         deviceId,
         localPort: arrival,
         vendorId,
@@ -227,19 +227,19 @@ export class SwitchManagementAgent {
   }
 
   /** Bit 31 of the modifier says that the manager knows extended speeds. */
-  #portInfo({ modifier, data, arrival, isSet, hidesKey }: Request): number {
+  #portInfo({ modifier, data, arrival, isSet, hidesKey, nowPs }: Request): number {
     const port = this.#ports[modifier & 0x7fff_ffff];
     if (port === undefined) return MadStatus.INVALID_FIELD;
-    const status = isSet ? port.write(viewOf(data)) : MadStatus.OK;
+    const status = isSet ? port.write(viewOf(data), nowPs) : MadStatus.OK;
     port.read(data, arrival, hidesKey);
     return status;
   }
 
-  #pkeys({ modifier, data, isSet }: Request): number {
+  #pkeys({ modifier, data, isSet, nowPs }: Request): number {
     const port = this.#ports[modifier >>> 16];
     if (port === undefined || (modifier & 0xffff) !== 0) return MadStatus.INVALID_FIELD;
-    if (isSet) port.pkeys.set(pkeyTable.decode(data).pkeys);
-    pkeyTable.encodeInto({ pkeys: [...port.pkeys] }, data);
+    if (isSet) port.partition.setPkeys(pkeyTable.decode(data).pkeys, nowPs);
+    pkeyTable.encodeInto({ pkeys: [...port.partition.pkeys] }, data);
     return MadStatus.OK;
   }
 

@@ -19,7 +19,6 @@ export {
   FIRST_MULTICAST_LID,
   isGroupLid,
   isOwnLid,
-  isSamePartition,
   PERMISSIVE_LID,
   type PortAddress,
   type RoceTables,

@@ -32,18 +32,6 @@ export interface RoceTables {
   readonly udpPort: number | undefined;
 }
 
-const PKEY_FULL_MEMBER = 0x8000;
-const PKEY_BASE_MASK = 0x7fff;
-
-/** The low 15 bits agree, and one of the two at least is a full member (10.9.1.1). 0 in them is no partition. */
-export function isSamePartition(left: number, right: number): boolean {
-  return (
-    (left & PKEY_BASE_MASK) !== 0 &&
-    (left & PKEY_BASE_MASK) === (right & PKEY_BASE_MASK) &&
-    ((left | right) & PKEY_FULL_MEMBER) !== 0
-  );
-}
-
 /** The LID of all ports, before they have one of their own. */
 export const PERMISSIVE_LID = 0xffff;
 /** LIDs from here on, except the permissive one, are multicast groups. */

@@ -30,6 +30,7 @@ import {
   WORD_PACKET_FLAGS,
   WORD_PAYLOAD_BYTES,
 } from '../../../../wire/index.ts';
+import { isSamePartition } from '../../../management/index.ts';
 import {
   ABSENT,
   DONE,
@@ -46,7 +47,7 @@ import type { QpSlot, QpTable } from '../../objects/index.ts';
 import { STALL_COMPLETION } from '../../packets/index.ts';
 import type { ReceiveScatter } from '../../receive-queue/index.ts';
 import type { DiagnosticCounters, ViolationCounters } from '../../statistics/index.ts';
-import { isSamePartition, type ReceivedPackets, type TransportCounters } from '../packets/index.ts';
+import type { ReceivedPackets, TransportCounters } from '../packets/index.ts';
 
 /** Numbers of the special QPs in packets: subnet management, general services. */
 export const QPN_SUBNET_MANAGEMENT = 0;

@@ -33,6 +33,7 @@ import {
   WORD_REQUEST_PKEY,
   WORD_RESPONSE_PKEY,
 } from '../../../../wire/index.ts';
+import { isSamePartition } from '../../../management/index.ts';
 import { WAIT } from '../../answers.ts';
 import type { CostAttribution } from '../../costs/index.ts';
 import type { ReceiveTurns } from '../../frames/index.ts';
@@ -65,7 +66,6 @@ import {
   isGrhForPort,
   isGrhFromPath,
   isOwnLid,
-  isSamePartition,
   type Loopback,
   type PacketPort,
   type ReceivedPackets,

@@ -1,0 +1,103 @@
+/**
+ * Trap 259 of a switch: the subnet manager is told of a packet whose P_Key a port did not accept. At most one trap is sent for each
+ * subnet timeout, and none is repeated; other violations are counted alone (IBTA volume 1, 13.4.9, 14.2.5.1).
+ */
+import {
+  MadClass,
+  MadMethod,
+  mad,
+  madBytes,
+  NodeType,
+  NoticeType,
+  notice,
+  SmpAttribute,
+  SwitchPkeyValid,
+  smpDataOffset,
+  switchPkeyDetails,
+  TRAP_SWITCH_PKEY,
+} from '../../../abi/index.ts';
+import { NEVER, type Picoseconds } from '../../../base/index.ts';
+import type { PacketIdentity } from '../../../wire/index.ts';
+
+/** A packet that a port of the switch did not accept. */
+export interface PartitionViolation extends PacketIdentity {
+  /** Port, from 1, that checked it. */
+  readonly port: number;
+  /** Port, from 1, by which it came. */
+  readonly input: number;
+}
+
+export class ViolationNotice {
+  /** The first violation since a trap may be sent, and its instant. */
+  #violation: PartitionViolation | undefined;
+  #violatedPs = NEVER;
+  #allowedPs = Number.NEGATIVE_INFINITY;
+  #transactionId = 0n;
+
+  /** Notes a violation; of those of one instant, that of the lowest ports counts, whatever their order. */
+  violated(violation: PartitionViolation, nowPs: Picoseconds): void {
+    if (nowPs < this.#allowedPs || nowPs > this.#violatedPs) return;
+    const noted = nowPs === this.#violatedPs ? this.#violation : undefined;
+    if (noted !== undefined && byPorts(noted, violation) <= 0) return;
+    this.#violation = violation;
+    this.#violatedPs = nowPs;
+  }
+
+  /** The violation of an earlier instant of which a trap is due; the next one is due no earlier than `intervalPs` from now. */
+  take(nowPs: Picoseconds, intervalPs: Picoseconds): PartitionViolation | undefined {
+    if (this.#violatedPs >= nowPs) return undefined;
+    const violation = this.#violation;
+    this.#violation = undefined;
+    this.#violatedPs = NEVER;
+    this.#allowedPs = nowPs + intervalPs;
+    return violation;
+  }
+
+  /** The MAD of a trap. */
+  madOf(violation: PartitionViolation, switchLid: number): Uint8Array {
+    const bytes = new Uint8Array(madBytes);
+    const header = { baseVersion: 1, managementClass: MadClass.SUBN_LID_ROUTED, classVersion: 1 };
+    const attribute = { attributeId: SmpAttribute.NOTICE, transactionId: ++this.#transactionId };
+    mad.encodeInto({ ...header, ...attribute, method: MadMethod.TRAP }, bytes);
+    notice.encodeInto(
+      {
+        ...{ isGeneric: 1, type: NoticeType.SECURITY, producerType: NodeType.SWITCH },
+        ...{ trapNumber: TRAP_SWITCH_PKEY, issuerLid: switchLid, details: detailsOf(violation, switchLid) },
+      },
+      bytes.subarray(smpDataOffset),
+    );
+    return bytes;
+  }
+
+  /** Handles a new epoch: see TimeKeeper. */
+  rebase(ps: Picoseconds): void {
+    this.#violatedPs -= ps;
+    this.#allowedPs -= ps;
+  }
+}
+
+const byPorts = (left: PartitionViolation, right: PartitionViolation): number =>
+  left.input - right.input || left.port - right.port;
+
+/** A packet of a connection does not name its source QP, and one without a GRH no GID. */
+function detailsOf(violation: PartitionViolation, switchLid: number): Uint8Array {
+  const { sourceQpn, gids, port, sourceLid, destinationLid, pkey, serviceLevel } = violation;
+  const valid = SwitchPkeyValid;
+  const dataValid =
+    valid.SOURCE_LID | valid.DESTINATION_LID | valid.PKEY | valid.SERVICE_LEVEL | valid.DESTINATION_QP;
+  const bytes = new Uint8Array(switchPkeyDetails.sizeBytes);
+  switchPkeyDetails.encodeInto(
+    {
+      dataValid:
+        dataValid |
+        (sourceQpn === undefined ? 0 : valid.SOURCE_QP) |
+        (gids === undefined ? 0 : valid.SOURCE_GID | valid.DESTINATION_GID),
+      ...{ sourceLid, destinationLid, pkey, serviceLevel, switchLid, port },
+      sourceQp: sourceQpn ?? 0,
+      destinationQp: violation.destinationQpn,
+      ...(gids === undefined ? {} : { sourceGid: gids.source, destinationGid: gids.destination }),
+    },
+    bytes,
+  );
+  return bytes;
+}

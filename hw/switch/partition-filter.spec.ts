@@ -1,0 +1,248 @@
+/**
+ * P_Keys at ports of a switch, set by subnet management packets that are written by offset: PortInfo byte 43 has PartitionEnforcementInbound in
+ * bit 3 and PartitionEnforcementOutbound in bit 2 (IBTA volume 1, 14.2.5.6), P_KeyTable 32 entries of 16 bits (14.2.5.7), and a Notice its
+ * details from byte 10 on (14.2.5.1; opensm 3.3.23, ntc_259).
+ */
+import { describe, expect, it } from 'vitest';
+import { viewOf } from '../../base/index.ts';
+import { benchSwitchLid, SwitchBench } from './testing/switch-bench.ts';
+
+const usPs = 1_000_000;
+const startPs = 50 * usPs;
+const [inbound, outbound] = [8, 4];
+const [portInfo, pkeyTable, switchInfo] = [0x15, 0x16, 0x12];
+const noDrops = { noRoute: 0, ownPort: 0, noLane: 0, hoqLife: 0, inboundPkey: 0, outboundPkey: 0 };
+
+/** A LID-routed Set, or Get, by end 0. */
+function smp(method: number, attribute: number, modifier: number, data: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(256);
+  const view = viewOf(bytes);
+  bytes.set([1, 1, 1, method]);
+  view.setUint16(16, attribute);
+  view.setUint32(20, modifier);
+  bytes.set(data, 64);
+  return bytes;
+}
+
+const infoOf = (fields: Readonly<Record<number, number>>): Uint8Array => {
+  const data = new Uint8Array(64);
+  for (const [offset, value] of Object.entries(fields)) data[Number(offset)] = value;
+  return data;
+};
+
+function tableOf(pkeys: readonly number[]): Uint8Array {
+  const data = new Uint8Array(64);
+  for (const [index, pkey] of pkeys.entries()) viewOf(data).setUint16(2 * index, pkey);
+  return data;
+}
+
+class Fabric {
+  readonly bench: SwitchBench;
+  #requestPs = startPs;
+
+  constructor(bench = new SwitchBench(4)) {
+    this.bench = bench;
+  }
+
+  async send(method: number, attribute: number, modifier: number, data: Uint8Array = new Uint8Array(64)) {
+    const [end] = this.bench.ends;
+    const before = end!.arrivals.length;
+    const payload = smp(method, attribute, modifier, data);
+    end!.sendDatagramAt(this.#requestPs, { payload, sourceLid: 1, destinationLid: benchSwitchLid });
+    this.#requestPs += 40 * usPs;
+    await this.bench.runTo(this.#requestPs);
+    return Uint8Array.from(end!.arrivals[before]!.payload).subarray(64, 128);
+  }
+
+  /** Sets the table of a port and what it enforces. */
+  async enforce(port: number, pkeys: readonly number[], directions: number): Promise<void> {
+    await this.send(2, pkeyTable, port << 16, tableOf(pkeys));
+    await this.send(2, portInfo, port, infoOf({ 43: directions }));
+  }
+
+  /** A datagram from an end to a LID. */
+  async packet(from: number, lid: number, pkey: number, lane = 0): Promise<void> {
+    this.bench.ends[from]!.sendDatagramAt(this.#requestPs, {
+      ...{ payload: new Uint8Array(256), virtualLane: lane, serviceLevel: 3, partitionKey: pkey },
+      ...{ sourceQpn: 0x1234, destinationQpn: 0x56_789a, sourceLid: from + 1, destinationLid: lid },
+    });
+    this.#requestPs += 40 * usPs;
+    await this.bench.runTo(this.#requestPs);
+  }
+
+  /** PortRcvConstraintErrors and PortXmitConstraintErrors of a port: 16.1.3.5, bytes 17 and 16. */
+  async constraintErrors(port: number): Promise<readonly number[]> {
+    const [end] = this.bench.ends;
+    const before = end!.arrivals.length;
+    const payload = new Uint8Array(256);
+    payload.set([1, 4, 1, 1]);
+    viewOf(payload).setUint16(16, 0x12);
+    payload[65] = port;
+    end!.sendDatagramAt(this.#requestPs, {
+      ...{ payload, virtualLane: 0, sourceQpn: 1, destinationQpn: 1, queueKey: 0x8001_0000 },
+      ...{ sourceLid: 1, destinationLid: benchSwitchLid },
+    });
+    this.#requestPs += 40 * usPs;
+    await this.bench.runTo(this.#requestPs);
+    const answer = end!.arrivals[before]!.payload;
+    return [answer[64 + 17]!, answer[64 + 16]!];
+  }
+
+  countAt(end: number): number {
+    return this.bench.ends[end]!.arrivals.length;
+  }
+}
+
+describe('P_Key enforcement', () => {
+  it('IBTA 14.2.5.4: is offered by SwitchInfo both ways, with tables of 32 entries, and no filter of raw packets', async () => {
+    const info = await new Fabric().send(1, switchInfo, 0);
+    expect([viewOf(info).getUint16(14), info[16]]).toEqual([32, 0b1100_0000]);
+  });
+
+  it('IBTA 14.2.5.6, 14.2.5.7: is read back as it was set, port by port', async () => {
+    const fabric = new Fabric();
+    await fabric.enforce(2, [0x8001, 0x0002], inbound | outbound);
+    expect((await fabric.send(1, portInfo, 2))[43]! & 0xf).toBe(inbound | outbound);
+    expect((await fabric.send(1, portInfo, 3))[43]! & 0xf).toBe(0);
+    expect([...(await fabric.send(1, pkeyTable, 2 << 16)).subarray(0, 6)]).toEqual([0x80, 1, 0, 2, 0, 0]);
+    expect([...(await fabric.send(1, pkeyTable, 3 << 16)).subarray(0, 4)]).toEqual([0xff, 0xff, 0, 0]);
+  });
+
+  /** An entry, a packet's P_Key, and whether they match: 10.9.3. */
+  it.each([
+    [0x8001, 0x8001, true],
+    [0x8001, 0x0001, true],
+    [0x0001, 0x8001, true],
+    [0x0001, 0x0001, false],
+    [0x8001, 0x8002, false],
+    [0x8000, 0x8000, false],
+    [0x0000, 0x8000, false],
+    [0xffff, 0x7fff, true],
+  ])(
+    'IBTA 10.9.3: entry %i and P_Key %i match: %s, at inputs and at outputs',
+    async (entry, pkey, passes) => {
+      for (const [port, direction] of [
+        [2, inbound],
+        [3, outbound],
+      ] as const) {
+        const fabric = new Fabric();
+        await fabric.enforce(port, [entry], direction);
+        await fabric.packet(1, 3, pkey);
+        expect(fabric.countAt(2)).toBe(passes ? 1 : 0);
+        const reason = direction === inbound ? 'inboundPkey' : 'outboundPkey';
+        expect(fabric.bench.device.dropsOf(2)).toEqual({ ...noDrops, [reason]: passes ? 0 : 1 });
+        const errors = passes ? [0, 0] : direction === inbound ? [1, 0] : [0, 1];
+        expect(await fabric.constraintErrors(port)).toEqual(errors);
+        expect(fabric.bench.device.ports[1]!.receiveBufferedBytes).toBe(0);
+      }
+    },
+  );
+
+  it('checks nothing in the direction that is not set, without either bit, and in lane 15', async () => {
+    const fabric = new Fabric();
+    await fabric.enforce(2, [0x8001], outbound);
+    await fabric.enforce(3, [0x8001], inbound);
+    await fabric.packet(1, 3, 0x8002);
+    await fabric.enforce(2, [0x8001], inbound | outbound);
+    await fabric.enforce(3, [0x8001], inbound | outbound);
+    await fabric.packet(1, 3, 0x8002, 15);
+    await fabric.enforce(2, [0x8001], 0);
+    await fabric.enforce(3, [0x8001], 0);
+    await fabric.packet(1, 3, 0x8002);
+    expect(fabric.countAt(2)).toBe(3);
+    expect(fabric.bench.device.dropsOf(2)).toEqual(noDrops);
+  });
+
+  it('of a group drops the copies for ports outside of the partition, and sends the others', async () => {
+    const fabric = new Fabric();
+    fabric.bench.device.tables.groupPorts = [1, 2, 3, 4];
+    await fabric.enforce(3, [0x8001], outbound);
+    await fabric.packet(1, 0xc001, 0x8002);
+    // End 0 has four answers of management, too.
+    expect([fabric.countAt(0) - 2, fabric.countAt(2), fabric.countAt(3)]).toEqual([1, 0, 1]);
+    expect(fabric.bench.device.dropsOf(2)).toEqual({ ...noDrops, outboundPkey: 1 });
+    // Three outputs for one packet: two copies were added, and one of them was dropped.
+    expect(fabric.bench.device.copyCount).toBe(2);
+    expect((await fabric.constraintErrors(3))[1]).toBe(1);
+  });
+
+  it('IBTA 14.2.5.6: counts violations up to 255', async () => {
+    const fabric = new Fabric();
+    await fabric.enforce(2, [0x8001], inbound);
+    for (let packet = 0; packet < 260; packet++) await fabric.packet(1, 3, 0x8002);
+    expect(fabric.bench.device.dropsOf(2).inboundPkey).toBe(260);
+    expect(await fabric.constraintErrors(2)).toEqual([255, 0]);
+  });
+});
+
+describe('trap 259', () => {
+  const managed = async (): Promise<Fabric> => {
+    const fabric = new Fabric(new SwitchBench(4, { management: { embedded: undefined } }));
+    const { bench } = fabric;
+    // A subnet manager at end 3, LID 4, by a directed route: Set(PortInfo) of port 0, SubnetTimeOut 4, then ports 1 to 4 Armed and Active.
+    const directed = (modifier: number, data: Uint8Array, atPs: number): void => {
+      const payload = smp(2, portInfo, modifier, data);
+      payload.set([1, 0x81, 1, 2, 0, 0, 1, 1]);
+      viewOf(payload).setUint32(32, 0xffff_ffff);
+      payload[129] = 1;
+      bench.ends[3]!.sendDatagramAt(atPs, { payload });
+    };
+    const info = infoOf({ 17: 0, 51: 4 });
+    viewOf(info).setUint16(16, benchSwitchLid);
+    viewOf(info).setUint16(18, 4);
+    directed(0, info, startPs);
+    for (let port = 1; port <= 4; port++)
+      for (const [step, state] of [3, 4].entries())
+        directed(port, infoOf({ 32: state }), startPs + (2 * port + step) * 40 * usPs);
+    await bench.runTo(startPs + 500 * usPs);
+    const table = smp(2, pkeyTable, 2 << 16, tableOf([0x8001]));
+    const enforced = smp(2, portInfo, 2, infoOf({ 43: inbound }));
+    for (const [index, payload] of [table, enforced].entries())
+      bench.ends[3]!.sendDatagramAt(startPs + (500 + 40 * index) * usPs, {
+        payload,
+        ...{ sourceLid: 4, destinationLid: benchSwitchLid },
+      });
+    await bench.runTo(startPs + 600 * usPs);
+    return fabric;
+  };
+
+  it('IBTA 14.2.5.1: names LIDs, P_Key, SL, QPs and the port to the subnet manager, at most once for a subnet timeout', async () => {
+    const { bench } = await managed();
+    const [, violator, , manager] = bench.ends;
+    const before = manager!.arrivals.length;
+    const packetAt = (atPs: number, pkey: number): void =>
+      violator!.sendDatagramAt(atPs, {
+        ...{ payload: new Uint8Array(256), virtualLane: 0, serviceLevel: 3, partitionKey: pkey },
+        ...{ sourceQpn: 0x1234, destinationQpn: 0x56_789a, sourceLid: 2, destinationLid: 3 },
+      });
+    // 4.096 us × 2^4 = 65.536 us.
+    for (const [us, pkey] of [
+      [600, 0x8002],
+      [620, 0x8003],
+      [700, 0x8004],
+    ] as const)
+      packetAt(startPs + us * usPs, pkey);
+    await bench.runTo(startPs + 1000 * usPs);
+    const traps = manager!.arrivals.slice(before);
+    expect(traps).toHaveLength(2);
+    const bytes = Uint8Array.from(traps[0]!.payload);
+    const view = viewOf(bytes);
+    expect(traps[0]!.datagram).toMatchObject({
+      ...{ virtualLane: 15, sourceLid: benchSwitchLid, destinationLid: 4, sourceQpn: 0, destinationQpn: 0 },
+    });
+    // Subn(Trap), class 1, version 1; attribute Notice.
+    expect([...bytes.subarray(0, 4), view.getUint16(16), view.getUint32(20)]).toEqual([1, 1, 1, 5, 2, 0]);
+    // Generic, security (2); producer: a switch (2); trap 259; issuer; toggle and count.
+    expect([...bytes.subarray(64, 68)]).toEqual([0x82, 0, 0, 2]);
+    expect([view.getUint16(68), view.getUint16(70), view.getUint16(72)]).toEqual([259, benchSwitchLid, 0]);
+    const details = bytes.subarray(74, 128);
+    expect([...details.subarray(2, 8)]).toEqual([0, 2, 0, 3, 0x80, 0x02]);
+    expect([...details.subarray(8, 16)]).toEqual([0x30, 0, 0x12, 0x34, 0, 0x56, 0x78, 0x9a]);
+    expect([...details.subarray(16, 48)]).toEqual(Array<number>(32).fill(0));
+    expect([...details.subarray(48, 51)]).toEqual([2, 1, 2]);
+    expect(viewOf(details).getUint16(0)).toBe(0b11_1111);
+    expect(traps[1]!.payload.slice(74 + 6, 74 + 8)).toEqual([0x80, 0x04]);
+    expect(bench.device.dropsOf(2).inboundPkey).toBe(3);
+    expect(bench.device.management.counts.traps).toBe(2);
+  });
+});
