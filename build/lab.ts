@@ -58,6 +58,7 @@ const sharedNames: readonly (readonly [module: string, name: string])[] = [
   ['machine/profile/configuration.ts', 'machine'],
   ['machine/machine.ts', 'library'],
   ['experiments/model/path.ts', 'closed-form'],
+  ['lab/page/watched.ts', 'watched'],
   ['node_modules/@lezer/common/dist/index.js', 'parser'],
 ];
 
