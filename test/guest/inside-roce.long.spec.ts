@@ -33,3 +33,61 @@ await testInsideScenario('roce-peer', ({ report }) => {
   });
   expect(report.wire.map(({ retransmitted }) => retransmitted)).toEqual([{}, {}]);
 });
+
+/** Messages of 64 KiB of a rate test, in packets of 1024 bytes and of 4096. */
+const [rate, inSmall, inLarge] = [100, 64 - 2, 16 - 2];
+/** Messages of a ping-pong of 4096 bytes in packets of 1024. */
+const [pings, inPing] = [100, 4 - 2];
+
+await testInsideScenario('roce', ({ report }) => {
+  // Connected ping-pongs by v2 from both families, and half as long a one after the drivers are loaded again; ib_send_bw; two rpings of
+  // 20 rounds, whose server is guest 1; ucmatose, which sends ten messages either way.
+  const connected = 2 * pings + pingPong;
+  const alone = 2 * 20 * 2 + 10;
+  const unconnected = { UC_SEND_FIRST: pings, UC_SEND_MIDDLE: inPing * pings, UC_SEND_LAST: pings };
+  expect(packetCounts(report, 0)).toMatchObject({
+    RC_SEND_FIRST: connected + rate,
+    RC_SEND_MIDDLE: inPing * connected + inSmall * rate,
+    RC_SEND_LAST: connected + rate,
+    RC_SEND_ONLY: alone,
+    // ib_write_bw by v2, by v1, and by v1 with jumbo frames.
+    RC_RDMA_WRITE_FIRST: 3 * rate,
+    RC_RDMA_WRITE_MIDDLE: 2 * inSmall * rate + inLarge * rate,
+    RC_RDMA_WRITE_LAST: 3 * rate,
+    RC_RDMA_READ_REQUEST: rate,
+    RC_FETCH_ADD: rate,
+    ...unconnected,
+  });
+  expect(packetCounts(report, 1)).toMatchObject({
+    RC_SEND_FIRST: connected,
+    RC_SEND_MIDDLE: inPing * connected,
+    RC_SEND_ONLY: alone,
+    RC_RDMA_READ_RESPONSE_FIRST: rate,
+    RC_RDMA_READ_RESPONSE_MIDDLE: inSmall * rate,
+    RC_RDMA_READ_RESPONSE_LAST: rate,
+    RC_RDMA_READ_REQUEST: 2 * 20,
+    RC_RDMA_WRITE_ONLY: 2 * 20,
+    RC_ATOMIC_ACKNOWLEDGE: rate,
+    ...unconnected,
+  });
+  expect(report.wire.map(({ retransmitted }) => retransmitted)).toEqual([{}, {}]);
+});
+
+await testInsideScenario('roce-v1', ({ report }) => {
+  // Ping-pongs from both families, ib_send_bw, and ib_write_bw twice, by packets of 2048 bytes: the MTU has jumbo frames, and perftest
+  // chooses no more for this card.
+  const inRate = 32 - 2;
+  expect(packetCounts(report, 0)).toMatchObject({
+    RC_SEND_FIRST: 2 * pings + rate,
+    RC_SEND_MIDDLE: inPing * 2 * pings + inRate * rate,
+    RC_RDMA_WRITE_FIRST: rate + 2 * rate,
+    RC_RDMA_WRITE_MIDDLE: inRate * 3 * rate,
+    RC_RDMA_READ_REQUEST: rate,
+    RC_FETCH_ADD: rate,
+  });
+  expect(packetCounts(report, 1)).toMatchObject({
+    RC_SEND_FIRST: 2 * pings,
+    RC_RDMA_READ_RESPONSE_MIDDLE: inRate * rate,
+    RC_ATOMIC_ACKNOWLEDGE: rate,
+  });
+});
