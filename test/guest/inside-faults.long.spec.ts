@@ -18,8 +18,8 @@ await testInsideScenario('faults-probe', ({ report }) => {
 });
 
 await testInsideScenario('faults-work', ({ report }) => {
-  // The driver starts the firmware when it loads, after the fatal error, and after the device was absent. Of the three shared
-  // receive queues only the first is destroyed: the other two are there when the device fails.
+  // The driver starts the firmware when it loads, after the fatal error, and after the device was absent. The second and the third
+  // shared receive queue are there when the device fails, so only the first is destroyed.
   expect(commandCounts(report, ['RUN_FW', 'NOP', 'SW2HW_SRQ', 'HW2SW_SRQ'])).toEqual([3, 3, 3, 1]);
   // Late are the messages 10 to 20 of the vector.
   expect(report.faults?.map(({ fired }) => fired)).toEqual([1, 1, 1, 1, 11, 1, 1, 1, 1]);
