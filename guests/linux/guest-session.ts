@@ -192,6 +192,10 @@ export class GuestSession implements AsyncDisposable {
     return this.#guests;
   }
 
+  get nowMs(): number {
+    return performance.now();
+  }
+
   /** Cuts a guest's power and boots another one on the same adapters. @throws GuestError */
   async replaceGuest(index: number): Promise<void> {
     await this.guest(index).dispose();

@@ -32,6 +32,10 @@ class InsideSession implements StageSession {
     this.guests = linux.hosts.map(() => ({ cpuMs: 0 }));
   }
 
+  get nowMs(): number {
+    return this.linux.nowPs / psPerMs;
+  }
+
   /** A PC has one. */
   adapterAddress(): string {
     return addressOf(this.linux.host(0).pc);

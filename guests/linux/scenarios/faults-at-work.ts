@@ -53,12 +53,13 @@ async function completionVector(stage: Stage): Promise<{ sent: number; delivered
   return interrupts.find(({ vector }) => vector === 1) ?? { sent: 0, delivered: 0 };
 }
 
-/** Waits for a kernel message. @returns all messages since the mark */
+/** Waits for a kernel message, at most so long on the session's clock. @returns all messages since the mark */
 async function waitFor(stage: Stage, mark: number, said: RegExp, seconds: number): Promise<string> {
-  for (const endMs = performance.now() + 1000 * seconds; ; ) {
+  const { session } = stage;
+  for (const endMs = session.nowMs + 1000 * seconds; ; ) {
     const text = await stage.messagesSince(mark);
     if (said.test(text)) return text;
-    if (performance.now() > endMs) throw new ScenarioFailure(`the kernel did not say ${said}:\n${text}`);
+    if (session.nowMs > endMs) throw new ScenarioFailure(`the kernel did not say ${said}:\n${text}`);
     await stage.check('sleep 0.3');
   }
 }

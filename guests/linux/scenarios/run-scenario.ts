@@ -10,6 +10,7 @@ interface StepOutcome {
   readonly holds: boolean;
   /** The observed output, or the error. */
   readonly text: string;
+  /** On the session's clock, so that a run of this process is the same every time. */
   readonly elapsedMs: number;
 }
 
@@ -39,7 +40,7 @@ export async function runScenario(
   await using _session = stage.session;
   const steps: StepOutcome[] = [];
   const take = async (title: string, act: () => Promise<string | undefined>): Promise<boolean> => {
-    const outcome = await outcomeOf(title, act);
+    const outcome = await outcomeOf(title, stage, act);
     steps.push(outcome);
     const seconds = (outcome.elapsedMs / 1000).toFixed(1);
     print(`  ${outcome.holds ? 'ok    ' : 'FAILED'} ${seconds.padStart(5)} s  ${title}`);
@@ -63,9 +64,13 @@ export async function runScenario(
   };
 }
 
-async function outcomeOf(title: string, act: () => Promise<string | undefined>): Promise<StepOutcome> {
-  const startMs = performance.now();
-  const elapsedMs = (): number => Math.round(performance.now() - startMs);
+async function outcomeOf(
+  title: string,
+  { session }: Stage,
+  act: () => Promise<string | undefined>,
+): Promise<StepOutcome> {
+  const startMs = session.nowMs;
+  const elapsedMs = (): number => Math.round(session.nowMs - startMs);
   try {
     const text = (await act()) ?? '';
     return { title, holds: true, text, elapsedMs: elapsedMs() };

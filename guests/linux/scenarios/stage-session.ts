@@ -21,6 +21,8 @@ export interface StageSession extends AsyncDisposable {
   /** Address on the bus of the adapter of that number in its guest, as /sys/bus/pci has it. */
   adapterAddress(adapter: number): string;
   readonly machine: { report(): Promise<DevicesReport> };
+  /** Milliseconds on the clock that limits the session's commands: simulated time, or the wall clock around QEMU. */
+  readonly nowMs: number;
   /** Runs a command in a guest. @throws GuestError if the guest does not answer or has ended */
   run(guest: number, command: string, limits: CommandLimits): Promise<CommandResult>;
   /** Loads the drivers in all guests. @throws GuestError */

@@ -108,9 +108,11 @@ describe('BlueFlame', () => {
   for (const [bytes, pieceBytes] of [
     [20, 64],
     [20, 8],
+    [20, 4],
     [150, 64],
     [150, 32],
     [150, 8],
+    [150, 4],
   ] as const)
     it(`sheet 6.9: executes a WQE of ${bytes} bytes of data, stored in pieces of ${pieceBytes}, without a read of the WQE`, async () => {
       const { bench, a, aCq, remote, target } = await scene({ a: { sqLogStride16: 4 } });

@@ -187,7 +187,10 @@ export class Doorbells implements DoorbellBlock {
     this.#ports.notifier.arm(cq, command, fields.consumerCounter.get(view, at), cycle);
   }
 
-  /** Accepts one piece of a BlueFlame post: the first names the QP, the last completes the WQE. */
+  /**
+   * Accepts one piece of a BlueFlame post: the first eight bytes name the QP, the last completes the WQE. A processor empties its
+   * write-combining buffer whenever it likes, for example at an interrupt, so a piece may be of four bytes.
+   */
   #blueFlame(offset: number, view: DataView, at: number, lengthBytes: number, cycle: Cycles): void {
     const half = Math.floor(offset / this.#geometry.blueFlameHalfBytes);
     const within = offset - half * this.#geometry.blueFlameHalfBytes;
@@ -213,18 +216,12 @@ export class Doorbells implements DoorbellBlock {
     for (let assembly = 0; assembly < ASSEMBLY_COUNT; assembly++) {
       if (this.#assemblyAt[assembly] === half) this.#tear(assembly, cycle);
     }
-    if (lengthBytes < blueFlameHead.sizeBytes) return this.#violations.count('doorbellOffset');
-    const wantedBytes = Math.max(wqeUnitBytes, blueFlameHead.fields.ds.get(view, at) * wqeUnitBytes);
-    if (wantedBytes > this.#geometry.blueFlameHalfBytes) {
-      this.#send(blueFlameHead.fields.qpn.get(view, at), page, cycle);
-      return;
-    }
     const assembly = this.#assemblyNext;
     this.#assemblyNext = (assembly + 1) % ASSEMBLY_COUNT;
     if (this.#assemblyAt[assembly] !== -1) this.#tear(assembly, cycle);
     this.#assemblyAt[assembly] = half;
     this.#assemblyHave[assembly] = 0;
-    this.#assemblyWant[assembly] = Math.ceil(wantedBytes / PIECE_BYTES) * PIECE_BYTES;
+    this.#assemblyWant[assembly] = WQE_LINE_BYTES;
     this.#append(assembly, page, view, at, lengthBytes, cycle);
   }
 
@@ -237,21 +234,37 @@ export class Doorbells implements DoorbellBlock {
     cycle: Cycles,
   ): void {
     const base = assembly * WQE_LINE_BYTES;
-    const have = this.#assemblyHave[assembly]!;
-    const take = Math.min(lengthBytes, this.#assemblyWant[assembly]! - have);
-    copyShort(this.#assemblyView, base + have, view, at, take);
-    this.#assemblyHave[assembly] = have + take;
-    if (have + take < this.#assemblyWant[assembly]!) return;
+    const before = this.#assemblyHave[assembly]!;
+    const take = Math.min(lengthBytes, this.#assemblyWant[assembly]! - before);
+    copyShort(this.#assemblyView, base + before, view, at, take);
+    const have = before + take;
+    this.#assemblyHave[assembly] = have;
+    if (have < blueFlameHead.sizeBytes) return;
+    if (before < blueFlameHead.sizeBytes && !this.#sizePost(assembly, base)) {
+      this.#assemblyAt[assembly] = -1;
+      this.#send(blueFlameHead.fields.qpn.get(this.#assemblyView, base), page, cycle);
+      return;
+    }
+    if (have < this.#assemblyWant[assembly]!) return;
     this.#assemblyAt[assembly] = -1;
     this.blueFlameCount++;
     this.#post(base, page, cycle);
   }
 
-  /** Abandons a post that the written pieces cannot complete: its QP executes the WQE from memory. */
+  /** Reads the size of a WQE from its head. False: it does not fit into half a register. */
+  #sizePost(assembly: number, base: number): boolean {
+    const wqeBytes = blueFlameHead.fields.ds.get(this.#assemblyView, base) * wqeUnitBytes;
+    const wantedBytes = Math.max(wqeUnitBytes, wqeBytes);
+    this.#assemblyWant[assembly] = Math.ceil(wantedBytes / PIECE_BYTES) * PIECE_BYTES;
+    return wantedBytes <= this.#geometry.blueFlameHalfBytes;
+  }
+
+  /** Abandons a post that the written pieces cannot complete: its QP, if they name it, executes the WQE from memory. */
   #tear(assembly: number, cycle: Cycles): void {
     this.#violations.count('blueFlameTorn');
     const page = Math.floor((this.#assemblyAt[assembly]! * this.#geometry.blueFlameHalfBytes) / uarPageBytes);
     this.#assemblyAt[assembly] = -1;
+    if (this.#assemblyHave[assembly]! < blueFlameHead.sizeBytes) return;
     this.#send(blueFlameHead.fields.qpn.get(this.#assemblyView, assembly * WQE_LINE_BYTES), page, cycle);
   }
 
