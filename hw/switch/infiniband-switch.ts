@@ -246,6 +246,7 @@ export class InfinibandSwitch {
     this.#headEvent = lp.queue.addHandler(() => this.#headDue());
     lp.addTimeKeeper(this);
     this.management = new ManagementPort({
+      config,
       management,
       tables: this.tables,
       links: this.ports,

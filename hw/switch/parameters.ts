@@ -15,6 +15,20 @@ export const switchParameters = {
     'IBTA vol 1, 18.2.4; SwitchX forwards by cut-through',
     'Whether a packet may leave before its last byte has arrived. One that leaves faster than it arrives waits long enough.',
   ),
+  managementLatencyNs: number(
+    10_000,
+    'ns',
+    [100, 10_000_000],
+    'estimate: firmware answers management packets',
+    'From the last byte of a management packet until the response of the switch, or the packet on its directed route, may leave.',
+  ),
+  waitTickMHz: number(
+    250,
+    'MHz',
+    [1, 4000],
+    'estimate',
+    'Frequency of the ticks in which a port of the switch counts PortXmitWait.',
+  ),
   inputBufferBytes: number(
     32_768,
     'bytes',

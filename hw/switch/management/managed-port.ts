@@ -51,6 +51,8 @@ export interface ManagedPortSetup {
   /** Data lanes of its cable. */
   readonly laneCount: number;
   readonly weights: PortWeights;
+  /** Frequency of the ticks of PortXmitWait. */
+  readonly tickMHz: number;
 }
 
 const { fields } = portInfo;
@@ -61,9 +63,6 @@ const defaultGidPrefix = 0xfe80_0000_0000_0000n;
  */
 const reportedLanes = (laneCount: number): number => (laneCount === 1 ? 8 : laneCount);
 const greatestLid = 0xbfff;
-/** Frequency of the ticks of PortXmitWait: an estimate. */
-const tickMHz = 250;
-
 /** Fields that a Set replaces at port 0; at other ports they are read-only. */
 const fieldsOfSwitch = [
   ...(['lid', 'masterSmLid', 'lmc', 'mkeyLeasePeriod', 'mkeyProtect', 'masterSmSl'] as const),
@@ -94,6 +93,7 @@ export class ManagedPort {
   readonly #drops: PortDrops;
   readonly #weights: PortWeights;
   readonly #isEmbedded: boolean;
+  readonly #tickMHz: number;
   #linkDownedCount = 0;
 
   constructor(setup: ManagedPortSetup) {
@@ -102,6 +102,7 @@ export class ManagedPort {
     this.linkSetting = linkSetting;
     this.#link = link;
     this.#drops = drops;
+    this.#tickMHz = setup.tickMHz;
     this.#weights = weights;
     this.#isEmbedded = isEmbedded;
     this.partition = partition;
@@ -182,7 +183,7 @@ export class ManagedPort {
   get linkTotals(): LinkTotals {
     const { noRoute, ownPort, headOfQueue, inboundPkey, outboundPkey } = this.#drops;
     return linkTotalsOf(this.#link, {
-      tickMHz,
+      tickMHz: this.#tickMHz,
       linkDowned: this.#linkDownedCount,
       relayErrors: noRoute + ownPort,
       otherDiscards: headOfQueue,

@@ -16,7 +16,7 @@ import {
   mad,
   madBytes,
 } from '../../../abi/index.ts';
-import { NEVER, type Picoseconds, viewOf } from '../../../base/index.ts';
+import { NEVER, nsToPs, type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import {
   type Datagram,
@@ -28,6 +28,7 @@ import {
 } from '../../../wire/index.ts';
 import { type LinkSetting, PerformanceAgent } from '../../management/index.ts';
 import { type ForwardingTables, NO_PORT } from '../forwarding-tables.ts';
+import type { SwitchConfig } from '../parameters.ts';
 import { PartitionFilter } from '../partition-filter.ts';
 import {
   beginReturn,
@@ -48,6 +49,7 @@ export interface SwitchManagement extends SwitchIdentity {
 }
 
 export interface ManagementPortSetup {
+  readonly config: Pick<SwitchConfig, 'managementLatencyNs' | 'waitTickMHz'>;
   readonly management: SwitchManagement;
   readonly tables: ForwardingTables;
   /** By port from 1; undefined for a port without a cable. */
@@ -57,8 +59,6 @@ export interface ManagementPortSetup {
   readonly lanes: SwitchLanes;
 }
 
-/** From a packet's last byte to the response, or to the next hop of a directed route: an estimate. */
-const turnaroundPs = 10_000_000;
 /** Packets that wait for one output. */
 const waitingMax = 64;
 const subnetQpn = 0;
@@ -85,6 +85,8 @@ export class ManagementPort {
     overflowed: 0,
     traps: 0,
   };
+  /** From a packet's last byte to the response, or to the next hop of a directed route. */
+  readonly #latencyPs: Picoseconds;
   readonly #ports: readonly ManagedPort[];
   readonly #performance: PerformanceAgent;
   readonly #links: readonly (WirePort | undefined)[];
@@ -98,7 +100,8 @@ export class ManagementPort {
   /** When a link has changed: seen from the next instant on. */
   #linkChangePs = NEVER;
 
-  constructor({ management, tables, links, drops, lanes, partitions }: ManagementPortSetup) {
+  constructor({ config, management, tables, links, drops, lanes, partitions }: ManagementPortSetup) {
+    this.#latencyPs = nsToPs(config.managementLatencyNs);
     const isEmbedded = management.embedded !== undefined;
     this.#isEmbedded = isEmbedded;
     const none: PortDrops = { noRoute: 0, ownPort: 0, headOfQueue: 0, inboundPkey: 0, outboundPkey: 0 };
@@ -110,6 +113,7 @@ export class ManagementPort {
           drops: number === 0 ? none : (drops[number - 1] ?? none),
           partition: partitions[number - 1] ?? new PartitionFilter(),
           laneCount: lanes.count,
+          tickMHz: config.waitTickMHz,
           weights: lanes.weights[number]!,
         }),
     );
@@ -132,7 +136,7 @@ export class ManagementPort {
   /** Takes a packet whose last byte comes at `tailPs`. */
   arrived(input: number, offset: number, tailPs: Picoseconds): void {
     this.counts.taken++;
-    const duePs = tailPs + turnaroundPs;
+    const duePs = tailPs + this.#latencyPs;
     const isLater = (other: Arrival): boolean =>
       other.duePs > duePs || (other.duePs === duePs && other.input > input);
     const at = this.#arrivals.findIndex(isLater);
