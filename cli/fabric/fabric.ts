@@ -14,11 +14,13 @@ import {
   fabricPatterns,
   fabricVerbs,
   flowsOf,
+  type Placement,
+  placements,
 } from '../../experiments/workloads/index.ts';
 import { faultLines } from '../../explain/text/render.ts';
 import type { Explanation } from '../../explain/timeline/index.ts';
 import { configuredOf, type MachineOptions, type Partition, type Report } from '../../machine/index.ts';
-import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
+import { parsedTopology, racksOf } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AllReduceAlgorithm, allReduceAlgorithms } from '../../userlib/messaging/index.ts';
 import {
@@ -69,6 +71,8 @@ interface FabricOptions
   readonly hosts?: number;
   readonly sl?: number;
   readonly victimSl?: number;
+  readonly servers?: number;
+  readonly placement?: Placement;
   readonly explain?: ExplainedSend;
   readonly json?: string;
   readonly partition: Partition;
@@ -100,6 +104,8 @@ export function addFabricCommand(program: Command): void {
     .addOption(fieldOption('hosts'))
     .addOption(fieldOption('sl'))
     .addOption(fieldOption('victimSl'))
+    .addOption(fieldOption('servers'))
+    .addOption(new Option('--placement <where>', fabricFields.placement.meaning).choices([...placements]))
     .option(
       '--explain <host.n>',
       'instead of figures: message n of those that a host posts, step by step over cables and switches, as in 2.10',
@@ -121,7 +127,7 @@ function parsedSend(text: string): ExplainedSend {
 
 /** A number of the workload as an option. */
 function fieldOption(
-  name: 'size' | 'messages' | 'window' | 'qps' | 'hosts' | 'sl' | 'victimSl',
+  name: 'size' | 'messages' | 'window' | 'qps' | 'hosts' | 'sl' | 'victimSl' | 'servers',
   value?: number,
   note = '',
 ): Option {
@@ -134,13 +140,16 @@ function fieldOption(
 async function fabric(pattern: FabricPattern, options: FabricOptions, command: Command): Promise<void> {
   const machine = machineOf(options);
   const { topology } = configuredOf(machine);
-  const { size, messages, window, qps, verb, algorithm, hosts, sl, victimSl } = options;
-  const given = Object.entries({ size, messages, window, qps, verb, algorithm, hosts, sl, victimSl });
+  const { size, messages, window, qps, verb, algorithm, hosts, sl, victimSl, servers, placement } = options;
+  const given = Object.entries({
+    ...{ size, messages, window, qps, verb, algorithm, hosts, sl, victimSl },
+    ...{ servers, placement },
+  });
   const workload = Object.fromEntries([
     ['test', pattern],
     ...given.filter(([, value]) => value !== undefined),
   ]);
-  const args = fabricArgsOf(checkedFabricWorkload(workload), hostsOf(topology).length);
+  const args = fabricArgsOf(checkedFabricWorkload(workload), racksOf(topology));
   flowsOf(args);
   checkWritable(options.json);
   checkWritable(options.html);

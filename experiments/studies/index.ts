@@ -3,6 +3,7 @@ import { contexts, iommu, mtt } from './caches.ts';
 import { collisions, dcqcn, loss, recoveries } from './ethernet-fabrics.ts';
 import { allReduce, incast, mesh, routes, tail } from './fabrics.ts';
 import { generations, tags } from './links.ts';
+import { parameterServer } from './parameter-server.ts';
 import { inline, postLists } from './posting.ts';
 import { scale } from './scale.ts';
 import { moderation, sides } from './software.ts';
@@ -32,4 +33,5 @@ export const studies: readonly Study[] = [
   mesh,
   tail,
   allReduce,
+  parameterServer,
 ];

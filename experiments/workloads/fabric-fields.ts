@@ -14,6 +14,7 @@ import {
   fabricVerbs,
 } from './fabric-plan.ts';
 import { workloadFields } from './test-kinds.ts';
+import { placements, serversAt } from './server-placement.ts';
 import {
   checkedField,
   type FieldValue,
@@ -59,6 +60,20 @@ export const fabricFields = {
     min: 0,
     max: 15,
     meaning: "service level of victim's flow to the host with no other sender (default: as the others)",
+  },
+  servers: {
+    kind: 'integer',
+    unit: 'n',
+    min: 1,
+    max: 128,
+    meaning: 'parameter servers, each with an equal part of a vector (default 1)',
+  },
+  placement: {
+    kind: 'choice',
+    unit: 'where',
+    choices: placements,
+    meaning:
+      'hosts of the parameter servers: the last ones, the last of each rack in turn, or all, workers too (default packed)',
   },
   hosts: {
     kind: 'integer',
@@ -115,15 +130,17 @@ export function fabricText(workload: FabricWorkload): string {
 
 /**
  * The programs' arguments.
- * @param fabricHosts hosts of the topology
+ * @param racks hosts of the topology, those at one switch together
  * @throws ConfigurationError for more hosts than the topology has, and for fields that the pattern has not
  */
-export function fabricArgsOf(workload: FabricWorkload, fabricHosts: number): FabricArgs {
+export function fabricArgsOf(workload: FabricWorkload, racks: readonly (readonly number[])[]): FabricArgs {
   const { test: pattern, size, messages, window, qps, verb, algorithm, sl, victimSl } = workload;
+  const fabricHosts = racks.flat().length;
   const { hosts = fabricHosts } = workload;
   if (hosts > fabricHosts)
     throw new ConfigurationError('hosts', hosts, `at most those of the topology, ${fabricHosts}`);
   checkFields(workload);
+  if (pattern === 'parameter-server') return serverArgsOf(workload, racks, hosts);
   return {
     pattern,
     verb: verb ?? fabricDefaults.verb,
@@ -138,16 +155,64 @@ export function fabricArgsOf(workload: FabricWorkload, fabricHosts: number): Fab
   };
 }
 
-function checkFields({ test, algorithm, window, qps, verb, sl, victimSl, size = 4 }: FabricWorkload): void {
+/** Arguments of rounds with parameter servers. @throws ConfigurationError for servers without workers, or a vector that they cannot share */
+function serverArgsOf(
+  {
+    size = fabricDefaults.sizeBytes,
+    messages = fabricDefaults.messages,
+    servers,
+    placement,
+    sl,
+  }: FabricWorkload,
+  racks: readonly (readonly number[])[],
+  hosts: number,
+): FabricArgs {
+  const part = racks.map((rack) => rack.filter((host) => host < hosts));
+  const places = serversAt(part, placement ?? 'packed', servers);
+  if (size % places.length !== 0)
+    throw new ConfigurationError(
+      'size',
+      size,
+      `a multiple of ${places.length}, the servers that share a vector`,
+    );
+  return {
+    pattern: 'parameter-server',
+    verb: 'write',
+    hostCount: hosts,
+    sizeBytes: size,
+    messages,
+    window: 1,
+    servers: places,
+    ...(sl === undefined ? {} : { serviceLevel: sl }),
+  };
+}
+
+/** Fields that only some patterns have, and fields that a pattern has not. */
+const ownFields = {
+  algorithm: 'all-reduce',
+  servers: 'parameter-server',
+  placement: 'parameter-server',
+} as const;
+const lacking: Partial<Record<FabricPattern, readonly [fields: readonly FabricFieldName[], reason: string]>> =
+  {
+    'all-reduce': [['window', 'qps', 'verb', 'sl'], 'an all-reduce, which sends messages in steps'],
+    'parameter-server': [
+      ['window', 'qps', 'verb'],
+      'parameter servers: each worker WRITEs one message to each server, then READs one from each',
+    ],
+  };
+
+function checkFields(workload: FabricWorkload): void {
+  const { test, victimSl, size = 4 } = workload;
   if (victimSl !== undefined && test !== 'victim')
     throw new ConfigurationError('victimSl', victimSl, `left out for ${test}`);
-  if (test !== 'all-reduce') {
-    if (algorithm !== undefined) throw new ConfigurationError('algorithm', algorithm, `left out for ${test}`);
-    return;
-  }
-  for (const [name, value] of Object.entries({ window, qps, verb, sl }))
-    if (value !== undefined)
-      throw new ConfigurationError(name, value, 'left out for an all-reduce, which sends messages in steps');
-  if (size % 4 !== 0)
+  for (const name of ['algorithm', 'servers', 'placement'] as const)
+    if (workload[name] !== undefined && test !== ownFields[name])
+      throw new ConfigurationError(name, workload[name], `left out for ${test}`);
+  const [names, reason] = lacking[test] ?? [[], ''];
+  for (const name of names)
+    if (workload[name] !== undefined)
+      throw new ConfigurationError(name, workload[name], `left out for ${reason}`);
+  if (test === 'all-reduce' && size % 4 !== 0)
     throw new ConfigurationError('size', size, 'a multiple of 4: an all-reduce adds 32-bit integers');
 }

@@ -8,6 +8,7 @@
  *     all-to-all    every host ─▶ every other
  *     victim        incast to host 0, and one of its senders also sends to a host with no other sender
  *     all-reduce    the sum of one vector of each host, at every host: flows as its algorithm has them
+ *     parameter-server  every worker ─▶ every server, an equal part of its vector; then each worker reads all parts back
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { AllReduceAlgorithm } from '../../userlib/messaging/index.ts';
@@ -29,6 +30,7 @@ export const fabricPatterns = [
   'all-to-all',
   'victim',
   'all-reduce',
+  'parameter-server',
 ] as const;
 export type FabricPattern = (typeof fabricPatterns)[number];
 
@@ -50,6 +52,8 @@ export interface FabricArgs {
   readonly qpCount?: number;
   /** Present for an all-reduce: its vector has `sizeBytes`, and it is repeated `messages` times. */
   readonly algorithm?: AllReduceAlgorithm;
+  /** Parameter servers: the hosts that keep the vector, an equal part each. The others are the workers; if all are servers, all are workers too. Left out: the last host. */
+  readonly servers?: readonly number[];
   /** Flows instead of those of the pattern, at most one from each host to each other. */
   readonly flows?: readonly Flow[];
   /** Service level of all flows; of `victim`, of the last one alone. Left out: 0. */
@@ -96,13 +100,25 @@ export interface ReductionSide {
   readonly isRight: boolean;
 }
 
+/** Result of one host's program of rounds with parameter servers. */
+export interface RoundsSide {
+  /** From the common start of a round's phase until this host's last message of it ended: 0 for a host that is no worker. */
+  readonly rounds: readonly (readonly [pushPs: number, pullPs: number])[];
+  /** Flows to this host whose bytes were not as sent. */
+  readonly wrong: readonly Flow[];
+}
+
+/** The arguments that name the flows. */
+export type FlowArgs = Pick<
+  FabricArgs,
+  'pattern' | 'hostCount' | 'algorithm' | 'servers' | 'flows' | 'serviceLevel' | 'victimLevel'
+>;
+
 /**
- * The flows, in order: those given, or those of the pattern.
+ * The flows, in order: those given, or those of the pattern; of parameter servers those to the servers.
  * @throws ConfigurationError for too few hosts
  */
-export function flowsOf(
-  args: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm' | 'flows' | 'serviceLevel' | 'victimLevel'>,
-): readonly Flow[] {
+export function flowsOf(args: FlowArgs): readonly Flow[] {
   if (args.flows !== undefined) return args.flows;
   const { serviceLevel, victimLevel = serviceLevel } = args;
   const flows = patternFlows(args);
@@ -112,11 +128,8 @@ export function flowsOf(
   });
 }
 
-function patternFlows({
-  pattern,
-  hostCount,
-  algorithm = 'ring',
-}: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm'>): readonly Flow[] {
+function patternFlows(args: FlowArgs): readonly Flow[] {
+  const { pattern, hostCount, algorithm = 'ring' } = args;
   const least = pattern === 'victim' ? 4 : 2;
   if (hostCount < least) throw new ConfigurationError(`hosts of ${pattern}`, hostCount, `at least ${least}`);
   const hosts = Array.from({ length: hostCount }, (_, host) => host);
@@ -138,9 +151,31 @@ function patternFlows({
       return hosts.flatMap((from) =>
         collectivePeers(['barrier', algorithm], from, hostCount).map((to) => ({ from, to })),
       );
+    case 'parameter-server':
+      return workersOf(args).flatMap((from, index) =>
+        rotated(serversOf(args), index).flatMap((to) => (to === from ? [] : [{ from, to }])),
+      );
     case 'victim':
       return [...others.slice(0, -1).map((from) => ({ from, to: 0 })), { from: 1, to: hostCount - 1 }];
   }
+}
+
+type ServerArgs = Pick<FabricArgs, 'hostCount' | 'servers'>;
+
+/** Hosts that are parameter servers. */
+export const serversOf = ({ hostCount, servers = [hostCount - 1] }: ServerArgs): readonly number[] => servers;
+
+/** Workers begin with different servers: otherwise all would wait at the port of the first, then at that of the second. */
+const rotated = (servers: readonly number[], index: number): readonly number[] => {
+  const first = index % servers.length;
+  return [...servers.slice(first), ...servers.slice(0, first)];
+};
+
+/** Hosts that send gradients to parameter servers: those that are no servers, or all if all are. */
+export function workersOf(args: ServerArgs): readonly number[] {
+  const servers = serversOf(args);
+  const hosts = Array.from({ length: args.hostCount }, (_, host) => host);
+  return servers.length === args.hostCount ? hosts : hosts.filter((host) => !servers.includes(host));
 }
 
 /** The host that posts the work requests of a flow. */

@@ -48,7 +48,7 @@ interface RemoteBuffer {
 }
 
 /** One end of a flow. */
-interface FlowEnd {
+export interface FlowEnd {
   readonly flow: Flow;
   readonly buffer: RcBuffer;
   readonly qps: readonly IbvQp[];
@@ -77,7 +77,7 @@ export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<F
 }
 
 /** Connects one flow; both hosts do it in the order of the flows, so that no two wait for each other. */
-async function connectFlow(
+export async function connectFlow(
   endpoint: RcEndpoint,
   flow: Flow,
   cq: Awaited<ReturnType<typeof createCq>>,
@@ -99,7 +99,7 @@ async function connectFlow(
 }
 
 /** Posts and polls for all flows of one host. */
-class Sender {
+export class Sender {
   readonly #program: ProgramContext<FabricArgs>;
   readonly #ends: readonly FlowEnd[];
   readonly #poller: CompletionPoller;
@@ -207,7 +207,10 @@ function requestOf({ flow, buffer, remote }: FlowEnd, index: number, { verb }: F
 }
 
 /** Waits until all flows to this host have ended, and compares their bytes. */
-async function wrongFlows(program: ProgramContext<FabricArgs>, ends: readonly FlowEnd[]): Promise<Flow[]> {
+export async function wrongFlows(
+  program: ProgramContext<FabricArgs>,
+  ends: readonly FlowEnd[],
+): Promise<Flow[]> {
   const { node, exchange, memory, args } = program;
   const wrong: Flow[] = [];
   for (const { flow, buffer } of ends) {
