@@ -109,6 +109,61 @@ describe('an all-reduce', () => {
   );
 });
 
+describe('SENDs', () => {
+  // Three hosts, three QPs: two flows from each host and two to it. XRC has initiators and targets.
+  it.each([
+    ['RC', {}, 12, 6],
+    ['RC with a shared receive queue', { usesSrq: true }, 12, 1],
+    ['XRC', { connection: 'XRC' }, 12, 1],
+    ['UD', { connection: 'UD' }, 3, 3],
+  ] as const)(
+    'over %s arrive byte for byte, %j, over %i QPs and %i receive queues',
+    async (_, way, qps, queues) => {
+      const more = { verb: 'send', qpCount: 3, messages: 7, window: 5, sizeBytes: 1000, ...way } as const;
+      const row = await trafficOf('star:3', 'all-to-all', more);
+      expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+      expect(row.queues).toEqual({ qpCount: qps, receiveQueueCount: queues });
+      // One context each, which a command moves to INIT.
+      for (const { hca } of row.report.nodes) expect(hca.commands).toMatchObject({ RST2INIT_QP: qps });
+      // The receiver has a message after its sender posted it: no flow ends before one way over two cables and a switch.
+      for (const { durationPs } of row.flows) expect(durationPs).toBeGreaterThan(2 * 89_600 + 120_000);
+    },
+  );
+
+  // 28 bytes of headers and CRCs around 4096 of payload, and a DETH of 8, at 4 bytes a nanosecond.
+  it('of datagrams fill the cable of a receiver, and no more', async () => {
+    const more = { verb: 'send', connection: 'UD', sizeBytes: 4096, messages: 200, window: 8 } as const;
+    const { bytesPerSecond, isEqual } = await trafficOf('star:3', 'incast', more);
+    expect(isEqual).toBe(true);
+    const cable = (4e9 * 4096) / (4096 + 36);
+    expect(bytesPerSecond / cable).toBeGreaterThan(0.95);
+    expect(bytesPerSecond / cable).toBeLessThanOrEqual(1);
+  });
+
+  // Frames of 1500 bytes leave room for an MTU of 1024.
+  it('of datagrams are one packet of the port: longer ones are rejected', async () => {
+    const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
+    const options = { set: { ...roce, 'ethernet.mtuBytes': 1500 } };
+    const more = { verb: 'send', connection: 'UD', qpCount: 2 } as const;
+    const row = await trafficOf('star:3', 'all-to-all', { ...more, sizeBytes: 1024 }, options);
+    expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+    await expect(trafficOf('star:3', 'all-to-all', { ...more, sizeBytes: 1025 }, options)).rejects.toThrow(
+      /size is 1025, expected at most the MTU of the port, 1024, with connection UD/,
+    );
+  });
+
+  it.each([[{ connection: 'UD' }], [{ connection: 'XRC' }], [{ usesSrq: true }]] as const)(
+    'of iWARP have no %j',
+    async (way) => {
+      const iwarp = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' } as const;
+      const more = { verb: 'send', sizeBytes: 64, ...way } as const;
+      await expect(trafficOf('star:2', 'incast', more, { set: iwarp })).rejects.toThrow(
+        'left out with iWARP',
+      );
+    },
+  );
+});
+
 describe('rounds with parameter servers', () => {
   // 4X QDR carries 4 bytes a nanosecond. A WRITE of n packets of 4096 bytes takes 28 of headers and CRCs for each, and a RETH of 16;
   // a READ of n packets as many, and AETHs of 4 in its first and last.

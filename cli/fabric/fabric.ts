@@ -6,9 +6,11 @@ import runFabric, { type FabricRow, fabricFailure, loadTraffic } from '../../exp
 import {
   checkedFabricWorkload,
   type FabricArgs,
+  type FabricConnection,
   type FabricPattern,
   type FabricVerb,
   fabricArgsOf,
+  fabricConnections,
   fabricDefaults,
   fabricFields,
   fabricPatterns,
@@ -63,6 +65,8 @@ interface FabricOptions
     TimelineChoice,
     Pick<AnalysisChoice, 'pcap' | 'pcapAt' | 'pcapSize'> {
   readonly verb?: FabricVerb;
+  readonly connection?: FabricConnection;
+  readonly useSrq?: boolean;
   readonly algorithm?: AllReduceAlgorithm;
   readonly size: number;
   readonly messages: number;
@@ -94,6 +98,10 @@ export function addFabricCommand(program: Command): void {
         ...fabricVerbs,
       ]),
     )
+    .addOption(
+      new Option('--connection <type>', fabricFields.connection.meaning).choices([...fabricConnections]),
+    )
+    .option('--use-srq', fabricFields.useSrq.meaning)
     .addOption(
       new Option('--algorithm <name>', fabricFields.algorithm.meaning).choices([...allReduceAlgorithms]),
     )
@@ -140,10 +148,24 @@ function fieldOption(
 async function fabric(pattern: FabricPattern, options: FabricOptions, command: Command): Promise<void> {
   const machine = machineOf(options);
   const { topology } = configuredOf(machine);
-  const { size, messages, window, qps, verb, algorithm, hosts, sl, victimSl, servers, placement } = options;
+  const {
+    size,
+    messages,
+    window,
+    qps,
+    verb,
+    algorithm,
+    hosts,
+    sl,
+    victimSl,
+    servers,
+    placement,
+    connection,
+    useSrq,
+  } = options;
   const given = Object.entries({
     ...{ size, messages, window, qps, verb, algorithm, hosts, sl, victimSl },
-    ...{ servers, placement },
+    ...{ servers, placement, connection, useSrq },
   });
   const workload = Object.fromEntries([
     ['test', pattern],

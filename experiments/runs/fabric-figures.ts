@@ -64,6 +64,8 @@ export interface Measured {
   readonly isEqual: boolean;
   /** From the common start to the end of the last operation; of rounds with parameter servers: as `durationPs`. */
   readonly spanPs: number;
+  /** Present for SENDs: the QPs and receive queues of the host that has most. */
+  readonly queues?: { readonly qpCount: number; readonly receiveQueueCount: number };
   /** Present for parameter servers: medians of the two phases of a round. */
   readonly phases?: { readonly pushPs: number; readonly pullPs: number };
 }
@@ -80,7 +82,7 @@ export interface BusiestPort {
 export function trafficOf(args: FabricArgs, sides: readonly FabricSide[]): Measured {
   const flows = inOrder(
     args,
-    sides.flatMap((side) => side.flows),
+    sides.flatMap((side) => side.flows.map((flow) => arrivedOf(flow, sides))),
   );
   const durationPs = Math.max(...flows.map((flow) => flow.durationPs));
   const rates = flows.map((flow) => flowRowOf(flow, args));
@@ -92,7 +94,21 @@ export function trafficOf(args: FabricArgs, sides: readonly FabricSide[]): Measu
     durationPs,
     spanPs: durationPs,
     isEqual: sides.every(({ wrong }) => wrong.length === 0),
+    ...(args.verb === 'send' ? { queues: queuesOf(sides) } : {}),
   };
+}
+
+const queuesOf = (sides: readonly FabricSide[]): NonNullable<Measured['queues']> => ({
+  qpCount: Math.max(...sides.map(({ qpCount = 0 }) => qpCount)),
+  receiveQueueCount: Math.max(...sides.map(({ receiveQueueCount = 0 }) => receiveQueueCount)),
+});
+
+/** A flow of SENDs lasts until its receiver has its last message. */
+function arrivedOf(flow: FlowResult, sides: readonly FabricSide[]): FlowResult {
+  const arrival = sides
+    .flatMap(({ arrivals = [] }) => arrivals)
+    .find(({ from, to }) => from === flow.from && to === flow.to);
+  return arrival === undefined ? flow : { ...flow, durationPs: arrival.durationPs };
 }
 
 /** An operation lasts from the moment at which the last host begins it until the last one has the sums. */
@@ -149,9 +165,10 @@ export function busiestOf({ wire }: Pick<Report, 'wire'>, spanPs: number): Busie
 /** Payload rate of the slowest cable in the first port of a host, for these messages. */
 export function slowestCable(
   { config, topology }: { readonly config: MachineConfig; readonly topology: Topology },
-  { verb, sizeBytes, hostCount }: FabricArgs,
+  { verb, sizeBytes, hostCount, connection = 'RC' }: FabricArgs,
 ): number {
-  const asked = perfArgsOf({ test: verb === 'write' ? 'write-bw' : 'read-bw', size: sizeBytes });
+  const test = perfArgsOf({ test: `${verb}-bw`, size: sizeBytes });
+  const asked = connection === 'RC' ? test : { ...test, connection };
   const rates = Array.from({ length: hostCount }, (_, node) => {
     const wire = wireAt({ config, topology }, { node, port: 1 });
     return linkBound({ ...config, wire }, asked);

@@ -121,30 +121,35 @@ export async function loadTraffic(machine: Machine, args: FabricArgs): Promise<v
 
 /** A sum of an all-reduce ends with receives, and a round with READs, which complete when the data are there. */
 const completesEarly = ({ config }: Machine, { verb, pattern }: FabricArgs): boolean =>
-  verb === 'write' &&
+  verb !== 'read' &&
   pattern !== 'all-reduce' &&
   pattern !== 'parameter-server' &&
   config.hca.capability.transport === 'iwarp';
 
-function programOf({ pattern }: FabricArgs): { readonly url: string; readonly exportName: string } {
+function programOf({ pattern, verb }: FabricArgs): { readonly url: string; readonly exportName: string } {
   switch (pattern) {
     case 'all-reduce':
       return { url: programUrl('fabric-reduction').href, exportName: 'reducingHost' };
     case 'parameter-server':
       return { url: programUrl('fabric-rounds').href, exportName: 'roundsHost' };
     default:
-      return { url: programUrl('fabric-traffic').href, exportName: 'fabricHost' };
+      return verb === 'send'
+        ? { url: programUrl('fabric-sends').href, exportName: 'sendingHost' }
+        : { url: programUrl('fabric-traffic').href, exportName: 'fabricHost' };
   }
 }
 
 /** @throws ConfigurationError for service levels or a traffic class that packets of the machine lack */
 function checkRoute(
-  { serviceLevel, victimLevel, trafficClass }: FabricArgs,
+  { serviceLevel, victimLevel, trafficClass, connection, usesSrq }: FabricArgs,
   { linkLayer, transport }: MachineConfig['hca']['capability'],
 ): void {
   for (const [name, level] of Object.entries({ sl: serviceLevel, victimSl: victimLevel }))
     if (level !== undefined && linkLayer === 'ethernet')
       throw new ConfigurationError(name, level, 'left out where ports are of Ethernet: they have priorities');
+  for (const [name, value] of Object.entries({ connection, useSrq: usesSrq }))
+    if (value !== undefined && value !== 'RC' && transport === 'iwarp')
+      throw new ConfigurationError(name, value, 'left out with iWARP, which has neither');
   if (trafficClass !== undefined && transport === 'iwarp')
     throw new ConfigurationError(
       'trafficClass',

@@ -25,6 +25,9 @@ export interface FabricTotals
   readonly pullPs?: number;
   readonly busiestPort?: string;
   readonly busiestShare?: number;
+  /** Of SENDs: QPs and receive queues of a host. */
+  readonly qpCount?: number;
+  readonly receiveQueueCount?: number;
   readonly drops: number;
   readonly marks: number;
   /** Hits, misses and the like of each cache of the cards, over all hosts. */
@@ -41,6 +44,7 @@ export function fabricTotalsOf(row: FabricRow): FabricTotals {
       : { slowestBytesPerSecond: Math.min(...rates), fastestBytesPerSecond: Math.max(...rates) }),
     ...row.messageTimes,
     ...row.phases,
+    ...row.queues,
     ...busiestFigures(row),
     farWaitShare: Math.max(0, ...outputs.map(({ farWaitShare }) => farWaitShare)),
     senderWaitShare: row.hostWaitShare,

@@ -8,6 +8,7 @@ import { inline, postLists } from './posting.ts';
 import { scale } from './scale.ts';
 import { moderation, sides } from './software.ts';
 import type { Study } from './study.ts';
+import { transports } from './transports.ts';
 
 export { studyMarkdown } from './markdown.ts';
 export { type Study, StudyFigures } from './study.ts';
@@ -31,6 +32,7 @@ export const studies: readonly Study[] = [
   collisions,
   dcqcn,
   mesh,
+  transports,
   tail,
   allReduce,
   parameterServer,

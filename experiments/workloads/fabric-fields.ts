@@ -9,6 +9,7 @@ import { allReduceAlgorithms } from '../../userlib/messaging/index.ts';
 import {
   type FabricArgs,
   type FabricPattern,
+  fabricConnections,
   fabricDefaults,
   fabricPatterns,
   fabricVerbs,
@@ -33,13 +34,23 @@ export const fabricFields = {
     unit: 'n',
     min: 1,
     max: 256,
-    meaning: 'QPs of a flow, to which its messages go in turn (default 1)',
+    meaning: 'QPs of a flow, to which its messages go in turn; over UD those of a host (default 1)',
   },
   verb: {
     kind: 'choice',
     unit: 'verb',
     choices: fabricVerbs,
-    meaning: 'who moves the data: the sender by WRITE, or the receiver by READ',
+    meaning: 'who moves the data: the sender by WRITE or SEND, or the receiver by READ',
+  },
+  connection: {
+    kind: 'choice',
+    unit: 'type',
+    choices: fabricConnections,
+    meaning: 'transport of SENDs (default RC)',
+  },
+  useSrq: {
+    kind: 'flag',
+    meaning: 'the RC QPs of a host take the receives of SENDs from one queue',
   },
   algorithm: {
     kind: 'choice',
@@ -149,6 +160,8 @@ export function fabricArgsOf(workload: FabricWorkload, racks: readonly (readonly
     messages: messages ?? fabricDefaults.messages,
     window: window ?? fabricDefaults.window,
     ...(qps === undefined ? {} : { qpCount: qps }),
+    ...(workload.connection === undefined ? {} : { connection: workload.connection }),
+    ...(workload.useSrq === true ? { usesSrq: true } : {}),
     ...(pattern === 'all-reduce' ? { algorithm: algorithm ?? 'ring' } : {}),
     ...(sl === undefined ? {} : { serviceLevel: sl }),
     ...(victimSl === undefined ? {} : { victimLevel: victimSl }),
@@ -195,9 +208,12 @@ const ownFields = {
 } as const;
 const lacking: Partial<Record<FabricPattern, readonly [fields: readonly FabricFieldName[], reason: string]>> =
   {
-    'all-reduce': [['window', 'qps', 'verb', 'sl'], 'an all-reduce, which sends messages in steps'],
+    'all-reduce': [
+      ['window', 'qps', 'verb', 'connection', 'useSrq', 'sl'],
+      'an all-reduce, which sends messages in steps',
+    ],
     'parameter-server': [
-      ['window', 'qps', 'verb'],
+      ['window', 'qps', 'verb', 'connection', 'useSrq'],
       'parameter servers: each worker WRITEs one message to each server, then READs one from each',
     ],
   };
@@ -209,6 +225,7 @@ function checkFields(workload: FabricWorkload): void {
   for (const name of ['algorithm', 'servers', 'placement'] as const)
     if (workload[name] !== undefined && test !== ownFields[name])
       throw new ConfigurationError(name, workload[name], `left out for ${test}`);
+  checkTransport(workload);
   const [names, reason] = lacking[test] ?? [[], ''];
   for (const name of names)
     if (workload[name] !== undefined)
@@ -216,3 +233,29 @@ function checkFields(workload: FabricWorkload): void {
   if (test === 'all-reduce' && size % 4 !== 0)
     throw new ConfigurationError('size', size, 'a multiple of 4: an all-reduce adds 32-bit integers');
 }
+
+/** @throws ConfigurationError for a transport that the messages cannot have */
+function checkTransport({
+  verb = fabricDefaults.verb,
+  connection,
+  useSrq,
+  size,
+  test,
+}: FabricWorkload): void {
+  if (test === 'all-reduce' || test === 'parameter-server') return;
+  for (const [name, value] of Object.entries({ connection, useSrq }))
+    if (value !== undefined && verb !== 'send')
+      throw new ConfigurationError(name, value, `left out with verb ${verb}: only SENDs have it here`);
+  if (useSrq === true && connection !== undefined && connection !== 'RC')
+    throw new ConfigurationError(
+      'useSrq',
+      useSrq,
+      `left out with connection ${connection}: ${connection === 'XRC' ? 'it has a shared queue always' : 'a datagram QP has its own queue'}`,
+    );
+  const bytes = size ?? fabricDefaults.sizeBytes;
+  if (connection === 'UD' && bytes > mtuMaxBytes)
+    throw new ConfigurationError('size', bytes, `at most the MTU, ${mtuMaxBytes}, with connection UD`);
+}
+
+/** Largest MTU of InfiniBand: IBTA vol 1, 4.2. */
+const mtuMaxBytes = 4096;

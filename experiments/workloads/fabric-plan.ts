@@ -34,13 +34,21 @@ export const fabricPatterns = [
 ] as const;
 export type FabricPattern = (typeof fabricPatterns)[number];
 
-export const fabricVerbs = ['write', 'read'] as const;
+export const fabricVerbs = ['write', 'read', 'send'] as const;
 export type FabricVerb = (typeof fabricVerbs)[number];
+
+/** Transports of SENDs. */
+export const fabricConnections = ['RC', 'XRC', 'UD'] as const;
+export type FabricConnection = (typeof fabricConnections)[number];
 
 export interface FabricArgs {
   readonly pattern: FabricPattern;
-  /** `write`: the sender writes; `read`: the receiver reads. Data go the same way. */
+  /** `write`: the sender writes; `read`: the receiver reads; `send`: the receiver has receives. Data go the same way. */
   readonly verb: FabricVerb;
+  /** Transport of SENDs; left out: RC. */
+  readonly connection?: FabricConnection;
+  /** Whether the RC QPs of a host share one receive queue; XRC has one always. */
+  readonly usesSrq?: boolean;
   /** Hosts that take part: the first of the machine. */
   readonly hostCount: number;
   readonly sizeBytes: number;
@@ -48,7 +56,7 @@ export interface FabricArgs {
   readonly messages: number;
   /** Messages of a flow in flight. */
   readonly window: number;
-  /** QPs of a flow, to which its messages go in turn; left out: 1. */
+  /** QPs of a flow, to which its messages go in turn; over UD those of a host, for all of its flows. Left out: 1. */
   readonly qpCount?: number;
   /** Present for an all-reduce: its vector has `sizeBytes`, and it is repeated `messages` times. */
   readonly algorithm?: AllReduceAlgorithm;
@@ -88,6 +96,10 @@ export interface FabricSide {
   readonly flows: readonly FlowResult[];
   /** Flows to this host whose bytes were not as sent. */
   readonly wrong: readonly Flow[];
+  /** Of SENDs: when this host had the last message of each flow to it, from the common start; its QPs and receive queues. */
+  readonly arrivals?: readonly (Flow & Pick<FlowResult, 'durationPs'>)[];
+  readonly qpCount?: number;
+  readonly receiveQueueCount?: number;
 }
 
 /** Result of one host's program in an all-reduce. */
@@ -179,4 +191,4 @@ export function workersOf(args: ServerArgs): readonly number[] {
 }
 
 /** The host that posts the work requests of a flow. */
-export const posterOf = ({ from, to }: Flow, verb: FabricVerb): number => (verb === 'write' ? from : to);
+export const posterOf = ({ from, to }: Flow, verb: FabricVerb): number => (verb === 'read' ? to : from);

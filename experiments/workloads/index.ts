@@ -31,12 +31,14 @@ export {
 } from './fabric-fields.ts';
 export {
   type FabricArgs,
+  type FabricConnection,
   type FabricPattern,
   type FabricSide,
   type FabricVerb,
   type Flow,
   type FlowArgs,
   type FlowResult,
+  fabricConnections,
   fabricDefaults,
   fabricPatterns,
   fabricVerbs,
