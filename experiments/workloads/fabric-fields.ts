@@ -14,8 +14,8 @@ import {
   fabricPatterns,
   fabricVerbs,
 } from './fabric-plan.ts';
-import { workloadFields } from './test-kinds.ts';
 import { placements, serversAt } from './server-placement.ts';
+import { workloadFields } from './test-kinds.ts';
 import {
   checkedField,
   type FieldValue,
