@@ -69,8 +69,9 @@ describe('traffic of every pattern', () => {
     const row = await trafficOf('leaf-spine:2x2:4', pattern);
     expect(row.isEqual).toBe(true);
     expectBalanced(row.report);
-    // Hosts act together in an all-reduce: it has times, but no flows of its own.
-    const flows = pattern === 'all-reduce' ? [] : flowsOf({ pattern, hostCount: 4 });
+    // Hosts act together in an all-reduce and with parameter servers: these have times, but no flows of their own.
+    const actTogether = pattern === 'all-reduce' || pattern === 'parameter-server';
+    const flows = actTogether ? [] : flowsOf({ pattern, hostCount: 4 });
     expect(row.flows.map(({ from, to }) => ({ from, to }))).toEqual(flows);
     for (const { ports, copies } of row.report.switches!) {
       expect(copies).toBe(0);
@@ -106,6 +107,100 @@ describe('an all-reduce', () => {
       expect(row.messageTimes.maxPs * 6).toBeGreaterThanOrEqual(row.durationPs);
     },
   );
+});
+
+describe('SENDs', () => {
+  // Three hosts, three QPs: two flows from each host and two to it. XRC has initiators and targets.
+  it.each([
+    ['RC', {}, 12, 6],
+    ['RC with a shared receive queue', { usesSrq: true }, 12, 1],
+    ['XRC', { connection: 'XRC' }, 12, 1],
+    ['UD', { connection: 'UD' }, 3, 3],
+  ] as const)(
+    'over %s arrive byte for byte, %j, over %i QPs and %i receive queues',
+    async (_, way, qps, queues) => {
+      const more = { verb: 'send', qpCount: 3, messages: 7, window: 5, sizeBytes: 1000, ...way } as const;
+      const row = await trafficOf('star:3', 'all-to-all', more);
+      expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+      expect(row.queues).toEqual({ qpCount: qps, receiveQueueCount: queues });
+      // One context each, which a command moves to INIT.
+      for (const { hca } of row.report.nodes) expect(hca.commands).toMatchObject({ RST2INIT_QP: qps });
+      // The receiver has a message after its sender posted it: no flow ends before one way over two cables and a switch.
+      for (const { durationPs } of row.flows) expect(durationPs).toBeGreaterThan(2 * 89_600 + 120_000);
+    },
+  );
+
+  // 28 bytes of headers and CRCs around 4096 of payload, and a DETH of 8, at 4 bytes a nanosecond.
+  it('of datagrams fill the cable of a receiver, and no more', async () => {
+    const more = { verb: 'send', connection: 'UD', sizeBytes: 4096, messages: 200, window: 8 } as const;
+    const { bytesPerSecond, isEqual } = await trafficOf('star:3', 'incast', more);
+    expect(isEqual).toBe(true);
+    const cable = (4e9 * 4096) / (4096 + 36);
+    expect(bytesPerSecond / cable).toBeGreaterThan(0.95);
+    expect(bytesPerSecond / cable).toBeLessThanOrEqual(1);
+  });
+
+  // Frames of 1500 bytes leave room for an MTU of 1024.
+  it('of datagrams are one packet of the port: longer ones are rejected', async () => {
+    const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
+    const options = { set: { ...roce, 'ethernet.mtuBytes': 1500 } };
+    const more = { verb: 'send', connection: 'UD', qpCount: 2 } as const;
+    const row = await trafficOf('star:3', 'all-to-all', { ...more, sizeBytes: 1024 }, options);
+    expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+    await expect(trafficOf('star:3', 'all-to-all', { ...more, sizeBytes: 1025 }, options)).rejects.toThrow(
+      /size is 1025, expected at most the MTU of the port, 1024, with connection UD/,
+    );
+  });
+
+  it.each([[{ connection: 'UD' }], [{ connection: 'XRC' }], [{ usesSrq: true }]] as const)(
+    'of iWARP have no %j',
+    async (way) => {
+      const iwarp = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.transport': 'iwarp' } as const;
+      const more = { verb: 'send', sizeBytes: 64, ...way } as const;
+      await expect(trafficOf('star:2', 'incast', more, { set: iwarp })).rejects.toThrow(
+        'left out with iWARP',
+      );
+    },
+  );
+});
+
+describe('rounds with parameter servers', () => {
+  // 4X QDR carries 4 bytes a nanosecond. A WRITE of n packets of 4096 bytes takes 28 of headers and CRCs for each, and a RETH of 16;
+  // a READ of n packets as many, and AETHs of 4 in its first and last.
+  const cablePs = (packets: number): number => packets * 4124 * 250;
+
+  // Vectors of 80 packets: each worker sends 80 / servers of them to each server.
+  it.each([
+    ['one server, four workers', 5, [4], 4 * 80],
+    ['two servers, two workers', 4, [1, 3], 2 * 40],
+    ['two servers, four workers', 6, [1, 2], 4 * 40],
+    ['four servers, one worker, whose port sends all', 5, [1, 2, 3, 4], 80],
+    ['all hosts both, which keep one part of five', 5, [0, 1, 2, 3, 4], 4 * 16],
+  ])('take with %s what the busiest port needs, and no tenth more', async (_, hostCount, servers, due) => {
+    const more = { hostCount, servers, sizeBytes: 80 * 4096, messages: 3 };
+    const row = await trafficOf('star:6', 'parameter-server', more);
+    expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+    const { pushPs, pullPs } = row.phases!;
+    for (const phasePs of [pushPs, pullPs]) {
+      expect(phasePs).toBeGreaterThan(cablePs(due));
+      // Latency of the first message, and of its answer.
+      expect(phasePs).toBeLessThan(1.1 * cablePs(due) + 8e6);
+    }
+    // Each phase is a part of a round, and the port that sends in one of them rests in the other.
+    expect(row.messageTimes.medianPs).toBeGreaterThanOrEqual(pushPs);
+    const sentBytes = row.report.wire.find(
+      ({ from, to }) => from === row.busiest!.from && to === row.busiest!.to,
+    )!.busyPs;
+    expect(row.busiest!.busyShare).toBeCloseTo(sentBytes / row.durationPs, 9);
+    expect(sentBytes).toBeGreaterThanOrEqual(3 * cablePs(due));
+  });
+
+  it('bring every byte also where packets are damaged on their way', async () => {
+    const faults = [{ packet: 'corrupted', chance: '5%', node: 0 }] as const;
+    const row = await trafficOf('star:3', 'parameter-server', { sizeBytes: 65_536, messages: 3 }, { faults });
+    expect([row.isEqual, row.isBalanced]).toEqual([true, true]);
+    expect(row.report.wire.reduce((sum, { corrupted = 0 }) => sum + corrupted, 0)).toBeGreaterThan(0);
+  });
 });
 
 describe('many senders at one port', () => {

@@ -1,6 +1,7 @@
 /** A run of `hca fabric` as tables for a terminal, and in sentences. */
 import type { FlowRow, OutputRow } from '../../experiments/runs/fabric-figures.ts';
 import type { FabricRow } from '../../experiments/runs/fabric-run.ts';
+import { serversOf, workersOf } from '../../experiments/workloads/index.ts';
 import { bytesText, countedText, countText, rateText, timeText } from '../../explain/text/format.ts';
 import { tableOf } from '../../explain/text/table.ts';
 
@@ -64,6 +65,7 @@ const restText = (count: number, which: string): string =>
 
 /** The answer in three sentences, and one each for drops and marks if there are any. */
 export function fabricSentences(row: FabricRow): string[] {
+  if (row.phases !== undefined) return [...roundSentences(row), waitSentence(row), ...lossSentences(row)];
   if (row.flows.length === 0) return [...reductionSentences(row), waitSentence(row), ...lossSentences(row)];
   const { flows, args, bytesPerSecond, cableBytesPerSecond, fairness, durationPs } = row;
   const p99 = flows.map(({ p99Ps }) => p99Ps);
@@ -89,6 +91,17 @@ function reductionSentences({
   return [
     `The sum of ${hostCount} vectors of ${bytesText(sizeBytes)} by ${algorithm} takes ${timeText(medianPs)} (median of ${countText(messages)}; 99 % within ${timeText(p99Ps)}, the longest ${timeText(maxPs)}).`,
     `On average that is ${rateText(bytesPerSecond)} of the vector, and a bus rate, 2 (n - 1)/n times as much, of ${rateText(bus)}, ${percentText(bus / cableBytesPerSecond)} of what one cable carries in WRITEs of that size.`,
+  ];
+}
+
+/** Rounds with parameter servers: their time, and the busiest port. */
+function roundSentences({ args, messageTimes, bytesPerSecond, phases, busiest }: FabricRow): string[] {
+  const { hostCount, sizeBytes, messages } = args;
+  const { medianPs, maxPs } = messageTimes;
+  const { from, to, busyShare } = busiest!;
+  return [
+    `${countedText(workersOf(args).length, 'worker')} send ${bytesText(sizeBytes)} of gradients to ${countedText(serversOf(args).length, 'server')} and read as many bytes of parameters back in ${timeText(medianPs)} (median of ${countText(messages)}; the longest ${timeText(maxPs)}): ${timeText(phases!.pushPs)} for the WRITEs, ${timeText(phases!.pullPs)} for the READs.`,
+    `On average that is ${rateText(bytesPerSecond)} of gradients. The busiest port is that of ${nodeText(from, hostCount)} to ${nodeText(to, hostCount)}, which sends for ${percentText(busyShare)} of the time.`,
   ];
 }
 

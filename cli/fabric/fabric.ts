@@ -6,19 +6,23 @@ import runFabric, { type FabricRow, fabricFailure, loadTraffic } from '../../exp
 import {
   checkedFabricWorkload,
   type FabricArgs,
+  type FabricConnection,
   type FabricPattern,
   type FabricVerb,
   fabricArgsOf,
+  fabricConnections,
   fabricDefaults,
   fabricFields,
   fabricPatterns,
   fabricVerbs,
   flowsOf,
+  type Placement,
+  placements,
 } from '../../experiments/workloads/index.ts';
 import { faultLines } from '../../explain/text/render.ts';
 import type { Explanation } from '../../explain/timeline/index.ts';
 import { configuredOf, type MachineOptions, type Partition, type Report } from '../../machine/index.ts';
-import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
+import { parsedTopology, racksOf } from '../../machine/topology/index.ts';
 import { checkWritable } from '../../runtime/output-files.ts';
 import { type AllReduceAlgorithm, allReduceAlgorithms } from '../../userlib/messaging/index.ts';
 import {
@@ -61,6 +65,8 @@ interface FabricOptions
     TimelineChoice,
     Pick<AnalysisChoice, 'pcap' | 'pcapAt' | 'pcapSize'> {
   readonly verb?: FabricVerb;
+  readonly connection?: FabricConnection;
+  readonly useSrq?: boolean;
   readonly algorithm?: AllReduceAlgorithm;
   readonly size: number;
   readonly messages: number;
@@ -69,6 +75,8 @@ interface FabricOptions
   readonly hosts?: number;
   readonly sl?: number;
   readonly victimSl?: number;
+  readonly servers?: number;
+  readonly placement?: Placement;
   readonly explain?: ExplainedSend;
   readonly json?: string;
   readonly partition: Partition;
@@ -91,6 +99,10 @@ export function addFabricCommand(program: Command): void {
       ]),
     )
     .addOption(
+      new Option('--connection <type>', fabricFields.connection.meaning).choices([...fabricConnections]),
+    )
+    .option('--use-srq', fabricFields.useSrq.meaning)
+    .addOption(
       new Option('--algorithm <name>', fabricFields.algorithm.meaning).choices([...allReduceAlgorithms]),
     )
     .addOption(fieldOption('size', fabricDefaults.sizeBytes))
@@ -100,6 +112,8 @@ export function addFabricCommand(program: Command): void {
     .addOption(fieldOption('hosts'))
     .addOption(fieldOption('sl'))
     .addOption(fieldOption('victimSl'))
+    .addOption(fieldOption('servers'))
+    .addOption(new Option('--placement <where>', fabricFields.placement.meaning).choices([...placements]))
     .option(
       '--explain <host.n>',
       'instead of figures: message n of those that a host posts, step by step over cables and switches, as in 2.10',
@@ -121,7 +135,7 @@ function parsedSend(text: string): ExplainedSend {
 
 /** A number of the workload as an option. */
 function fieldOption(
-  name: 'size' | 'messages' | 'window' | 'qps' | 'hosts' | 'sl' | 'victimSl',
+  name: 'size' | 'messages' | 'window' | 'qps' | 'hosts' | 'sl' | 'victimSl' | 'servers',
   value?: number,
   note = '',
 ): Option {
@@ -134,13 +148,30 @@ function fieldOption(
 async function fabric(pattern: FabricPattern, options: FabricOptions, command: Command): Promise<void> {
   const machine = machineOf(options);
   const { topology } = configuredOf(machine);
-  const { size, messages, window, qps, verb, algorithm, hosts, sl, victimSl } = options;
-  const given = Object.entries({ size, messages, window, qps, verb, algorithm, hosts, sl, victimSl });
+  const {
+    size,
+    messages,
+    window,
+    qps,
+    verb,
+    algorithm,
+    hosts,
+    sl,
+    victimSl,
+    servers,
+    placement,
+    connection,
+    useSrq,
+  } = options;
+  const given = Object.entries({
+    ...{ size, messages, window, qps, verb, algorithm, hosts, sl, victimSl },
+    ...{ servers, placement, connection, useSrq },
+  });
   const workload = Object.fromEntries([
     ['test', pattern],
     ...given.filter(([, value]) => value !== undefined),
   ]);
-  const args = fabricArgsOf(checkedFabricWorkload(workload), hostsOf(topology).length);
+  const args = fabricArgsOf(checkedFabricWorkload(workload), racksOf(topology));
   flowsOf(args);
   checkWritable(options.json);
   checkWritable(options.html);

@@ -1,13 +1,13 @@
 /** Lanes of a fabric's flows that send nothing: their service level leads to VL15, or their lane has no weight. */
 import type { MachineConfig } from '../../machine/profile/index.ts';
-import { type FabricArgs, flowsOf } from '../workloads/index.ts';
+import { type FlowArgs, flowsOf } from '../workloads/index.ts';
 
 /** Levels that lead to it have no data lane: IBTA vol 1, 7.6.6. */
 const managementLane = 15;
 
 /** Says which, or nothing: with one lane, tables have no effect. */
 export function closedLanes(
-  args: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm' | 'flows' | 'serviceLevel' | 'victimLevel'>,
+  args: FlowArgs,
   { wire, lanes }: Pick<MachineConfig, 'wire' | 'lanes'>,
 ): string | undefined {
   const laneCount = Number(wire.dataVls);

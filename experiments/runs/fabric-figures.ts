@@ -11,6 +11,8 @@ import {
   flowsOf,
   perfArgsOf,
   type ReductionSide,
+  type RoundsSide,
+  workersOf,
 } from '../workloads/index.ts';
 
 /** Times of messages from post to completion: see `FabricRow.completesEarly`. */
@@ -48,26 +50,39 @@ export interface OutputRow {
 
 /** Figures that the programs measure. */
 export interface Measured {
-  /** Empty for an all-reduce, whose hosts act together. */
+  /** Empty for an all-reduce and for parameter servers, whose hosts act together. */
   readonly flows: readonly FlowRow[];
-  /** Times of the messages of all flows, or of the operations of an all-reduce. */
+  /** Times of the messages of all flows, of the operations of an all-reduce, or of rounds. */
   readonly messageTimes: MessageTimes;
-  /** Payload of all flows over the time until the last has ended; of an all-reduce: its vector over the mean time. */
+  /** Payload of all flows over the time until the last has ended; of an all-reduce: its vector over the mean time; of parameter servers: the vectors of all workers over the mean time of a round. */
   readonly bytesPerSecond: number;
   /** Jain's index of the flows' rates: 1 if all are equal, 1/n if one has all. */
   readonly fairness: number;
-  /** From the common start until the last flow has ended; of an all-reduce: all its operations, without barriers. */
+  /** From the common start until the last flow has ended; of an all-reduce or rounds: all of them, without barriers. */
   readonly durationPs: number;
   /** Whether every receiver found the bytes that were sent. */
   readonly isEqual: boolean;
-  /** From the common start to the end of the last operation. */
+  /** From the common start to the end of the last operation; of rounds with parameter servers: as `durationPs`. */
   readonly spanPs: number;
+  /** Present for SENDs: the QPs and receive queues of the host that has most. */
+  readonly queues?: { readonly qpCount: number; readonly receiveQueueCount: number };
+  /** Present for parameter servers: medians of the two phases of a round. */
+  readonly phases?: { readonly pushPs: number; readonly pullPs: number };
+}
+
+/** The sending port of a cable that was busy longest. */
+export interface BusiestPort {
+  readonly from: number;
+  readonly fromPort: number;
+  readonly to: number;
+  /** Share of the time of the traffic for which it sent. */
+  readonly busyShare: number;
 }
 
 export function trafficOf(args: FabricArgs, sides: readonly FabricSide[]): Measured {
   const flows = inOrder(
     args,
-    sides.flatMap((side) => side.flows),
+    sides.flatMap((side) => side.flows.map((flow) => arrivedOf(flow, sides))),
   );
   const durationPs = Math.max(...flows.map((flow) => flow.durationPs));
   const rates = flows.map((flow) => flowRowOf(flow, args));
@@ -79,7 +94,21 @@ export function trafficOf(args: FabricArgs, sides: readonly FabricSide[]): Measu
     durationPs,
     spanPs: durationPs,
     isEqual: sides.every(({ wrong }) => wrong.length === 0),
+    ...(args.verb === 'send' ? { queues: queuesOf(sides) } : {}),
   };
+}
+
+const queuesOf = (sides: readonly FabricSide[]): NonNullable<Measured['queues']> => ({
+  qpCount: Math.max(...sides.map(({ qpCount = 0 }) => qpCount)),
+  receiveQueueCount: Math.max(...sides.map(({ receiveQueueCount = 0 }) => receiveQueueCount)),
+});
+
+/** A flow of SENDs lasts until its receiver has its last message. */
+function arrivedOf(flow: FlowResult, sides: readonly FabricSide[]): FlowResult {
+  const arrival = sides
+    .flatMap(({ arrivals = [] }) => arrivals)
+    .find(({ from, to }) => from === flow.from && to === flow.to);
+  return arrival === undefined ? flow : { ...flow, durationPs: arrival.durationPs };
 }
 
 /** An operation lasts from the moment at which the last host begins it until the last one has the sums. */
@@ -101,12 +130,45 @@ export function reductionOf({ sizeBytes, messages }: FabricArgs, sides: readonly
   };
 }
 
+/** A phase lasts from its common start until the last worker has ended it. */
+export function roundsOf(args: FabricArgs, sides: readonly RoundsSide[]): Measured {
+  const phase = (which: 0 | 1): number[] =>
+    Array.from({ length: args.messages }, (_, round) =>
+      Math.max(...sides.map(({ rounds }) => rounds[round]![which])),
+    );
+  const [pushes, pulls] = [phase(0), phase(1)];
+  const times = pushes.map((pushPs, round) => pushPs + pulls[round]!);
+  const durationPs = times.reduce((sum, ps) => sum + ps, 0);
+  return {
+    flows: [],
+    messageTimes: timesOf(times),
+    bytesPerSecond: perSecond(args.sizeBytes * args.messages * workersOf(args).length, durationPs),
+    fairness: 1,
+    durationPs,
+    spanPs: durationPs,
+    isEqual: sides.every(({ wrong }) => wrong.length === 0),
+    phases: { pushPs: timesOf(pushes).medianPs, pullPs: timesOf(pulls).medianPs },
+  };
+}
+
+/** The port that sent longest, of hosts and switches; the first of several. */
+export function busiestOf({ wire }: Pick<Report, 'wire'>, spanPs: number): BusiestPort {
+  const {
+    from,
+    fromPort = 1,
+    to,
+    busyPs,
+  } = wire.reduce((most, row) => (row.busyPs > most.busyPs ? row : most));
+  return { from, fromPort, to, busyShare: busyPs / spanPs };
+}
+
 /** Payload rate of the slowest cable in the first port of a host, for these messages. */
 export function slowestCable(
   { config, topology }: { readonly config: MachineConfig; readonly topology: Topology },
-  { verb, sizeBytes, hostCount }: FabricArgs,
+  { verb, sizeBytes, hostCount, connection = 'RC' }: FabricArgs,
 ): number {
-  const asked = perfArgsOf({ test: verb === 'write' ? 'write-bw' : 'read-bw', size: sizeBytes });
+  const test = perfArgsOf({ test: `${verb}-bw`, size: sizeBytes });
+  const asked = connection === 'RC' ? test : { ...test, connection };
   const rates = Array.from({ length: hostCount }, (_, node) => {
     const wire = wireAt({ config, topology }, { node, port: 1 });
     return linkBound({ ...config, wire }, asked);

@@ -16,14 +16,18 @@ import {
   type Flow,
   flowsOf,
   type ReductionSide,
+  type RoundsSide,
 } from '../workloads/index.ts';
 import { keepingCapture, writeCapture } from './capture-output.ts';
 import { FabricRunError } from './fabric-failure.ts';
 import {
+  type BusiestPort,
+  busiestOf,
   type Measured,
   type OutputRow,
   outputsOf,
   reductionOf,
+  roundsOf,
   slowestCable,
   trafficOf,
 } from './fabric-figures.ts';
@@ -42,6 +46,8 @@ export interface FabricOrder {
 export interface FabricRow extends Omit<Measured, 'spanPs'> {
   readonly args: FabricArgs;
   readonly outputs: readonly OutputRow[];
+  /** Present for parameter servers, whose busiest port may be a host's. */
+  readonly busiest?: BusiestPort;
   /** The host's port that waited longest for credits or the end of a pause: its share of the time of the traffic. */
   readonly hostWaitShare: number;
   /** Congestion notifications that cards sent for marked packets, in CNPs and in responses; 0 without congestion control. */
@@ -75,10 +81,7 @@ export default async function runFabric({
   });
   await loadTraffic(machine, args);
   await keepingCapture(machine, options.analysis, () => runTraffic(machine, args));
-  const measured =
-    args.pattern === 'all-reduce'
-      ? reductionOf(args, await machine.results<ReductionSide[]>())
-      : trafficOf(args, await machine.results<FabricSide[]>());
+  const measured = await measuredOf(machine, args);
   const report = await machine.report();
   const { spanPs, ...figures } = measured;
   await writeCapture(machine, options.analysis);
@@ -86,6 +89,7 @@ export default async function runFabric({
     args,
     ...figures,
     outputs: outputsOf(report, spanPs),
+    ...(args.pattern === 'parameter-server' ? { busiest: busiestOf(report, spanPs) } : {}),
     hostWaitShare: Math.max(...report.wire.map((wire) => hostWaitPsOf(args, wire))) / spanPs,
     cableBytesPerSecond: slowestCable(machine, args),
     completesEarly: completesEarly(machine, args),
@@ -97,6 +101,17 @@ export default async function runFabric({
   };
 }
 
+async function measuredOf(machine: Machine, args: FabricArgs): Promise<Measured> {
+  switch (args.pattern) {
+    case 'all-reduce':
+      return reductionOf(args, await machine.results<ReductionSide[]>());
+    case 'parameter-server':
+      return roundsOf(args, await machine.results<RoundsSide[]>());
+    default:
+      return trafficOf(args, await machine.results<FabricSide[]>());
+  }
+}
+
 /** Loads the programs of all hosts that take part. */
 export async function loadTraffic(machine: Machine, args: FabricArgs): Promise<void> {
   const run = programOf(args);
@@ -104,23 +119,37 @@ export async function loadTraffic(machine: Machine, args: FabricArgs): Promise<v
     await machine.load({ node, run, name: `host${node}`, args: { ...args } });
 }
 
-/** A sum of an all-reduce ends with receives, which complete when the data are there. */
+/** A sum of an all-reduce ends with receives, and a round with READs, which complete when the data are there. */
 const completesEarly = ({ config }: Machine, { verb, pattern }: FabricArgs): boolean =>
-  verb === 'write' && pattern !== 'all-reduce' && config.hca.capability.transport === 'iwarp';
+  verb !== 'read' &&
+  pattern !== 'all-reduce' &&
+  pattern !== 'parameter-server' &&
+  config.hca.capability.transport === 'iwarp';
 
-const programOf = ({ pattern }: FabricArgs): { readonly url: string; readonly exportName: string } =>
-  pattern === 'all-reduce'
-    ? { url: programUrl('fabric-reduction').href, exportName: 'reducingHost' }
-    : { url: programUrl('fabric-traffic').href, exportName: 'fabricHost' };
+function programOf({ pattern, verb }: FabricArgs): { readonly url: string; readonly exportName: string } {
+  switch (pattern) {
+    case 'all-reduce':
+      return { url: programUrl('fabric-reduction').href, exportName: 'reducingHost' };
+    case 'parameter-server':
+      return { url: programUrl('fabric-rounds').href, exportName: 'roundsHost' };
+    default:
+      return verb === 'send'
+        ? { url: programUrl('fabric-sends').href, exportName: 'sendingHost' }
+        : { url: programUrl('fabric-traffic').href, exportName: 'fabricHost' };
+  }
+}
 
 /** @throws ConfigurationError for service levels or a traffic class that packets of the machine lack */
 function checkRoute(
-  { serviceLevel, victimLevel, trafficClass }: FabricArgs,
+  { serviceLevel, victimLevel, trafficClass, connection, usesSrq }: FabricArgs,
   { linkLayer, transport }: MachineConfig['hca']['capability'],
 ): void {
   for (const [name, level] of Object.entries({ sl: serviceLevel, victimSl: victimLevel }))
     if (level !== undefined && linkLayer === 'ethernet')
       throw new ConfigurationError(name, level, 'left out where ports are of Ethernet: they have priorities');
+  for (const [name, value] of Object.entries({ connection, useSrq: usesSrq }))
+    if (value !== undefined && value !== 'RC' && transport === 'iwarp')
+      throw new ConfigurationError(name, value, 'left out with iWARP, which has neither');
   if (trafficClass !== undefined && transport === 'iwarp')
     throw new ConfigurationError(
       'trafficClass',

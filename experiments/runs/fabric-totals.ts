@@ -7,7 +7,7 @@ export interface FabricTotals
     FabricRow,
     'bytesPerSecond' | 'cableBytesPerSecond' | 'fairness' | 'durationPs' | 'elapsedPs'
   > {
-  /** Left out for an all-reduce. */
+  /** Left out for an all-reduce and for parameter servers. */
   readonly slowestBytesPerSecond?: number;
   readonly fastestBytesPerSecond?: number;
   /** Times of the messages of all flows, from post to completion. */
@@ -20,6 +20,14 @@ export interface FabricTotals
   readonly senderWaitShare: number;
   /** Most bytes that waited at one input of a switch. */
   readonly heldBytesMax: number;
+  /** Of parameter servers: the medians of both phases of a round, and the port that sends longest with its share of the time. */
+  readonly pushPs?: number;
+  readonly pullPs?: number;
+  readonly busiestPort?: string;
+  readonly busiestShare?: number;
+  /** Of SENDs: QPs and receive queues of a host. */
+  readonly qpCount?: number;
+  readonly receiveQueueCount?: number;
   readonly drops: number;
   readonly marks: number;
   /** Hits, misses and the like of each cache of the cards, over all hosts. */
@@ -35,6 +43,9 @@ export function fabricTotalsOf(row: FabricRow): FabricTotals {
       ? {}
       : { slowestBytesPerSecond: Math.min(...rates), fastestBytesPerSecond: Math.max(...rates) }),
     ...row.messageTimes,
+    ...row.phases,
+    ...row.queues,
+    ...busiestFigures(row),
     farWaitShare: Math.max(0, ...outputs.map(({ farWaitShare }) => farWaitShare)),
     senderWaitShare: row.hostWaitShare,
     heldBytesMax: Math.max(0, ...outputs.map(({ bufferedBytesMax }) => bufferedBytesMax)),
@@ -42,6 +53,13 @@ export function fabricTotalsOf(row: FabricRow): FabricTotals {
     marks: outputs.reduce((sum, { marks }) => sum + marks, 0),
     caches: cacheSums(row.report),
   };
+}
+
+/** The busiest port by the ends of its cable. */
+function busiestFigures({ busiest, args: { hostCount } }: FabricRow): Partial<FabricTotals> {
+  if (busiest === undefined) return {};
+  const name = (node: number): string => (node < hostCount ? `host ${node}` : `switch ${node}`);
+  return { busiestPort: `${name(busiest.from)} to ${name(busiest.to)}`, busiestShare: busiest.busyShare };
 }
 
 function cacheSums({ nodes }: Pick<Report, 'nodes'>): FabricTotals['caches'] {

@@ -6,7 +6,7 @@
 import { ConfigurationError, sha256Hex } from '../../base/index.ts';
 import { effectiveOf } from '../../machine/index.ts';
 import { canonicalJson, configHashOf } from '../../machine/profile/index.ts';
-import { hostsOf, parsedTopology } from '../../machine/topology/index.ts';
+import { parsedTopology, racksOf } from '../../machine/topology/index.ts';
 import { fabricDefaults } from '../workloads/index.ts';
 import { type Axis, type AxisValue, isMachineAxis, profileAxis, topologyAxis } from './axis.ts';
 import { latinHypercube } from './latin-hypercube.ts';
@@ -113,7 +113,7 @@ export function orderAndHashOf(
   hashOf = hcaHashOf,
 ): { readonly order: SweepOrder; readonly hash: string } {
   const machine = isFabricDraft(draft) ? onFabric(given) : given;
-  const args = argsOfDraft(draft, machine.topology === undefined ? 2 : hostsOf(machine.topology).length);
+  const args = argsOfDraft(draft, machine.topology === undefined ? [[0, 1]] : racksOf(machine.topology));
   const configHash = hashOf(machine);
   const workloadText = workloadTextOfDraft(draft);
   const hash = sha256Hex(canonicalJson({ version: packageVersion(), configHash, workloadText }));

@@ -109,12 +109,12 @@ export const isFabricDraft = ({ test }: WorkloadDraft): boolean => isFabricPatte
 
 /**
  * The programs' arguments.
- * @param hostCount hosts of the topology
+ * @param racks hosts of the topology, those at one switch together
  * @throws ConfigurationError for contradictory fields
  */
-export const argsOfDraft = (draft: WorkloadDraft, hostCount: number): PointArgs =>
+export const argsOfDraft = (draft: WorkloadDraft, racks: readonly (readonly number[])[]): PointArgs =>
   isFabricDraft(draft)
-    ? fabricArgsOf(checkedFabricWorkload(draft), hostCount)
+    ? fabricArgsOf(checkedFabricWorkload(draft), racks)
     : perfArgsOf(checkedWorkload(draft));
 
 /** The canonical text of the workload, which is part of hashes. */

@@ -8,6 +8,7 @@
  *     all-to-all    every host ─▶ every other
  *     victim        incast to host 0, and one of its senders also sends to a host with no other sender
  *     all-reduce    the sum of one vector of each host, at every host: flows as its algorithm has them
+ *     parameter-server  every worker ─▶ every server, an equal part of its vector; then each worker reads all parts back
  */
 import { ConfigurationError } from '../../base/index.ts';
 import type { AllReduceAlgorithm } from '../../userlib/messaging/index.ts';
@@ -29,16 +30,25 @@ export const fabricPatterns = [
   'all-to-all',
   'victim',
   'all-reduce',
+  'parameter-server',
 ] as const;
 export type FabricPattern = (typeof fabricPatterns)[number];
 
-export const fabricVerbs = ['write', 'read'] as const;
+export const fabricVerbs = ['write', 'read', 'send'] as const;
 export type FabricVerb = (typeof fabricVerbs)[number];
+
+/** Transports of SENDs. */
+export const fabricConnections = ['RC', 'XRC', 'UD'] as const;
+export type FabricConnection = (typeof fabricConnections)[number];
 
 export interface FabricArgs {
   readonly pattern: FabricPattern;
-  /** `write`: the sender writes; `read`: the receiver reads. Data go the same way. */
+  /** `write`: the sender writes; `read`: the receiver reads; `send`: the receiver has receives. Data go the same way. */
   readonly verb: FabricVerb;
+  /** Transport of SENDs; left out: RC. */
+  readonly connection?: FabricConnection;
+  /** Whether the RC QPs of a host share one receive queue; XRC has one always. */
+  readonly usesSrq?: boolean;
   /** Hosts that take part: the first of the machine. */
   readonly hostCount: number;
   readonly sizeBytes: number;
@@ -46,10 +56,12 @@ export interface FabricArgs {
   readonly messages: number;
   /** Messages of a flow in flight. */
   readonly window: number;
-  /** QPs of a flow, to which its messages go in turn; left out: 1. */
+  /** QPs of a flow, to which its messages go in turn; over UD those of a host, for all of its flows. Left out: 1. */
   readonly qpCount?: number;
   /** Present for an all-reduce: its vector has `sizeBytes`, and it is repeated `messages` times. */
   readonly algorithm?: AllReduceAlgorithm;
+  /** Parameter servers: the hosts that keep the vector, an equal part each. The others are the workers; if all are servers, all are workers too. Left out: the last host. */
+  readonly servers?: readonly number[];
   /** Flows instead of those of the pattern, at most one from each host to each other. */
   readonly flows?: readonly Flow[];
   /** Service level of all flows; of `victim`, of the last one alone. Left out: 0. */
@@ -84,6 +96,10 @@ export interface FabricSide {
   readonly flows: readonly FlowResult[];
   /** Flows to this host whose bytes were not as sent. */
   readonly wrong: readonly Flow[];
+  /** Of SENDs: when this host had the last message of each flow to it, from the common start; its QPs and receive queues. */
+  readonly arrivals?: readonly (Flow & Pick<FlowResult, 'durationPs'>)[];
+  readonly qpCount?: number;
+  readonly receiveQueueCount?: number;
 }
 
 /** Result of one host's program in an all-reduce. */
@@ -96,13 +112,25 @@ export interface ReductionSide {
   readonly isRight: boolean;
 }
 
+/** Result of one host's program of rounds with parameter servers. */
+export interface RoundsSide {
+  /** From the common start of a round's phase until this host's last message of it ended: 0 for a host that is no worker. */
+  readonly rounds: readonly (readonly [pushPs: number, pullPs: number])[];
+  /** Flows to this host whose bytes were not as sent. */
+  readonly wrong: readonly Flow[];
+}
+
+/** The arguments that name the flows. */
+export type FlowArgs = Pick<
+  FabricArgs,
+  'pattern' | 'hostCount' | 'algorithm' | 'servers' | 'flows' | 'serviceLevel' | 'victimLevel'
+>;
+
 /**
- * The flows, in order: those given, or those of the pattern.
+ * The flows, in order: those given, or those of the pattern; of parameter servers those to the servers.
  * @throws ConfigurationError for too few hosts
  */
-export function flowsOf(
-  args: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm' | 'flows' | 'serviceLevel' | 'victimLevel'>,
-): readonly Flow[] {
+export function flowsOf(args: FlowArgs): readonly Flow[] {
   if (args.flows !== undefined) return args.flows;
   const { serviceLevel, victimLevel = serviceLevel } = args;
   const flows = patternFlows(args);
@@ -112,11 +140,8 @@ export function flowsOf(
   });
 }
 
-function patternFlows({
-  pattern,
-  hostCount,
-  algorithm = 'ring',
-}: Pick<FabricArgs, 'pattern' | 'hostCount' | 'algorithm'>): readonly Flow[] {
+function patternFlows(args: FlowArgs): readonly Flow[] {
+  const { pattern, hostCount, algorithm = 'ring' } = args;
   const least = pattern === 'victim' ? 4 : 2;
   if (hostCount < least) throw new ConfigurationError(`hosts of ${pattern}`, hostCount, `at least ${least}`);
   const hosts = Array.from({ length: hostCount }, (_, host) => host);
@@ -138,10 +163,32 @@ function patternFlows({
       return hosts.flatMap((from) =>
         collectivePeers(['barrier', algorithm], from, hostCount).map((to) => ({ from, to })),
       );
+    case 'parameter-server':
+      return workersOf(args).flatMap((from, index) =>
+        rotated(serversOf(args), index).flatMap((to) => (to === from ? [] : [{ from, to }])),
+      );
     case 'victim':
       return [...others.slice(0, -1).map((from) => ({ from, to: 0 })), { from: 1, to: hostCount - 1 }];
   }
 }
 
+type ServerArgs = Pick<FabricArgs, 'hostCount' | 'servers'>;
+
+/** Hosts that are parameter servers. */
+export const serversOf = ({ hostCount, servers = [hostCount - 1] }: ServerArgs): readonly number[] => servers;
+
+/** Workers begin with different servers: otherwise all would wait at the port of the first, then at that of the second. */
+const rotated = (servers: readonly number[], index: number): readonly number[] => {
+  const first = index % servers.length;
+  return [...servers.slice(first), ...servers.slice(0, first)];
+};
+
+/** Hosts that send gradients to parameter servers: those that are no servers, or all if all are. */
+export function workersOf(args: ServerArgs): readonly number[] {
+  const servers = serversOf(args);
+  const hosts = Array.from({ length: args.hostCount }, (_, host) => host);
+  return servers.length === args.hostCount ? hosts : hosts.filter((host) => !servers.includes(host));
+}
+
 /** The host that posts the work requests of a flow. */
-export const posterOf = ({ from, to }: Flow, verb: FabricVerb): number => (verb === 'write' ? from : to);
+export const posterOf = ({ from, to }: Flow, verb: FabricVerb): number => (verb === 'read' ? to : from);

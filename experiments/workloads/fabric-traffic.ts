@@ -14,6 +14,7 @@ import {
   IBV_TRANSPORT_IWARP,
   IBV_WR_RDMA_READ,
   IBV_WR_RDMA_WRITE,
+  IBV_WR_SEND,
   type IbvQp,
   type IbvSendWr,
   type IbvWc,
@@ -48,13 +49,22 @@ interface RemoteBuffer {
 }
 
 /** One end of a flow. */
-interface FlowEnd {
+export interface FlowEnd {
   readonly flow: Flow;
   readonly buffer: RcBuffer;
   readonly qps: readonly IbvQp[];
   readonly remote: RemoteBuffer;
   /** Whether messages complete before the receiver has them. */
   readonly completesEarly: boolean;
+  /** What a SEND over XRC or UD names, for each of the QPs. */
+  readonly addressing?: (turn: number) => Pick<IbvSendWr, 'wr' | 'qpType'>;
+}
+
+/** Receives of a host's flows, whose completions have negative numbers. */
+interface Receives {
+  /** Number of messages. */
+  readonly total: number;
+  arrived(wrId: number, nowPs: number): void;
 }
 
 export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<FabricSide> {
@@ -77,7 +87,7 @@ export async function fabricHost(program: ProgramContext<FabricArgs>): Promise<F
 }
 
 /** Connects one flow; both hosts do it in the order of the flows, so that no two wait for each other. */
-async function connectFlow(
+export async function connectFlow(
   endpoint: RcEndpoint,
   flow: Flow,
   cq: Awaited<ReturnType<typeof createCq>>,
@@ -99,11 +109,12 @@ async function connectFlow(
 }
 
 /** Posts and polls for all flows of one host. */
-class Sender {
+export class Sender {
   readonly #program: ProgramContext<FabricArgs>;
   readonly #ends: readonly FlowEnd[];
   readonly #poller: CompletionPoller;
   readonly #qpCount: number;
+  readonly #receives: Receives | undefined;
   /** Requests of each QP, all of a flow after each other. */
   readonly #wrs: readonly IbvSendWr[];
   /** For each QP the instants at which its messages in flight were posted, oldest first. */
@@ -113,7 +124,13 @@ class Sender {
   readonly #messagePs: number[][];
   readonly #endPs: number[];
 
-  constructor(program: ProgramContext<FabricArgs>, ends: readonly FlowEnd[], poller: CompletionPoller) {
+  constructor(
+    program: ProgramContext<FabricArgs>,
+    ends: readonly FlowEnd[],
+    poller: CompletionPoller,
+    receives?: Receives,
+  ) {
+    this.#receives = receives;
     this.#program = program;
     this.#ends = ends;
     this.#poller = poller;
@@ -130,7 +147,7 @@ class Sender {
   async run(startPs: number): Promise<FlowResult[]> {
     const { args, cpu } = this.#program;
     const confirmations = this.#qpCount * this.#ends.filter(({ completesEarly }) => completesEarly).length;
-    const total = args.messages * this.#ends.length + confirmations;
+    const total = args.messages * this.#ends.length + confirmations + (this.#receives?.total ?? 0);
     for (let done = 0; done < total; ) {
       this.#post();
       const count = await this.#poller.arrival();
@@ -167,12 +184,17 @@ class Sender {
   /** @returns the lane of a completion. @throws WorkFailedError for a failed one */
   #checked({ status, wrId, qpNum }: IbvWc): number {
     if (status === WcStatus.IBV_WC_SUCCESS) return wrId;
+    if (wrId < 0) throw new WorkFailedError(`receive of QP ${qpNum}: ${wcStatusStr(status)}`);
     const { from, to } = this.#ends[Math.floor(wrId / this.#qpCount)]!.flow;
     throw new WorkFailedError(`message from host ${from} to ${to}, QP ${qpNum}: ${wcStatusStr(status)}`);
   }
 
   /** @param lane the request's QP among all of this host's flows */
   #completed(lane: number, nowPs: number): void {
+    if (lane < 0) {
+      this.#receives!.arrived(lane, nowPs);
+      return;
+    }
     const flow = Math.floor(lane / this.#qpCount);
     this.#endPs[flow] = nowPs;
     const postedPs = this.#postedPs[lane]!.shift();
@@ -194,33 +216,50 @@ function post(qp: IbvQp, wr: IbvSendWr): void {
   if (error !== 0) throw new WorkFailedError(`post of a message to QP ${qp.qpNum}: error ${error}`);
 }
 
-function requestOf({ flow, buffer, remote }: FlowEnd, index: number, { verb }: FabricArgs): IbvSendWr {
-  const opcode = posterOf(flow, verb) === flow.from ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+const opcodes = { write: IBV_WR_RDMA_WRITE, read: IBV_WR_RDMA_READ, send: IBV_WR_SEND } as const;
+
+function requestOf(
+  { buffer, remote, addressing }: FlowEnd,
+  index: number,
+  { verb, qpCount = 1 }: FabricArgs,
+): IbvSendWr {
   return {
     wrId: index,
     sgList: [{ addr: buffer.address, length: buffer.lengthBytes, lkey: buffer.region.lkey }],
     numSge: 1,
-    opcode,
+    opcode: opcodes[verb],
     sendFlags: IBV_SEND_SIGNALED,
     wr: { rdma: { remoteAddr: remote.address, rkey: remote.rkey } },
+    ...addressing?.(index % qpCount),
   };
 }
 
 /** Waits until all flows to this host have ended, and compares their bytes. */
-async function wrongFlows(program: ProgramContext<FabricArgs>, ends: readonly FlowEnd[]): Promise<Flow[]> {
-  const { node, exchange, memory, args } = program;
-  const wrong: Flow[] = [];
-  for (const { flow, buffer } of ends) {
+export async function wrongFlows(
+  program: ProgramContext<FabricArgs>,
+  ends: readonly FlowEnd[],
+): Promise<Flow[]> {
+  await meetEnds(program, ends);
+  const { node, memory, args } = program;
+  return ends.flatMap(({ flow, buffer }) => {
+    if (flow.to !== node) return [];
+    const bytes = memory.read(buffer.address, args.sizeBytes);
+    const expected = contentOf(flow, args.sizeBytes);
+    return bytes.some((byte, index) => byte !== expected[index]) ? [flow] : [];
+  });
+}
+
+/** Waits until the posters of all flows to this host have ended. */
+export async function meetEnds(
+  { node, exchange, args }: ProgramContext<FabricArgs>,
+  ends: readonly FlowEnd[],
+): Promise<void> {
+  for (const { flow } of ends) {
     const name = `fabric.ended.${flow.from}.${flow.to}`;
     const isPoster = posterOf(flow, args.verb) === node;
     if (isPoster) await exchange.put(name, true, [flow.from === node ? flow.to : flow.from]);
     else await exchange.take(name);
-    if (flow.to !== node) continue;
-    const bytes = memory.read(buffer.address, args.sizeBytes);
-    const expected = contentOf(flow, args.sizeBytes);
-    if (bytes.some((byte, index) => byte !== expected[index])) wrong.push(flow);
   }
-  return wrong;
 }
 
 /** Content of a flow's messages: bytes that differ between flows and along the message. */

@@ -31,16 +31,22 @@ export {
 } from './fabric-fields.ts';
 export {
   type FabricArgs,
+  type FabricConnection,
   type FabricPattern,
   type FabricSide,
   type FabricVerb,
   type Flow,
+  type FlowArgs,
   type FlowResult,
+  fabricConnections,
   fabricDefaults,
   fabricPatterns,
   fabricVerbs,
   flowsOf,
   type ReductionSide,
+  type RoundsSide,
+  serversOf,
+  workersOf,
 } from './fabric-plan.ts';
 export { fabricHost } from './fabric-traffic.ts';
 export { RdmaEventError } from './guest-connection.ts';
@@ -117,6 +123,7 @@ export {
 export { allAccess, type RcAddress, type RcAttributes, toInit, toRtr, toRts } from './rc-states.ts';
 export { readyWorkloadNames } from './ready-workloads.ts';
 export { lengthText, meanBytesOf, mib, millionsText, usec } from './result-table.ts';
+export { type Placement, placements, serversAt } from './server-placement.ts';
 export { acceptFrom, connectTo, listenAt, type SocketStream, socketsOf } from './socket-stream.ts';
 export type { Advice, Posts, Traffic } from './test-kind.ts';
 export { isPerftest, kindOf, testKinds, workloadFieldNames, workloadFields } from './test-kinds.ts';

@@ -34,6 +34,7 @@ export {
   peersOf,
   portCountOf,
   portsOf,
+  racksOf,
   subnetOf,
   switchesOf,
   switchPortMax,

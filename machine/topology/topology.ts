@@ -247,6 +247,17 @@ export function joinedHostsOf(topology: Topology): number[][] {
   return groups;
 }
 
+/** Hosts whose first ports are at one switch: each rack ascending, racks by their first host. A host without a switch is a rack of its own. */
+export function racksOf(topology: Topology): number[][] {
+  const racks = new Map<number, number[]>();
+  for (const node of hostsOf(topology)) {
+    const far = farEndOf(topology, { node, port: firstPort })?.node ?? node;
+    const place = isSwitch(topology, far) ? far : node;
+    racks.set(place, [...(racks.get(place) ?? []), node]);
+  }
+  return [...racks.values()];
+}
+
 const inOrder = (nodes: readonly number[]): number[] =>
   [...new Set(nodes)].toSorted((left, right) => left - right);
 
