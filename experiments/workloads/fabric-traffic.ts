@@ -111,6 +111,7 @@ class Sender {
   /** For each flow. */
   readonly #posted: number[];
   readonly #messagePs: number[][];
+  readonly #halfPs: number[];
   readonly #endPs: number[];
 
   constructor(program: ProgramContext<FabricArgs>, ends: readonly FlowEnd[], poller: CompletionPoller) {
@@ -124,6 +125,7 @@ class Sender {
     this.#postedPs = this.#wrs.map(() => []);
     this.#posted = ends.map(() => 0);
     this.#messagePs = ends.map(() => []);
+    this.#halfPs = ends.map(() => 0);
     this.#endPs = ends.map(() => 0);
   }
 
@@ -142,6 +144,7 @@ class Sender {
     return this.#ends.map(({ flow }, index) => ({
       ...flow,
       durationPs: this.#endPs[index]! - startPs,
+      halfPs: this.#halfPs[index]! - startPs,
       messagePs: this.#messagePs[index]!,
     }));
   }
@@ -180,6 +183,7 @@ class Sender {
     if (postedPs === undefined) return;
     const times = this.#messagePs[flow]!;
     times.push(nowPs - postedPs);
+    if (times.length === Math.ceil(this.#program.args.messages / 2)) this.#halfPs[flow] = nowPs;
     const { completesEarly, qps } = this.#ends[flow]!;
     if (!completesEarly || times.length < this.#program.args.messages) return;
     for (const [turn, qp] of qps.entries()) {
