@@ -14,7 +14,7 @@ const reasons: Readonly<Record<string, string>> = {
   'fabric: FaRM as HERD emulates it':
     'All of the Apt cluster hold. On Susitna the slot is Gen2: there the model carries 3.5 GB/s of payload, the host 3.1, as in group H.',
   'fabric: HERD':
-    'The slot of the server is full: an answer of 128 bytes crosses it as four lines of BlueFlame and once more when the card reads its WQE, 770 bytes in all. The card keeps more of what BlueFlame brings. At Gen2 the same costs half of the rate; answers that are not inlined cost less than on the host.',
+    'The slot of the server fills before that of the hosts: at Gen2 an answer of 128 bytes, a WQE of four lines, takes 770 bytes towards the card, three times its WQE. Answers that are not inlined (256 bytes and more) take less time at Gen2 than on the host, as all payload does there.',
   'fabric: HERD, one thread of the server':
     'The core spends 150 ns on each post (C-161); the rate allows 159 ns for a whole request. Posts overlap on the host.',
   'fabric: a round trip through a switch of Ethernet':
@@ -22,9 +22,9 @@ const reasons: Readonly<Record<string, string>> = {
   'fabric: two switches more':
     'A hop takes 205 ns here, 270 to 290 there: error correction of HDR (FEC) is missing, and the length of cables between leaf and spine is not stated (2 m here).',
   'fabric: READ of 16 hosts by RoCE at 10 Gb/s':
-    'The frames of these rates do not fit a port of 10 Gb/s: 14.0 million answers of 32 bytes a second, of 118 bytes on the cable each, are 13.2 Gb/s, and their requests 11.0. The model is bound by the port.',
+    'The frames of these rates do not fit a port of 10 Gb/s: 14.0 million answers of 32 bytes a second, of 118 bytes on the cable each, are 13.2 Gb/s, and their requests 11.0. The model is bound by the port to the server, which sends for 91 % of the time and is paused by the card for 9 %.',
   'fabric: READ of 16 hosts by RoCE, 90th percentile':
-    'Up to 32 bytes the rate, above. From 512 bytes on the mean agrees, as it must with the rate; times spread over the QPs of a client here, whose answers the responder sends in turn, while on the card the 90th percentile is the mean. With one QP for each client it would be 857 us at 4096 bytes.',
+    'Up to 32 bytes the rate, above. From 512 bytes on the mean agrees, as it must with the rate; times spread here, while in the source the 90th percentile is the mean. They spread over the eight QPs of a client: with one QP for each client it is 857 us at 4096 bytes.',
 };
 
 export function fabricText(cases: readonly Case[], results: readonly RowResult[]): string {

@@ -105,7 +105,7 @@ async function fabricOf({ args }: FabricPoint, options: MachineOptions): Promise
       node,
       url: programs.fabric,
       exportName: 'fabricHost',
-      args: { ...args, hostCount } as unknown as JsonLike,
+      args: { ...args, hostCount },
     })),
   );
   return flowFigures(args, results as FabricSide[]);
@@ -119,8 +119,8 @@ async function storeOf({ test }: StorePoint, options: MachineOptions): Promise<F
     node,
     url: programs[`store${end}`],
     exportName: `kv${end}`,
-    process: end,
-    args: { ...args, thread } as unknown as JsonLike,
+    ...(end === 'Server' ? { process: 'server' } : {}),
+    args: { ...args, thread },
   });
   const { results } = await runOn(options, [
     ...Array.from({ length: threads }, (_, thread) => programOf('Client', thread % server, thread)),
