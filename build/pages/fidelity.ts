@@ -92,10 +92,13 @@ export function figuresOf({ set, rows }: Validated): SimulatedFigures {
   );
 }
 
-/** Kept figures of the rows that a run leaves out: those of fabrics run apart from all others. */
-function othersThan({ rows }: Validated): SimulatedFigures {
-  const run = new Set(rows.map(({ id }) => id));
-  return Object.fromEntries(Object.entries(keptFigures()).filter(([id]) => !run.has(id)));
+/** Figures of a run, and the kept ones of rows that it leaves out: those of fabrics run apart from all others. */
+function mergedWith(output: Validated): SimulatedFigures {
+  const run = new Set(output.rows.map(({ id }) => id));
+  const figures = figuresOf(output);
+  return Object.fromEntries(
+    Object.entries({ ...keptFigures(), ...figures }).filter(([id]) => !run.has(id) || id in figures),
+  );
 }
 
 /** Output of `hca validate --cross-validate --json`. */
@@ -108,10 +111,7 @@ function keep(files: readonly string[]): void {
   const outputs = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as CrossValidated | Validated);
   for (const output of outputs)
     if (!('folds' in output))
-      writeFileSync(
-        kept,
-        `${JSON.stringify({ schema, rows: { ...othersThan(output), ...figuresOf(output) } }, undefined, 2)}\n`,
-      );
+      writeFileSync(kept, `${JSON.stringify({ schema, rows: mergedWith(output) }, undefined, 2)}\n`);
   const runs = outputs.flatMap((output) => ('folds' in output ? [keptOf(output)] : []));
   if (runs.length > 0)
     writeFileSync(

@@ -9,7 +9,7 @@ import {
 } from '../../machine/index.ts';
 import { configurationOf } from '../../machine/profile/index.ts';
 import { hostsOf } from '../../machine/topology/index.ts';
-import { type DeviceQuery, type FabricSide, type PerfSide, perfArgsOf } from '../workloads/index.ts';
+import { type DeviceQuery, type FabricSide, type KvSide, perfArgsOf } from '../workloads/index.ts';
 import { constantFigures } from './constants.ts';
 import type { FabricPoint, Figures, PerfPoint, StorePoint, StreamPlan, Workload } from './points.ts';
 import type { RegistrationResult } from './programs/registration.ts';
@@ -126,7 +126,7 @@ async function storeOf({ test }: StorePoint, options: MachineOptions): Promise<F
     ...Array.from({ length: threads }, (_, thread) => programOf('Client', thread % server, thread)),
     ...Array.from({ length: kv!.servers }, (_, thread) => programOf('Server', server, thread)),
   ]);
-  return requestFigures((results as PerfSide[]).slice(0, threads));
+  return requestFigures((results as KvSide[]).slice(0, threads));
 }
 
 interface Order {

@@ -1,6 +1,6 @@
 /** Figures of threads that sent in parallel. */
 import type { Report } from '../../machine/index.ts';
-import type { FabricArgs, FabricSide, PerfSide } from '../workloads/index.ts';
+import type { FabricArgs, FabricSide, KvSide } from '../workloads/index.ts';
 import type { Figures, StreamPlan } from './points.ts';
 import type { StreamResult } from './programs/stream.ts';
 
@@ -86,8 +86,8 @@ export function flowFigures(
 }
 
 /** Figures of the clients of a store: the requests of all until the last one has its answers. */
-export function requestFigures(clients: readonly PerfSide[]): Figures {
-  const times = clients.flatMap(({ requests }) => requests!.timesPs);
+export function requestFigures(clients: readonly KvSide[]): Figures {
+  const times = clients.flatMap(({ requests }) => requests.timesPs);
   const durationPs = Math.max(...clients.map(({ result }) => result!.durationPs));
   return {
     mops: (times.length / durationPs) * 1e6,
