@@ -1,7 +1,8 @@
 /**
  * docs/reference/fidelity.md, generated from docs/reference/fidelity.json, docs/reference/cross-validation.json and
- * reference/measurements.csv. If its argument is a file written by `hca validate --json`, it first reads the figures from
- * that file; files of `hca validate --cross-validate --json` replace the kept runs of cross-validation.
+ * the files of reference/measurements.md. If its argument is a file written by `hca validate --json`, it first reads
+ * the figures of its rows from that file; files of `hca validate --cross-validate --json` replace the kept runs of
+ * cross-validation.
  */
 import '../../runtime/node.ts';
 import { execFileSync } from 'node:child_process';
@@ -28,13 +29,15 @@ const keptCross = new URL('../../docs/reference/cross-validation.json', import.m
 const measurements = ['measurements.csv', 'measurements-second.csv', 'measurements-third.csv'].map(
   (name) => new URL(`../../reference/${name}`, import.meta.url),
 );
+const fabricMeasurements = new URL('../../reference/fabric-measurements.csv', import.meta.url);
 const bandsFile = new URL('../../experiments/fidelity/error-bands.ts', import.meta.url);
 const schema = 'hca-fidelity/1';
 /** More digits have no meaning, given the tolerances. */
 const digits = 6;
 
-export const measuredRows = (): Measurement[] =>
-  measurements.flatMap((file) => parsedMeasurements(readFileSync(file, 'utf8')));
+const rowsOf = (file: URL): Measurement[] => parsedMeasurements(readFileSync(file, 'utf8'));
+export const measuredRows = (): Measurement[] => measurements.flatMap(rowsOf);
+const fabricRows = (): Measurement[] => rowsOf(fabricMeasurements);
 
 /** Results of the last complete run. */
 export function keptFigures(): SimulatedFigures {
@@ -43,7 +46,7 @@ export function keptFigures(): SimulatedFigures {
 
 export const pageText = (): string => readFileSync(page, 'utf8');
 export const pageOfKept = (): string =>
-  fidelityPage(measuredRows(), keptFigures(), crossValidationSection(keptCrossValidations()));
+  fidelityPage(measuredRows(), keptFigures(), crossValidationSection(keptCrossValidations()), fabricRows());
 
 /** The runs of cross-validation that the page shows. */
 export const keptCrossValidations = (): readonly KeptCrossValidation[] =>
@@ -89,6 +92,15 @@ export function figuresOf({ set, rows }: Validated): SimulatedFigures {
   );
 }
 
+/** Figures of a run, and the kept ones of rows that it leaves out: those of fabrics run apart from all others. */
+function mergedWith(output: Validated): SimulatedFigures {
+  const run = new Set(output.rows.map(({ id }) => id));
+  const figures = figuresOf(output);
+  return Object.fromEntries(
+    Object.entries({ ...keptFigures(), ...figures }).filter(([id]) => !run.has(id) || id in figures),
+  );
+}
+
 /** Output of `hca validate --cross-validate --json`. */
 interface CrossValidated extends Omit<KeptCrossValidation, 'command' | 'commit'> {
   readonly schema: string;
@@ -99,7 +111,7 @@ function keep(files: readonly string[]): void {
   const outputs = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as CrossValidated | Validated);
   for (const output of outputs)
     if (!('folds' in output))
-      writeFileSync(kept, `${JSON.stringify({ schema, rows: figuresOf(output) }, undefined, 2)}\n`);
+      writeFileSync(kept, `${JSON.stringify({ schema, rows: mergedWith(output) }, undefined, 2)}\n`);
   const runs = outputs.flatMap((output) => ('folds' in output ? [keptOf(output)] : []));
   if (runs.length > 0)
     writeFileSync(

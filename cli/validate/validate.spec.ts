@@ -31,6 +31,9 @@ describe('hca validate', () => {
       /--folds is "H", expected folds of A, C, D, E, F, I, B, G, T, odd, even/,
     ],
     [['--cross-validate', '--parameters', 'hca.blueFlameWqe'], /did you mean hca.blueFlameWqes/],
+    [['--cross-validate', '--fabric'], /--fabric .* no use with --cross-validate/],
+    [['--fabric', '--rows-file', 'mine.csv'], /--fabric is true, expected no use with --rows-file/],
+    [['--rows', 'X-071'], /--rows is "X-071"/],
     [['--cross-validate', '--rows', 'J'], /--rows .* ConnectX-3/],
     [['--cross-validate', '--rows', 'I', '--save', '/'], /--save is "\/"/],
     [['--cross-validate', '--rows', 'I', '--save', 'package.json'], /--save .*it has another head/],
@@ -71,6 +74,18 @@ describe('hca validate', () => {
     expect(page).toContain('uPlot');
     expect(page).toContain('write latency, median, measured');
     expect(page).not.toMatch(/\b(?:src|href)=/);
+  });
+
+  it('runs rows of fabrics with --fabric, and says what others lack', async () => {
+    const { code, out } = await validate('--fabric', '--rows', 'X-071,X-250', '--json', '-');
+    const { groups, rows } = JSON.parse(out) as { groups: GroupResult[]; rows: RowResult[] };
+    // fabric-measurements.csv X-071: 0.99 Mops; X-250 is the source of a parameter.
+    expect(rows).toMatchObject([
+      { id: 'X-071', group: 'X', measured: 0.99, unit: 'Mops', verdict: 'holds', isGiven: false },
+      { id: 'X-250', verdict: 'not run', kind: 'no measurement', isGiven: true },
+    ]);
+    expect(groups.at(-1)).toMatchObject({ rows: 2, holds: 1, notRun: 1 });
+    expect(code).toBe(0);
   });
 
   it('lists how rows would run without running them, and accepts changed parameters', async () => {

@@ -37,6 +37,7 @@ const validateSchema = 'hca-validate/1';
 interface ValidateOptions extends RowChoice, CrossValidationOptions {
   readonly set: readonly string[];
   readonly list?: boolean;
+  readonly fabric?: boolean;
   readonly rowsFile?: string;
   readonly crossValidate?: boolean;
 }
@@ -50,6 +51,7 @@ export function addValidateCommand(program: Command): void {
     .option('--rows <list>', 'groups, rows and ranges of rows: A,C-074..C-083,D-030 (default: all)')
     .option('--group <name>', "a group's letter, or a part of the name of families: inbound")
     .option('--rows-file <csv>', 'measurements of your own, with the columns of reference/measurements.csv')
+    .option('--fabric', 'instead of all others, the rows of fabrics of many hosts: group X')
     .option('--list', 'list how each row would run, and run nothing')
     .option(
       '--set <path=value>',
@@ -110,13 +112,30 @@ async function validate({ set: changes, ...options }: ValidateOptions, command: 
 
 /** @throws ConfigurationError for options that apply only with the other way of validation */
 function checkCrossValidation(options: ValidateOptions): void {
-  const { crossValidate: isCross = false, parameters, folds, passes, save, rowsFile, list, set } = options;
+  const {
+    crossValidate: isCross = false,
+    parameters,
+    folds,
+    passes,
+    save,
+    rowsFile,
+    fabric,
+    list,
+    set,
+  } = options;
   const refused = isCross
-    ? { '--rows-file': rowsFile, '--list': list, '--set': set.length > 0 ? set : undefined }
+    ? {
+        '--rows-file': rowsFile,
+        '--fabric': fabric,
+        '--list': list,
+        '--set': set.length > 0 ? set : undefined,
+      }
     : { '--parameters': parameters, '--folds': folds, '--passes': passes, '--save': save };
   for (const [name, value] of Object.entries(refused))
     if (value !== undefined)
       throw new ConfigurationError(name, value, `no use ${isCross ? 'with' : 'without'} --cross-validate`);
+  if (fabric === true && rowsFile !== undefined)
+    throw new ConfigurationError('--fabric', true, 'no use with --rows-file');
 }
 
 function textOfFile(path: string): string {
@@ -127,13 +146,15 @@ function textOfFile(path: string): string {
   }
 }
 
-const ownFiles = ['measurements.csv', 'measurements-second.csv', 'measurements-third.csv'] as const;
+const ownFiles = ['measurements.csv', 'measurements-second.csv', 'measurements-third.csv'];
+const fabricFiles = ['fabric-measurements.csv'];
 
 /** @throws ConfigurationError for a file that cannot be read, or a line without the needed columns */
-function casesIn({ rowsFile }: Pick<ValidateOptions, 'rowsFile'>): Case[] {
+function casesIn({ rowsFile, fabric = false }: Pick<ValidateOptions, 'rowsFile' | 'fabric'>): Case[] {
   if (rowsFile !== undefined) return ownCasesOf(parsedMeasurements(textOfFile(rowsFile), rowsFile));
-  const texts = ownFiles.map((name) => readFileSync(join(packageFolder, 'reference', name), 'utf8'));
-  return casesOf(texts.flatMap((text, at) => parsedMeasurements(text, ownFiles[at])));
+  const files = fabric ? fabricFiles : ownFiles;
+  const texts = files.map((name) => readFileSync(join(packageFolder, 'reference', name), 'utf8'));
+  return casesOf(texts.flatMap((text, at) => parsedMeasurements(text, files[at])));
 }
 
 /** Runs all points under a progress bar. A failure is a result too: the other rows keep theirs. */

@@ -1,5 +1,6 @@
 /** One point of `hca validate`: a whole simulation. Also the task of the pool's workers, which receive and return plain data. */
 import type { MachineOptions } from '../../machine/index.ts';
+import { parsedTopology } from '../../machine/topology/index.ts';
 import { type Figures, measure, type PerfPoint, type Point } from '../validate/index.ts';
 import { type BandwidthResult, type LatencyResult, perfArgsOf } from '../workloads/index.ts';
 import runPerf from './perf-run.ts';
@@ -12,7 +13,11 @@ export interface ValidateOrder {
 
 /** The machine of an order: the changes override the point's own values. */
 export const machineOf = ({ point: { machine }, set }: ValidateOrder) =>
-  ({ profile: machine.profile, set: { ...machine.set, ...set } }) satisfies MachineOptions;
+  ({
+    profile: machine.profile,
+    set: { ...machine.set, ...set },
+    ...(machine.topology === undefined ? {} : { topology: parsedTopology(machine.topology) }),
+  }) satisfies MachineOptions;
 
 export default async function runPoint(order: ValidateOrder): Promise<Figures> {
   const { workload } = order.point;

@@ -10,6 +10,7 @@ import type { ToleranceName } from './verdict.ts';
 /** Columns that must match, all of them. */
 interface Selector {
   readonly group?: string;
+  readonly source?: RegExp;
   readonly nic?: RegExp;
   readonly where?: RegExp;
   readonly link?: RegExp;
@@ -19,8 +20,19 @@ interface Selector {
   readonly unit?: RegExp;
 }
 
-export const notRunKinds = ['card', 'machines', 'workload', 'no measurement'] as const;
-/** Why rows do not run: another card or device, more machines than a cable joins, no such workload yet, nothing measured. */
+export const notRunKinds = [
+  'card',
+  'machines',
+  'size',
+  'workload',
+  'software',
+  'unstated',
+  'no measurement',
+] as const;
+/**
+ * Why rows do not run: another card or device, more machines than a cable joins, more than a fabric has, no such workload
+ * yet, software of the source that no program repeats, circumstances that it does not state, nothing measured.
+ */
 export type NotRunKind = (typeof notRunKinds)[number];
 
 interface Common {
@@ -32,6 +44,8 @@ interface Common {
 
 export interface RunFamily extends Common {
   readonly points: (row: Measurement) => readonly Point[];
+  /** Id of the row whose value is subtracted: the difference of both is measured, and simulated. */
+  readonly base?: (row: Measurement) => string;
   /** Name of the figure of a single point, or a function of the figures of several, and of the row. */
   readonly figure: string | ((figures: readonly Figures[], row: Measurement) => number);
   readonly tolerance: ToleranceName | ((row: Measurement) => ToleranceName);
@@ -51,7 +65,7 @@ export const isRun = (family: Family): family is RunFamily => !('notRun' in fami
 
 export function belongs(row: Measurement, { of }: Family): boolean {
   if (of.group !== undefined && groupOf(row) !== of.group) return false;
-  return (['nic', 'where', 'link', 'workload', 'params', 'metric', 'unit'] as const).every(
+  return (['source', 'nic', 'where', 'link', 'workload', 'params', 'metric', 'unit'] as const).every(
     (column) => of[column]?.test(row[column]) ?? true,
   );
 }

@@ -3,6 +3,7 @@
  * generated from the measurements and a run's figures, so that it always agrees with them.
  */
 import { paragraph } from '../../explain/text/paragraph.ts';
+import { fabricText } from './fabric-rows.ts';
 import { isRun, notRunKinds } from './family.ts';
 import { fittedParameters } from './fitted.ts';
 import { laterText } from './later-rows.ts';
@@ -27,14 +28,16 @@ import { tolerances } from './verdict.ts';
 /** The simulated value, by row. */
 export type SimulatedFigures = Readonly<Record<string, number>>;
 
-/** @param crossValidation a section of its own */
+/** @param crossValidation a section of its own; @param fabrics rows of a section of their own */
 export function fidelityPage(
   rows: readonly Measurement[],
   figures: SimulatedFigures,
   crossValidation: string,
+  fabrics: readonly Measurement[],
 ): string {
-  const cases = casesOf(rows);
-  const results = cases.map((one) => judged(one, figures[one.row.id] ?? Number.NaN));
+  const [cases, fabricCases] = [casesOf(rows), casesOf(fabrics)];
+  const judgedOf = (one: Case): RowResult => judged(one, figures[one.row.id] ?? Number.NaN);
+  const results = cases.map(judgedOf);
   const withoutFigure = cases.filter(({ row, family }) => isRun(family) && figures[row.id] === undefined);
   return `${[
     introduction(groupsOf(results).at(-1)!, ofOtherSources(results)),
@@ -42,6 +45,7 @@ export function fidelityPage(
     ...['## By source', '', groupTable(groupsOf(results))],
     ...['', '## By family', '', familyTable(cases, results)],
     ...['', '## Rows found later', '', laterText(cases, results)],
+    ...['', '## Fabrics', '', fabricText(fabricCases, fabricCases.map(judgedOf))],
     ...['', '## Signatures', '', signatureTable(rows, figures)],
     ...['', '## What was fitted', '', fittedText()],
     ...['', '## Physics, fits and guesses', '', mechanismText()],
@@ -80,7 +84,7 @@ const introduction = ({ rows, notRun, given, unseen }: GroupResult, others: Tall
       '[measurements.csv](../../reference/measurements.csv) has the given rows, [measurements-second.csv](../../reference/measurements-second.csv) those that were kept back, and [measurements-third.csv](../../reference/measurements-third.csv) those that were found after that: they are unseen unless their role says that a parameter was fitted to them since. `npx hca validate --rows-file FILE` runs measurements of your own: a file with the columns id, nic, link, workload, params, metric, value and unit, of which [validate](../how-to/validate.md) says more.',
     ),
     paragraph(
-      '`npx hca validate` runs all rows, `npx hca validate --rows D-030,C-074..C-083` some of them, and `npx hca validate --list` lists how each is run. `npm run docs` makes this page of the figures in `docs/reference/fidelity.json`. They come from a run of all rows (`npx hca validate --json validate.json`, then `npx node build/pages/fidelity.ts validate.json`).',
+      '`npx hca validate` runs all rows, `npx hca validate --rows D-030,C-074..C-083` some of them, and `npx hca validate --list` lists how each is run. `npm run docs` makes this page of the figures in `docs/reference/fidelity.json`. They come from runs of all rows (`npx hca validate --json validate.json` and the same with `--fabric`, then `npx node build/pages/fidelity.ts validate.json`).',
     ),
     paragraph(
       'Profiles: groups A, F and I use `connectx3-qdr-fitted`, B to E `connectx3-fdr-fitted`, H `connectx2-gen2` and, by RoCE, `connectx2-10gbe`, J `connectx5-100gbe`; in groups G and T the columns nic, link and pcie decide. The fitted profiles, `connectx3-pro-40gbe` among them, are one set of card parameters; the default `connectx3-qdr` is the same card without them. A ConnectX-2 and a ConnectX-5 share three of these values: the times of a read of host memory and of the answer to a READ, and the order of reads. The others of a ConnectX-2 are its own; a ConnectX-5 has no more, because its three given rows agree with none, and its path to the port is the narrowest that carries 100 Gb/s.',

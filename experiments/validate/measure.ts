@@ -1,14 +1,21 @@
 /** Runs a point that perf cannot express: a machine, the programs of this room, and the figures of their results. */
 
-import { type JsonLike, Machine, type MachineOptions, type Report } from '../../machine/index.ts';
+import {
+  configuredOf,
+  type JsonLike,
+  Machine,
+  type MachineOptions,
+  type Report,
+} from '../../machine/index.ts';
 import { configurationOf } from '../../machine/profile/index.ts';
-import type { DeviceQuery } from '../workloads/index.ts';
+import { hostsOf } from '../../machine/topology/index.ts';
+import { type DeviceQuery, type FabricSide, type KvSide, perfArgsOf } from '../workloads/index.ts';
 import { constantFigures } from './constants.ts';
-import type { Figures, PerfPoint, StreamPlan, Workload } from './points.ts';
+import type { FabricPoint, Figures, PerfPoint, StorePoint, StreamPlan, Workload } from './points.ts';
 import type { RegistrationResult } from './programs/registration.ts';
 import type { StreamArgs, StreamResult } from './programs/stream.ts';
 import type { TimerResult } from './programs/timer.ts';
-import { streamFigures } from './rates.ts';
+import { flowFigures, requestFigures, streamFigures } from './rates.ts';
 import { slotFigures } from './slot.ts';
 
 const ending = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
@@ -18,6 +25,9 @@ const programs = {
   registration: urlOf('./programs/registration'),
   timer: urlOf('./programs/timer'),
   device: urlOf('../workloads/device-query'),
+  fabric: urlOf('../workloads/fabric-traffic'),
+  storeClient: urlOf('../workloads/kv-client'),
+  storeServer: urlOf('../workloads/kv-server'),
 } as const;
 
 export async function measure(
@@ -31,6 +41,10 @@ export async function measure(
       return slotFigures(configurationOf(options), workload);
     case 'stream':
       return streamOf(workload.plan, options);
+    case 'fabric':
+      return fabricOf(workload, options);
+    case 'store':
+      return storeOf(workload, options);
     case 'device': {
       const { results } = await runOn(options, [
         { node: 0, url: programs.device, exportName: 'queryFirstDevice' },
@@ -81,6 +95,38 @@ async function streamOf(plan: StreamPlan, options: MachineOptions): Promise<Figu
       (result, at) => (at & 1) === node && result !== null && result !== undefined,
     ) as StreamResult[];
   return streamFigures(plan, [ofNode(0), ofNode(1)], report);
+}
+
+async function fabricOf({ args }: FabricPoint, options: MachineOptions): Promise<Figures> {
+  const hostCount = hostsOf(configuredOf(options).topology).length;
+  const { results } = await runOn(
+    options,
+    Array.from({ length: hostCount }, (_, node) => ({
+      node,
+      url: programs.fabric,
+      exportName: 'fabricHost',
+      args: { ...args, hostCount },
+    })),
+  );
+  return flowFigures(args, results as FabricSide[]);
+}
+
+async function storeOf({ test }: StorePoint, options: MachineOptions): Promise<Figures> {
+  const args = perfArgsOf(test);
+  const { threads = 1, kv } = args;
+  const server = hostsOf(configuredOf(options).topology).length - 1;
+  const programOf = (end: 'Client' | 'Server', node: number, thread: number): Order => ({
+    node,
+    url: programs[`store${end}`],
+    exportName: `kv${end}`,
+    ...(end === 'Server' ? { process: 'server' } : {}),
+    args: { ...args, thread },
+  });
+  const { results } = await runOn(options, [
+    ...Array.from({ length: threads }, (_, thread) => programOf('Client', thread % server, thread)),
+    ...Array.from({ length: kv!.servers }, (_, thread) => programOf('Server', server, thread)),
+  ]);
+  return requestFigures((results as KvSide[]).slice(0, threads));
 }
 
 interface Order {

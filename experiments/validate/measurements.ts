@@ -1,7 +1,7 @@
 /**
  * Published measurements as a CSV file: one line per figure, with its place in the source and its conditions. The files
- * of this project are reference/measurements.csv, measurements-second.csv and measurements-third.csv there; a user's file
- * has the same columns, of which most may be missing.
+ * of this project are reference/measurements.csv, measurements-second.csv, measurements-third.csv and
+ * fabric-measurements.csv there; a user's file has the same columns, of which most may be missing.
  */
 import { ConfigurationError, InvariantError } from '../../base/index.ts';
 import { csvRecords } from './csv.ts';

@@ -3,11 +3,13 @@
  * need runs once; it returns a few named figures, from which each row takes its own.
  */
 import type { ParameterValues } from '../../machine/profile/index.ts';
-import type { Workload as PerfWorkload } from '../workloads/index.ts';
+import type { FabricArgs, Workload as PerfWorkload } from '../workloads/index.ts';
 
 export interface PointMachine {
   readonly profile: string;
   readonly set?: ParameterValues;
+  /** Hosts, switches and cables, by the name of a ready-made fabric; left out: a pair. */
+  readonly topology?: string;
 }
 
 /** A perftest test, with the options of `hca perf`. */
@@ -81,6 +83,18 @@ export interface SlotPoint {
   readonly window: number;
 }
 
+/** Traffic of `hca fabric` over all hosts of the machine's topology. */
+export interface FabricPoint {
+  readonly kind: 'fabric';
+  readonly args: Omit<FabricArgs, 'hostCount'>;
+}
+
+/** A key-value store: its server on the last host of the machine's topology, its clients on the others in turn. */
+export interface StorePoint {
+  readonly kind: 'store';
+  readonly test: PerfWorkload;
+}
+
 /** Results of the query verbs. */
 interface DevicePoint {
   readonly kind: 'device';
@@ -97,6 +111,8 @@ export type Workload =
   | RegistrationPoint
   | TimerPoint
   | SlotPoint
+  | FabricPoint
+  | StorePoint
   | DevicePoint
   | ConstantPoint;
 

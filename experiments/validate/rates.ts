@@ -1,5 +1,6 @@
 /** Figures of threads that sent in parallel. */
 import type { Report } from '../../machine/index.ts';
+import type { FabricArgs, FabricSide, KvSide } from '../workloads/index.ts';
 import type { Figures, StreamPlan } from './points.ts';
 import type { StreamResult } from './programs/stream.ts';
 
@@ -59,5 +60,37 @@ export function streamFigures(
     postNs: postPs / 1e3,
     readLinesMops: (readBytes / lineBytes / messages) * mops,
     wireOverheadPercent: ((toPeer.bytes - uncountedBytes) / (messages * plan.sizeBytes) - 1) * 100,
+  };
+}
+
+/** Figures of the second half of each flow's messages: the first one fills caches and windows. */
+export function flowFigures(
+  { messages, sizeBytes }: Pick<FabricArgs, 'messages' | 'sizeBytes'>,
+  sides: readonly FabricSide[],
+): Figures {
+  const flows = sides.flatMap((side) => side.flows);
+  const half = Math.ceil(messages / 2);
+  const perPs = flows.reduce(
+    (sum, { durationPs, halfPs }) => sum + (messages - half) / (durationPs - halfPs),
+    0,
+  );
+  const times = flows
+    .flatMap(({ messagePs }) => messagePs.slice(half))
+    .toSorted((left, right) => left - right);
+  const mops = perPs * 1e6;
+  return {
+    mops,
+    gbps: (mops * sizeBytes * 8) / 1e3,
+    p90Us: times[Math.ceil(0.9 * times.length) - 1]! / 1e6,
+  };
+}
+
+/** Figures of the clients of a store: the requests of all until the last one has its answers. */
+export function requestFigures(clients: readonly KvSide[]): Figures {
+  const times = clients.flatMap(({ requests }) => requests.timesPs);
+  const durationPs = Math.max(...clients.map(({ result }) => result!.durationPs));
+  return {
+    mops: (times.length / durationPs) * 1e6,
+    averageUs: times.reduce((sum, ps) => sum + ps, 0) / times.length / 1e6,
   };
 }

@@ -28,6 +28,7 @@ const groupTitles: Readonly<Record<string, string>> = {
   L: 'MPI over IPoIB',
   T: 'found later: perftest of many, RoCE',
   W: 'iWARP cards: vendors and a paper',
+  X: 'fabrics of many hosts',
   own: 'rows of your file',
 };
 
@@ -49,8 +50,16 @@ export function casesOf(rows: readonly Measurement[]): Case[] {
     const [family] = own;
     if (family === undefined || own.length > 1)
       throw new InvariantError(`families of row ${row.id}`, own.length, '1');
-    return { row, family, points: isRun(family) ? family.points(row) : [] };
+    return { row: differenceOf(row, family, rows), family, points: isRun(family) ? family.points(row) : [] };
   });
+}
+
+/** The row, less that from which its family tells the difference. */
+function differenceOf(row: Measurement, family: Family, rows: readonly Measurement[]): Measurement {
+  if (!isRun(family) || family.base === undefined) return row;
+  const base = rows.find(({ id }) => id === family.base!(row));
+  if (base === undefined) throw new InvariantError(`base of row ${row.id}`, family.base(row), 'a row');
+  return { ...row, value: row.value - base.value, params: `${row.params}; less ${base.id}` };
 }
 
 /** A family for rows of a user's file that cannot run. */

@@ -85,6 +85,8 @@ export const fabricDefaults = {
 export interface FlowResult extends Flow {
   /** From the common start until the receiver has everything: the last completion, over iWARP that of a READ of no bytes after it. */
   readonly durationPs: number;
+  /** From the common start until half of its messages had completed: after that, caches and windows are full. */
+  readonly halfPs: number;
   /** Time of each message from its post to its completion, in the order of completion. A WRITE of iWARP completes when TCP has it. */
   readonly messagePs: readonly number[];
 }

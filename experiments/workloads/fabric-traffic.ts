@@ -122,6 +122,7 @@ export class Sender {
   /** For each flow. */
   readonly #posted: number[];
   readonly #messagePs: number[][];
+  readonly #halfPs: number[];
   readonly #endPs: number[];
 
   constructor(
@@ -141,6 +142,7 @@ export class Sender {
     this.#postedPs = this.#wrs.map(() => []);
     this.#posted = ends.map(() => 0);
     this.#messagePs = ends.map(() => []);
+    this.#halfPs = ends.map(() => 0);
     this.#endPs = ends.map(() => 0);
   }
 
@@ -159,6 +161,7 @@ export class Sender {
     return this.#ends.map(({ flow }, index) => ({
       ...flow,
       durationPs: this.#endPs[index]! - startPs,
+      halfPs: this.#halfPs[index]! - startPs,
       messagePs: this.#messagePs[index]!,
     }));
   }
@@ -202,6 +205,7 @@ export class Sender {
     if (postedPs === undefined) return;
     const times = this.#messagePs[flow]!;
     times.push(nowPs - postedPs);
+    if (times.length === Math.ceil(this.#program.args.messages / 2)) this.#halfPs[flow] = nowPs;
     const { completesEarly, qps } = this.#ends[flow]!;
     if (!completesEarly || times.length < this.#program.args.messages) return;
     for (const [turn, qp] of qps.entries()) {

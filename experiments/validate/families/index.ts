@@ -1,4 +1,5 @@
 import type { Family } from '../family.ts';
+import { fabricFamilies } from './fabrics.ts';
 import { guidelinesFamilies } from './guidelines.ts';
 import { herdFamilies } from './herd.ts';
 import { iwarpFamilies } from './iwarp.ts';
@@ -18,6 +19,7 @@ export const families: readonly Family[] = [
   ...synchronousFamilies,
   ...kernelTcpFamilies,
   ...iwarpFamilies,
+  ...fabricFamilies,
 ];
 export { isPublished, refusalOf } from './own-rows.ts';
 export { sourceMachines } from './sources.ts';
