@@ -20,12 +20,12 @@ export interface FabricTotals
   readonly senderWaitShare: number;
   /** Most bytes that waited at one input of a switch. */
   readonly heldBytesMax: number;
-  /** Of parameter servers: the medians of both phases of a round, and the port that sends longest with its share of the time. */
+  /** Present for parameter servers: the medians of both phases of a round, and the port that sends longest with its share of the time. */
   readonly pushPs?: number;
   readonly pullPs?: number;
   readonly busiestPort?: string;
   readonly busiestShare?: number;
-  /** Of SENDs: QPs and receive queues of a host. */
+  /** Present for SENDs: QPs and receive queues of a host. */
   readonly qpCount?: number;
   readonly receiveQueueCount?: number;
   readonly drops: number;

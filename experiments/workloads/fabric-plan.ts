@@ -98,7 +98,7 @@ export interface FabricSide {
   readonly flows: readonly FlowResult[];
   /** Flows to this host whose bytes were not as sent. */
   readonly wrong: readonly Flow[];
-  /** Of SENDs: when this host had the last message of each flow to it, from the common start; its QPs and receive queues. */
+  /** Present for SENDs: when this host had the last message of each flow to it, from the common start; its QPs and receive queues. */
   readonly arrivals?: readonly (Flow & Pick<FlowResult, 'durationPs'>)[];
   readonly qpCount?: number;
   readonly receiveQueueCount?: number;

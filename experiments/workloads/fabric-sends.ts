@@ -36,7 +36,7 @@ import {
 import { commonStart } from './common-start.ts';
 import { CompletionPoller, checkPosted } from './completion-poller.ts';
 import { type FabricArgs, type FabricSide, type Flow, flowsOf } from './fabric-plan.ts';
-import { contentOf, type FlowEnd, meetEnds, Sender } from './fabric-traffic.ts';
+import { awaitPosters, contentOf, type FlowEnd, Sender } from './fabric-traffic.ts';
 import { type ExtendedQp, extendedSteps } from './perf-xrc.ts';
 import { announcedOf, handleTo, type PortAddress, peerFrom } from './port-address.ts';
 import {
@@ -72,7 +72,7 @@ export async function sendingHost(program: Program): Promise<FabricSide> {
   await program.cpu.sleep(startPs - Number(program.cpu.instantPs));
   const sent = ends.filter(({ flow }) => flow.from === node);
   const results = await new Sender(program, sent, new CompletionPoller(cq), inbox).run(startPs);
-  await meetEnds(program, ends);
+  await awaitPosters(program, ends);
   return {
     startPs,
     flows: results,

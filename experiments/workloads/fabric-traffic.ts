@@ -56,7 +56,7 @@ export interface FlowEnd {
   readonly remote: RemoteBuffer;
   /** Whether messages complete before the receiver has them. */
   readonly completesEarly: boolean;
-  /** What a SEND over XRC or UD names, for each of the QPs. */
+  /** Destination that a SEND over XRC or UD names, for each of the QPs. */
   readonly addressing?: (turn: number) => Pick<IbvSendWr, 'wr' | 'qpType'>;
 }
 
@@ -243,7 +243,7 @@ export async function wrongFlows(
   program: ProgramContext<FabricArgs>,
   ends: readonly FlowEnd[],
 ): Promise<Flow[]> {
-  await meetEnds(program, ends);
+  await awaitPosters(program, ends);
   const { node, memory, args } = program;
   return ends.flatMap(({ flow, buffer }) => {
     if (flow.to !== node) return [];
@@ -254,7 +254,7 @@ export async function wrongFlows(
 }
 
 /** Waits until the posters of all flows to this host have ended. */
-export async function meetEnds(
+export async function awaitPosters(
   { node, exchange, args }: ProgramContext<FabricArgs>,
   ends: readonly FlowEnd[],
 ): Promise<void> {
