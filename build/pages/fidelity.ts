@@ -37,7 +37,7 @@ const digits = 6;
 
 const rowsOf = (file: URL): Measurement[] => parsedMeasurements(readFileSync(file, 'utf8'));
 export const measuredRows = (): Measurement[] => measurements.flatMap(rowsOf);
-const fabricRows = (): Measurement[] => rowsOf(fabricMeasurements);
+export const fabricRows = (): Measurement[] => rowsOf(fabricMeasurements);
 
 /** Results of the last complete run. */
 export function keptFigures(): SimulatedFigures {
