@@ -46,6 +46,7 @@ export {
   GuestStream,
   GuestStreamError,
   type GuestStreamUser,
+  type KvPlan,
   type LoadPlan,
   openCommunicator,
   openEndpoint,
@@ -61,7 +62,6 @@ export {
   type Workload,
   workloadText,
 } from './experiments/workloads/index.ts';
-export type { KvPlan } from './experiments/workloads/kv-plan.ts';
 export type * from './experiments/workloads/perf-plan.ts';
 export type * from './experiments/workloads/workload-fields.ts';
 export {
@@ -180,4 +180,4 @@ export {
 } from './sim/index.ts';
 export * from './userlib/index.ts';
 export * from './userlib/messaging/index.ts';
-export type { LaneCount, LaneSpeed } from './wire/parameters.ts';
+export type { LaneCount, LaneSpeed } from './wire/index.ts';

@@ -67,7 +67,7 @@ export {
   type GuestStreamUser,
 } from './guest-stream.ts';
 export { inlineMaxOf } from './inline-limits.ts';
-export type { KvSide } from './kv-plan.ts';
+export type { KvPlan, KvSide } from './kv-plan.ts';
 export { type MessagePingpongPlan, type MessagePingpongRow, openMessageChannel } from './message-pingpong.ts';
 export type { MoveArgs, MoveLeg, MoveReceiverResult, MoveSenderResult } from './move-plan.ts';
 export type { ArrivalKind, LoadPlan } from './offered-load.ts';
