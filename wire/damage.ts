@@ -1,7 +1,7 @@
 /**
  * Bit errors that faults cause on the cable: which bit of a packet they flip. It depends on the packet alone, so that the same
- * bit is flipped in every run, in every form of packets, and at both ends. Damage under a right VCRC depends on what no switch
- * changes, so that all cables of a path carry the same wrong bytes.
+ * bit is flipped in every run, in every form of packets, and at both ends. The bit flipped under a right VCRC depends only on
+ * fields that no switch changes, so that all cables of a path carry the same wrong bytes.
  */
 import { viewOf } from '../base/index.ts';
 import { variantCrc } from './crc.ts';

@@ -154,8 +154,8 @@ export const FLAG_RETRANSMISSION = request.isRetransmission.mask;
 /** Flag set by a fault: a bit error on this cable. The receiving port finds a wrong VCRC and discards the packet. */
 export const FLAG_CORRUPTED = request.isCorrupted.mask;
 /**
- * A switch has damaged the packet and sent a right VCRC over it: only the ICRC is wrong. Next to FLAG_CORRUPTED: the fault is of
- * this cable; alone: of an earlier one, from which a switch passed the packet on.
+ * A switch has damaged the packet and sent a right VCRC over it: only the ICRC is wrong. With FLAG_CORRUPTED the fault occurred on
+ * this cable; without it on an earlier one, from which a switch passed the packet on.
  */
 export const FLAG_DAMAGED_INSIDE = request.isDamagedInside.mask;
 /** BTH MigReq: the sender's path is migrated, as is that of a QP that never had another. */

@@ -96,8 +96,11 @@ export function figuresOf({ set, rows }: Validated): SimulatedFigures {
 function mergedWith(output: Validated): SimulatedFigures {
   const run = new Set(output.rows.map(({ id }) => id));
   const figures = figuresOf(output);
+  const measured = new Set([...measuredRows(), ...fabricRows()].map(({ id }) => id));
   return Object.fromEntries(
-    Object.entries({ ...keptFigures(), ...figures }).filter(([id]) => !run.has(id) || id in figures),
+    Object.entries({ ...keptFigures(), ...figures }).filter(
+      ([id]) => measured.has(id) && (!run.has(id) || id in figures),
+    ),
   );
 }
 

@@ -100,7 +100,7 @@ function roundSentences({ args, messageTimes, bytesPerSecond, phases, busiest }:
   const { medianPs, maxPs } = messageTimes;
   const { from, to, busyShare } = busiest!;
   return [
-    `${countedText(workersOf(args).length, 'worker')} send ${bytesText(sizeBytes)} of gradients to ${countedText(serversOf(args).length, 'server')} and read as many bytes of parameters back in ${timeText(medianPs)} (median of ${countText(messages)}; the longest ${timeText(maxPs)}): ${timeText(phases!.pushPs)} for the WRITEs, ${timeText(phases!.pullPs)} for the READs.`,
+    `${countedText(workersOf(args).length, 'worker')} each send ${bytesText(sizeBytes)} of gradients to ${countedText(serversOf(args).length, 'server')} and read as many bytes of parameters back in ${timeText(medianPs)} (median of ${countText(messages)}; the longest ${timeText(maxPs)}): ${timeText(phases!.pushPs)} for the WRITEs, ${timeText(phases!.pullPs)} for the READs.`,
     `On average that is ${rateText(bytesPerSecond)} of gradients. The busiest port is that of ${nodeText(from, hostCount)} to ${nodeText(to, hostCount)}, which sends for ${percentText(busyShare)} of the time.`,
   ];
 }

@@ -24,7 +24,7 @@ const reasons: Readonly<Record<string, string>> = {
   'fabric: READ of 16 hosts by RoCE at 10 Gb/s':
     'The frames of these rates do not fit a port of 10 Gb/s: 14.0 million answers of 32 bytes a second, of 118 bytes on the cable each, are 13.2 Gb/s, and their requests 11.0. The model is bound by the port to the server, which sends for 91 % of the time and is paused by the card for 9 %.',
   'fabric: READ of 16 hosts by RoCE, 90th percentile':
-    'Up to 32 bytes the rate, above. From 512 bytes on the mean agrees, as it must with the rate; times spread here, while in the source the 90th percentile is the mean. They spread over the eight QPs of a client: with one QP for each client it is 857 us at 4096 bytes.',
+    'Up to 32 bytes the cause is the rate: see the row above. From 512 bytes on the mean agrees, as it must with the rate; times spread here, while in the source the 90th percentile is the mean. They spread over the eight QPs of a client: with one QP for each client it is 857 us at 4096 bytes.',
 };
 
 export function fabricText(cases: readonly Case[], results: readonly RowResult[]): string {

@@ -1,5 +1,6 @@
 /** Runs a point that perf cannot express: a machine, the programs of this room, and the figures of their results. */
 
+import { InvariantError } from '../../base/index.ts';
 import {
   configuredOf,
   type JsonLike,
@@ -108,7 +109,10 @@ async function fabricOf({ args }: FabricPoint, options: MachineOptions): Promise
       args: { ...args, hostCount },
     })),
   );
-  return flowFigures(args, results as FabricSide[]);
+  const sides = results as FabricSide[];
+  const wrong = sides.flatMap((side) => side.wrong);
+  if (wrong.length > 0) throw new InvariantError('flows with wrong bytes', wrong.length, '0');
+  return flowFigures(args, sides);
 }
 
 async function storeOf({ test }: StorePoint, options: MachineOptions): Promise<Figures> {

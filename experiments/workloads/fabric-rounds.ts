@@ -5,7 +5,8 @@
  *
  *     connect ─▶ instant ─▶ WRITE to every server, poll … ─▶ instant ─▶ READ from every server, poll … ─▶ instant … ─▶ compare all bytes
  *
- * The buffers at both ends of a flow have two halves: gradients, and parameters.
+ * The buffers at both ends of a flow have two halves: gradients, and parameters. All rounds move the same bytes to the same places, and
+ * the comparison at the end does not tell which of them moved a byte.
  */
 import type { ProgramContext } from '../../machine/index.ts';
 import { createCq } from '../../userlib/index.ts';
@@ -20,7 +21,8 @@ type Program = ProgramContext<FabricArgs>;
 export async function roundsHost(program: Program): Promise<RoundsSide> {
   const { args, node, memory } = program;
   const partBytes = args.sizeBytes / serversOf(args).length;
-  const endpoint = await openEndpoint(program);
+  const { trafficClass } = args;
+  const endpoint = await openEndpoint(program, trafficClass === undefined ? {} : { trafficClass });
   const flows = flowsOf(args).filter(({ from, to }) => from === node || to === node);
   const cq = await createCq(endpoint.context, Math.max(1, flows.length));
   const pushes: FlowEnd[] = [];
@@ -35,7 +37,11 @@ export async function roundsHost(program: Program): Promise<RoundsSide> {
   }
   const poller = new CompletionPoller(cq);
   const push = new Phase(program, pushes, poller, { verb: 'write', sizeBytes: partBytes });
-  const pulls = pushes.map((end) => ({ ...halfOf(end, partBytes, partBytes), flow: backOf(end.flow) }));
+  const pulls = pushes.map((end) => ({
+    ...halfOf(end, partBytes, partBytes),
+    flow: backOf(end.flow),
+    completesEarly: false,
+  }));
   const pull = new Phase(program, pulls, poller, { verb: 'read', sizeBytes: partBytes });
   const rounds: (readonly [pushPs: number, pullPs: number])[] = [];
   for (let round = 0; round < args.messages; round++) {

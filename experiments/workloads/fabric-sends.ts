@@ -131,7 +131,7 @@ class Inbox {
     return Math.ceil((messages - queue) / queueCount);
   }
 
-  /** Posts so many receives to one queue. @param post a receive; its result is that of ibv_post_recv */
+  /** Posts `count` receives to one queue. @param post a receive; its result is that of ibv_post_recv */
   fill(count: number, post: (wr: IbvRecvWr) => number): void {
     this.queueCount++;
     for (let index = 0; index < count; index++) {

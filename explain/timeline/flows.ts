@@ -193,7 +193,7 @@ interface MissingPacket {
   readonly psn: number;
 }
 
-/** The packet of a record, if that is of one which did not pass a switch. */
+/** Packet that a switch dropped or never received, according to the record; undefined for other records. */
 function missingAtSwitch(record: TimelineRecord): MissingPacket | undefined {
   const { kind, values, atPs, track } = record;
   const node = nodeOf(record);

@@ -158,7 +158,7 @@ describe('P_Key enforcement', () => {
     fabric.bench.device.tables.groupPorts = [1, 2, 3, 4];
     await fabric.enforce(3, [0x8001], outbound);
     await fabric.packet(1, 0xc001, 0x8002);
-    // End 0 has four answers of management, too.
+    // End 0 has two answers of management, too.
     expect([fabric.countAt(0) - 2, fabric.countAt(2), fabric.countAt(3)]).toEqual([1, 0, 1]);
     expect(fabric.bench.device.dropsOf(2)).toEqual({ ...noDrops, outboundPkey: 1 });
     // Three outputs for one packet: two copies were added, and one of them was dropped.

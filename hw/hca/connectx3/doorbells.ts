@@ -188,8 +188,8 @@ export class Doorbells implements DoorbellBlock {
   }
 
   /**
-   * Accepts one piece of a BlueFlame post: the first eight bytes name the QP, the last completes the WQE. A processor empties its
-   * write-combining buffer whenever it likes, for example at an interrupt, so a piece may be of four bytes.
+   * Accepts one piece of a BlueFlame post: the first eight bytes name the QP, the last completes the WQE. A processor may flush
+   * its write-combining buffer at any time, for example at an interrupt, so a piece may be of four bytes.
    */
   #blueFlame(offset: number, view: DataView, at: number, lengthBytes: number, cycle: Cycles): void {
     const half = Math.floor(offset / this.#geometry.blueFlameHalfBytes);

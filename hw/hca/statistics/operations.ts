@@ -23,8 +23,8 @@ import {
  * Stages on the device's side, in order; each is named after what the request waited for. All but the last end with a
  * milestone of the request (send-record.ts). A retransmitted request passes the stages from payloadRead on again:
  * `ackTimeout` lasts from its last packet to the timeout that ended the attempt, `rnrDelay` is the delay that an RNR
- * NAK requested, `remote` the time until a NAK arrived. `rateLimit` is the time for which congestion control held back packets of
- * the request, in all attempts together ({@link rateStages}).
+ * NAK requested, `remote` the time until a NAK arrived. `rateLimit` is the time for which congestion control or a static rate
+ * held back packets of the request, in all attempts together ({@link rateStages}).
  *
  * Only transports over a byte stream have the stages {@link streamStages}: `tcpWindow` is the time for which TCP had no room for the next
  * segment, `framing` the time in which the last FPDU was written, with its CRC and markers. A READ also has `tcpSend`, the time in TCP until the

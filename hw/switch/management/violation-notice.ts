@@ -1,5 +1,5 @@
 /**
- * Trap 259 of a switch: the subnet manager is told of a packet whose P_Key a port did not accept. At most one trap is sent for each
+ * Trap 259 of a switch: reports to the subnet manager a packet whose P_Key a port rejected. At most one trap is sent for each
  * subnet timeout, and none is repeated; other violations are counted alone (IBTA volume 1, 13.4.9, 14.2.5.1).
  */
 import {

@@ -112,11 +112,19 @@ export class ReactionPoint {
     this.#feedback(pair, cycle, this.#clock.edgePs(cycle) - this.#clock.edgePs(sentCycle));
   }
 
-  #feedback({ slot, portIndex }: QueuePair, cycle: Cycles, roundTripPs: Picoseconds): void {
+  #feedback({ slot, portIndex, staticRateCode }: QueuePair, cycle: Cycles, roundTripPs: Picoseconds): void {
     const atPs = this.#clock.edgePs(cycle);
     const limited = this.#limitedOf(slot, cycle);
-    limited.control ??= this.#algorithm!.make(this.#config, this.#lines[portIndex]!.rateMbps, atPs);
+    limited.control ??= this.#algorithm!.make(
+      this.#config,
+      Math.min(this.#lines[portIndex]!.rateMbps, this.#staticMbps(staticRateCode)),
+      atPs,
+    );
     limited.control.onFeedback(atPs, roundTripPs);
+  }
+
+  #staticMbps(rateCode: number): number {
+    return this.#keepsStaticRates ? staticRateMbps(rateCode) : Number.POSITIVE_INFINITY;
   }
 
   #limitedOf(slot: QpSlot, cycle: Cycles): Limited {
@@ -131,16 +139,17 @@ export class ReactionPoint {
   /**
    * A packet of the QP has been made: the next one waits for as long as this one takes at the QP's rate.
    * @param rateCode static rate of the packet's path; 0 for none
+   * @param hasGrh whether the packet has a GRH
    */
-  made(pair: QueuePair, opcode: number, payloadBytes: number, rateCode: number): void {
+  made(pair: QueuePair, opcode: number, payloadBytes: number, rateCode: number, hasGrh: boolean): void {
     const line = this.#lines[pair.portIndex]!;
-    const staticMbps = this.#keepsStaticRates ? staticRateMbps(rateCode) : Number.POSITIVE_INFINITY;
+    const staticMbps = this.#staticMbps(rateCode);
     const { cycle } = this.#domain;
     const limited =
       staticMbps < line.rateMbps ? this.#limitedOf(pair.slot, cycle) : this.#limited.get(pair.slot);
     if (limited === undefined) return;
     const atPs = this.#clock.edgePs(cycle);
-    const bytes = packetBytesOf(opcode, payloadBytes, pair.hasGrh === 1) + line.overheadBytes;
+    const bytes = packetBytesOf(opcode, payloadBytes, hasGrh) + line.overheadBytes;
     limited.control?.onSent(bytes, atPs);
     const rateMbps = Math.min(limited.control?.rateMbps(atPs) ?? line.rateMbps, staticMbps);
     if (rateMbps >= line.rateMbps) return;

@@ -99,6 +99,7 @@ function readLinkHeaders(
   // Software writes path bits only, and the port adds its LID, unless the work request keeps the source unchanged.
   datagrams.sourceLid[record] = keepsSourceLid === 1 ? sourceLid : port.lid | (sourceLid & PATH_BITS_MASK);
   datagrams.virtualLane[record] = isOnManagementLane === 1 ? MANAGEMENT_LANE : 0;
+  datagrams.staticRateCode[record] = 0;
   datagrams.hasGrh[record] = hasGrh ? 1 : 0;
   if (!hasGrh) return lrh.sizeBytes;
   const from = lrh.sizeBytes;
@@ -114,6 +115,7 @@ function readFrameHeaders(record: number, inlineData: Uint8Array, datagrams: Dat
   datagrams.destinationLid[record] = 0;
   datagrams.sourceLid[record] = 0;
   datagrams.virtualLane[record] = 0;
+  datagrams.staticRateCode[record] = 0;
   datagrams.hasGrh[record] = 1;
   const base = takeRoute(inlineData, 0, grh, record * GRH_BYTES, routes, record * roceRoute.sizeBytes);
   noteGroup(datagrams, record);

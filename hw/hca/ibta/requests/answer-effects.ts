@@ -1,6 +1,6 @@
 /**
- * The effects of an answer beside completing and repeating requests: the part of the acknowledgement side that is the same
- * with go-back-N and with selective repeat.
+ * Effects of an answer other than completing and repeating requests: the part of the acknowledgement side that go-back-N and
+ * selective repeat share.
  *
  *     answer ──▶ Acknowledgements or SelectiveAcknowledgements ──▶ AnswerEffects ──▶ credits, timers, send scheduler, counters
  */
@@ -104,7 +104,7 @@ export class AnswerEffects {
       this.#scheduler.unpark(pair, cycle + 1);
   }
 
-  /** True if the timeout of a QP has begun anew: its answer is not late, but was dropped here, or its request has not been sent. */
+  /** Restarts the timeout of a QP that waits for a page, and returns true: its answer was dropped here, or its request was not sent. */
   isPostponed(pair: QueuePair): boolean {
     if (pair.parkedFor !== PARKED_PAGE_FAULT) return false;
     const { nowPs } = this.#lp;

@@ -140,13 +140,15 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
     packet.psn = (this.#states.firstPsn[request.number]! + packet.index) & PSN_MASK;
     fillRequest(packet, pair, request);
     if (pair.opcodeBase === 0) this.#repeat?.sealed(packet, pair, request);
-    if (this.isPaced)
-      this.#reactionPoint.made(pair, packet.opcode, packet.payloadBytes, this.#rateCodeOf(pair, request));
+    if (this.isPaced) this.#pace(packet, pair, request);
   }
 
-  /** Static rate of a packet's path: a datagram has one of its own. */
-  #rateCodeOf({ opcodeBase, staticRateCode }: QueuePair, { number }: SendRecord): number {
-    return opcodeBase === UD_OPCODE_BASE ? this.#datagrams.staticRateCode[number]! : staticRateCode;
+  /** A datagram has a path of its own. */
+  #pace({ opcode, payloadBytes }: IbtaPacket, pair: QueuePair, { number }: SendRecord): void {
+    const isDatagram = pair.opcodeBase === UD_OPCODE_BASE;
+    const rateCode = isDatagram ? this.#datagrams.staticRateCode[number]! : pair.staticRateCode;
+    const hasGrh = (isDatagram ? this.#datagrams.hasGrh[number]! : pair.hasGrh) === 1;
+    this.#reactionPoint.made(pair, opcode, payloadBytes, rateCode, hasGrh);
   }
 
   /** Notes that the request was sent: its response is awaited, unless the service has none. */

@@ -180,7 +180,7 @@ export class RetryTimers {
     return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.timeoutPs(pair, ackTimeoutPs);
   }
 
-  /** The shortest that the same time can become while the timer runs and is not restarted. */
+  /** Lower bound of that time until the timer expires or restarts. */
   #shortestPsOf(pair: QueuePair): Picoseconds {
     const ackTimeoutPs = this.ackTimeoutPsOf(pair);
     return this.#repeat === undefined ? ackTimeoutPs : this.#repeat.shortestPs(pair, ackTimeoutPs);

@@ -185,6 +185,8 @@ export class SelectiveAcknowledgements implements AnswerSide {
   rnrWaitOver(pair: QueuePair, cycle: Cycles): void {
     endAttempts(pair.recordHead, cycle, ENDED_BY_RNR_DELAY);
     if (pair.parkedFor === PARKED_RETRY_DELAY) this.#scheduler.unpark(pair, cycle + 1);
+    // A timer that expired during the delay is gone, and nothing may be left to be sent, which would set another.
+    if (pair.recordHead !== noRecord) this.#timers.sent(pair, this.#lp.nowPs);
   }
 
   // ---- acknowledgements ----

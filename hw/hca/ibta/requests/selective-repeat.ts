@@ -200,6 +200,7 @@ export class SelectiveRepeat {
     window.clear(psnAdd(state.lastAckedPsn, 1), psnDistance(psn, state.lastAckedPsn));
     window.chargedPs = this.#lp.nowPs;
     state.lastAckedPsn = psn;
+    for (const losses of [window.requests, window.responses]) losses.settledBefore(psnAdd(psn, 1));
     if (psnDistance(window.madePsn, psn) <= 0) window.madePsn = psnAdd(psn, 1);
   }
 

@@ -41,6 +41,12 @@ class Losses {
     if (psnDistance(psn, this.evidencePsn) > 0) this.evidencePsn = psn;
   }
 
+  /** All before this PSN has come: the numbers stay near it, so that their distances are right when PSNs wrap. */
+  settledBefore(psn: number): void {
+    this.sentBefore(psn);
+    if (psnDistance(psn, this.repeatFromPsn) > 0) this.repeatFromPsn = psn;
+  }
+
   /** The PSN is lost, although it may have been sent again. */
   lose(psn: number): void {
     this.mayRepeatFrom(psn);
@@ -125,8 +131,8 @@ export class SendWindow {
   }
 
   /**
-   * The peer has accepted everything up to `psn`. If a request is among it that was sent again, all others left before that: those
-   * without H are lost, also those that found no room in the peer's buffer, which it does not tell.
+   * The peer has accepted everything up to `psn`. If this includes a repeated request, all other requests left before it. Those
+   * without H are lost, also those that the peer dropped for lack of room, for which it sends no NAK.
    */
   accepted(psn: number): void {
     if (psnDistance(psn, this.cumulativePsn) > 0) this.cumulativePsn = psn;

@@ -108,7 +108,7 @@ export class ReadResponses {
     const opcode = readResponseOpcode(index === 0, isLast);
     packets.seal(opcode, psn, syndrome, cycle, resources.msn[entry]!);
     if (this.#reactionPoint.isPacing)
-      this.#reactionPoint.made(pair, opcode, this.#wanted, pair.staticRateCode);
+      this.#reactionPoint.made(pair, opcode, this.#wanted, pair.staticRateCode, pair.hasGrh === 1);
     resources.sent[entry] = index + 1;
     return isLast ? DONE_LAST : DONE;
   }
