@@ -68,14 +68,17 @@ describe('a static rate', () => {
     expect(await distances(RDMA_WRITE, '2.5', {})).toEqual(free);
   });
 
-  it('of an address vector holds for its datagrams alone', async () => {
+  it.each([
+    ['without a GRH', {}, 0],
+    ['with a GRH', { grhPresent: 1, destinationGid: new Uint8Array(16).fill(7) }, 40],
+  ] as const)('of an address vector holds for its datagrams alone, %s', async (_, grh, grhBytes) => {
     const bench = await dataPathBench({ keepsStaticRates: true });
     const [a, b] = [datagramQp(bench.a), datagramQp(bench.b)];
     const from = new Region(bench.a, 4096);
     await bench.run(3);
     const between = distancesOf(bench.a);
     const post = (staticRate: number): void => {
-      const datagram = datagramTo(b.qp.qpn, bench.b.address.lid, { staticRate });
+      const datagram = datagramTo(b.qp.qpn, bench.b.address.lid, { staticRate, ...grh });
       const request: SendRequest = { opcode: WqeOpcode.SEND, segments: [from.part(0, MTU)], datagram };
       a.qp.post(request);
     };
@@ -83,7 +86,7 @@ describe('a static rate', () => {
     a.qp.ring();
     await bench.until(() => a.cq.takenCount() === 3, 1000);
     // With a DETH of 8 bytes. The first datagram keeps the second one back, the second nothing.
-    const bytes = middleBytes(bench.a.wire.config.framingBytes) + 8;
+    const bytes = middleBytes(bench.a.wire.config.framingBytes) + 8 + grhBytes;
     const [first, second] = between();
     expect(Math.abs(first! - (bytes * 8 * 1000) / 2)).toBeLessThan(bench.a.domain.clock.edgePs(2));
     expect(second!).toBeLessThan(first! / 4);
