@@ -152,6 +152,27 @@ describe('SENDs', () => {
     );
   });
 
+  // The driver's limits (mlx4_ib main.c, mlx4_ib_query_device): 2^14 WQEs less one of an SRQ, less a headroom of 33 of a QP.
+  it.each([
+    [
+      'incast',
+      { usesSrq: true, messages: 529, sizeBytes: 64 },
+      /messages is 529, expected at most 528: .* 31 flows/,
+    ],
+    [
+      'incast',
+      { connection: 'UD', messages: 528, sizeBytes: 64 },
+      /messages is 528, expected at most 527: .* 31/,
+    ],
+    [
+      'outcast',
+      { connection: 'UD', window: 528, sizeBytes: 64 },
+      /window is 528, expected at most 527: 31 flows/,
+    ],
+  ] as const)('%s of SENDs is refused if queues do not take it: %j', async (pattern, more, message) => {
+    await expect(trafficOf('star:32', pattern, { verb: 'send', ...more })).rejects.toThrow(message);
+  });
+
   it.each([[{ connection: 'UD' }], [{ connection: 'XRC' }], [{ usesSrq: true }]] as const)(
     'of iWARP have no %j',
     async (way) => {

@@ -102,6 +102,6 @@ describe('the answer', () => {
       )[2];
     expect(rateOf(1.04)).toContain('2 packed (2000 MB/s) and 2 spread (2000 MB/s), and');
     expect(rateOf(1.06)).toContain('2 packed (2000 MB/s) and 8 spread (2120 MB/s, the most asked), and');
-    expect(rateOf(2)).toContain('16 co-located ones move 0.5 times the best of them');
+    expect(rateOf(2)).toContain('16 co-located ones add up 0.5 times the best of them');
   });
 });

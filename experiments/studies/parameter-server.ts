@@ -101,7 +101,7 @@ class Rounds {
       ),
     );
     const shared = this.#at(rate, coLocated);
-    return `on ${this.#name} ${texts.join(' and ')}, and ${hostCount} co-located ones combine ${timesText(shared / best)} as many gradients as the best of them, their own parts included`;
+    return `on ${this.#name} ${texts.join(' and ')}, and ${hostCount} co-located ones add up ${timesText(shared / best)} the best of them, their own parts included`;
   }
 
   /** Alpha, and for each phase the bytes of the most loaded port at the cable's rate. */

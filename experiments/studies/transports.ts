@@ -89,7 +89,7 @@ export const transports: Study = {
       thrashing.length === 0
         ? `Up to ${many} hosts all contexts of QPs fit into the card's cache.`
         : `At least one message in four loads a context again that the card's cache has lost with ${thrashing.join(', ')}${thrashing.length === ways.length ? '' : '; not with the others'}.`,
-      `If every receive queue has buffers for the window of ${windowMessages} of each peer that may use it, a host needs ${ways.map((way) => `${bytesText(memory(way))} with ${way.name}`).join(', ')}.`,
+      `If every receive queue has buffers for the window of ${windowMessages} of each host that may use it, a host needs ${ways.map((way) => `${bytesText(memory(way))} with ${way.name}`).join(', ')}.`,
     ];
   },
 };

@@ -16,6 +16,7 @@ import {
   createQpEx,
   createSrq,
   createSrqEx,
+  type DeviceAttr,
   getSrqNum,
   IBV_QPT_RC,
   IBV_QPT_UD,
@@ -32,6 +33,7 @@ import {
   openXrcd,
   postRecv,
   postSrqRecv,
+  queryDevice,
 } from '../../userlib/index.ts';
 import { commonStart } from './common-start.ts';
 import { CompletionPoller, checkPosted } from './completion-poller.ts';
@@ -62,10 +64,12 @@ export async function sendingHost(program: Program): Promise<FabricSide> {
   checkDatagram(args, 128 * 2 ** endpoint.port.activeMtu);
   const flows = flowsOf(args).filter(({ from, to }) => from === node || to === node);
   const incoming = flows.filter(({ to }) => to === node);
+  const outgoingCount = flows.length - incoming.length;
+  checkDepths(args, incoming.length, outgoingCount, await queryDevice(endpoint.context));
   const depth = flows.length * (args.window + args.messages) + 1;
   const cq = await createCq(endpoint.context, depth);
   const inbox = await Inbox.open(endpoint, program, incoming);
-  const transport = await transportOf(endpoint, args, cq, inbox);
+  const transport = await transportOf(endpoint, args, cq, inbox, outgoingCount);
   const ends: FlowEnd[] = [];
   for (const flow of flows) ends.push(await transport.connect(flow));
   const startPs = await commonStart(program, args.hostCount);
@@ -88,6 +92,32 @@ function checkDatagram({ connection, sizeBytes }: FabricArgs, mtuBytes: number):
   if (connection !== 'UD' || sizeBytes <= mtuBytes) return;
   const range = `at most the MTU of the port, ${mtuBytes}, with connection UD: a datagram is one packet`;
   throw new ConfigurationError('size', sizeBytes, range);
+}
+
+/** @throws ConfigurationError for more messages or a larger window than the queues of the card take */
+function checkDepths(
+  { connection, usesSrq, messages, window, qpCount = 1 }: FabricArgs,
+  incomingCount: number,
+  outgoingCount: number,
+  { maxQpWr, maxSrqWr }: Pick<DeviceAttr, 'maxQpWr' | 'maxSrqWr'>,
+): void {
+  const isShared = connection === 'XRC' || usesSrq === true;
+  const depth = isShared ? maxSrqWr : maxQpWr;
+  const flowCount = isShared || connection === 'UD' ? incomingCount : 1;
+  const messagesMax = Math.floor(depth / flowCount) * (isShared ? 1 : qpCount);
+  if (incomingCount > 0 && messages > messagesMax)
+    throw new ConfigurationError(
+      'messages',
+      messages,
+      `at most ${messagesMax}: all receives are posted at first, those of ${flowCount} flows to a queue, which takes ${depth}`,
+    );
+  const windowMax = connection === 'UD' ? Math.floor(maxQpWr / outgoingCount) : maxQpWr;
+  if (outgoingCount > 0 && window > windowMax)
+    throw new ConfigurationError(
+      'window',
+      window,
+      `at most ${windowMax}: ${outgoingCount} flows share a send queue, which takes ${maxQpWr}`,
+    );
 }
 
 /** The receives of a host, and what has arrived in them. The first byte of a message tells the flow. */
@@ -191,11 +221,12 @@ async function transportOf(
   args: FabricArgs,
   cq: IbvCq,
   inbox: Inbox,
+  outgoingCount: number,
 ): Promise<Transport> {
   const attr = { maxWr: Math.max(1, inbox.total), maxSge: 1 };
   switch (args.connection) {
     case 'UD':
-      return Datagrams.open(endpoint, args, cq, inbox);
+      return Datagrams.open(endpoint, args, cq, inbox, outgoingCount);
     case 'XRC': {
       const xrcd = await openXrcd(endpoint.context, { fd: -1, oflags: O_CREAT });
       const srq = await createSrqEx(endpoint.context, {
@@ -332,13 +363,19 @@ class Datagrams implements Transport {
     this.#qps = qps;
   }
 
-  static async open(endpoint: RcEndpoint, args: FabricArgs, cq: IbvCq, inbox: Inbox): Promise<Datagrams> {
-    const { qpCount = 1, messages, window, hostCount } = args;
+  static async open(
+    endpoint: RcEndpoint,
+    args: FabricArgs,
+    cq: IbvCq,
+    inbox: Inbox,
+    outgoingCount: number,
+  ): Promise<Datagrams> {
+    const { qpCount = 1, messages, window } = args;
     const flowCount = inbox.total / messages;
     const qps: IbvQp[] = [];
     for (let index = 0; index < qpCount; index++) {
       const receives = flowCount * inbox.share(messages, index, qpCount);
-      const depths = { maxSendWr: window * (hostCount - 1), maxRecvWr: Math.max(1, receives) };
+      const depths = { maxSendWr: Math.max(1, window * outgoingCount), maxRecvWr: Math.max(1, receives) };
       const cap = { ...depths, maxSendSge: 1, maxRecvSge: 1 };
       const qp = await createQp(endpoint.pd, { sendCq: cq, recvCq: cq, qpType: IBV_QPT_UD, cap });
       await initUd(qp);

@@ -4,7 +4,7 @@ import { SendWindow } from './send-window.ts';
 
 describe('the window of a QP', () => {
   it('knows a loss after half of all PSNs and more have passed without one', () => {
-    const { requests } = new SendWindow(8, 0);
+    const { requests } = new SendWindow(8, 0, 0);
     requests.lose(3);
     requests.repeatFromPsn = 4;
     const psns = [4, 4_000_000, 8_000_000, 12_000_000, 16_000_000, (16_000_000 + 4_000_000) & 0xff_ffff];
