@@ -219,6 +219,22 @@ describe('a forwarding entry of InfiniBand', () => {
   });
 });
 
+describe('partitions of hosts', () => {
+  it('IBTA 9.9.2.4.1: that exclude a host end its requests, and the error counts their packets at the switch', async () => {
+    const star = parsedTopology('star:3');
+    const nodes = star.nodes.map((node, at) =>
+      node.kind === 'host' ? { ...node, partitions: at === 2 ? [1] : [1, 32_767] } : node,
+    );
+    const machine = { topology: { ...star, nodes }, set: smallMemory };
+    // Five WRITEs of one packet, each sent once and seven times again (Retry Count).
+    const flows = [{ from: 2, to: 0 }];
+    const one = { ...args, pattern: 'incast', hostCount: 3, sizeBytes: 1024, messages: 5, flows } as const;
+    await expect(runFabric({ machine, args: one })).rejects.toThrow(
+      /host 2 to 0, .*RETRY_EXC_ERR\. The switches dropped 40 packets of partitions/,
+    );
+  });
+});
+
 describe('the same faults', () => {
   const faults = [
     'packet=lost,node=4,to=5,chance=1%',

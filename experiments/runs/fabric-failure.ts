@@ -64,7 +64,12 @@ function reasonIn({ switches = [] }: Report): string | undefined {
   const old = sumOf(({ notForwarded }) => notForwarded['hoqLife']);
   const held = sumOf(({ output }) => output?.watchdogDrops);
   const lost = sumOf(({ notForwarded }) => (notForwarded['noRoute'] ?? 0) + (notForwarded['ownPort'] ?? 0));
+  const foreign = sumOf(
+    ({ notForwarded }) => (notForwarded['inboundPkey'] ?? 0) + (notForwarded['outboundPkey'] ?? 0),
+  );
   const waiting = sumOf(({ waitingPackets }) => waitingPackets);
+  if (foreign > 0)
+    return `The switches dropped ${foreign} packets of partitions that their ports do not accept (partitions of the topology's hosts)`;
   if (old > 0)
     return `The switches dropped ${old} packets that had waited for credits longer than HOQLife: ${upDown}`;
   if (held > 0)
