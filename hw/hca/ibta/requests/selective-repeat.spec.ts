@@ -341,6 +341,26 @@ describe('atomics, SENDs and WRITEs with selective repeat', () => {
     expect(remote.read(1024, 4 * MTU)).toEqual(local.read(1024, 4 * MTU));
   });
 
+  it('sends a lost packet again though its timeout expired in an RNR delay, and a late copy of the refused one was accepted', async () => {
+    // RNR timer code 14 is 1.28 ms (IBTA 9.7.5.2.8); RTO_low is 100 us.
+    const given = await withSelective({ b: { fields: { minRnrNak: 14 } } });
+    const { bench, aCq, a, b, local, remote } = given;
+    const late = { kind: 'duplicated', passes: 1000, delayPs: 300e6 } as const;
+    bench.a.wire.faults.addRule(late, { shots: 1 }, { fired: () => undefined });
+    lose(given, 'b', [2]);
+    a.post({ opcode: WqeOpcode.SEND, segments: [local.part(0, 100)] });
+    a.post(write(given, 2 * MTU, 1024));
+    a.ring();
+    await bench.run(200);
+    b.receive([remote.part(12_000, 100)]);
+    await bench.run(1000);
+    // The copy of the SEND was accepted, and the packet held after it; all that is left is the lost one.
+    expect([sentTo(given, 'b'), summaryOf(aCq.drain())]).toEqual([[0, 1, 2, 0], ['send 0: 0x0']]);
+    await bench.run(400);
+    expect([sentTo(given, 'b'), summaryOf(aCq.drain())]).toEqual([[0, 1, 2, 0, 2], ['send 1: 0x0']]);
+    expect(remote.read(1024, 2 * MTU)).toEqual(local.read(1024, 2 * MTU));
+  });
+
   it('forgets what it holds of a QP that is destroyed', async () => {
     const given = await withSelective();
     const { bench, a, b, checkBystanders } = given;
