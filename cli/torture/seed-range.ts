@@ -24,7 +24,7 @@ export function seedRange(text: string): SeedRange {
 
 /**
  * The arguments that repeat the played stories, for any reason that ended the run.
- * @param fabrics one story in so many is of a fabric; left out: none or all are
+ * @param fabrics number of stories per story of a fabric; left out: none or all are of fabrics
  */
 export function playedArguments(
   command: Command,

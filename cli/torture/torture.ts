@@ -131,7 +131,7 @@ async function torture(given: TortureChoice, command: Command): Promise<void> {
   else await many(options, screen, share);
 }
 
-/** One in so many new stories is of a fabric. It takes about five times as long as another story, so fabrics take a quarter of the time. */
+/** New stories per story of a fabric. Such a story takes about five times as long as another, so fabrics take a quarter of the time. */
 const fabricEvery = 16;
 
 /** Options that stories of fabrics do not have. */
@@ -141,7 +141,7 @@ const notOfFabrics = ['scene', 'story', 'served', 'actions', 'shrink', 'save', '
 const ofOneKind = ['seed', 'scene', 'story', 'served', 'save', 'shrink'] as const;
 
 /**
- * Returns how often a campaign plays a story of a fabric: once in so many stories; undefined if never.
+ * Returns the number of stories per story of a fabric in a campaign; undefined if it plays none.
  * @throws ConfigurationError if it is given for one kind of story
  */
 function shareOfFabrics(options: TortureChoice): number | undefined {
@@ -259,7 +259,7 @@ interface Tally {
   readonly failures: Pick<StoryOutcome, 'seed' | 'climate' | 'findings'>[];
 }
 
-/** @param every one story in so many is of a fabric; left out: none or all are, by the options */
+/** @param every number of stories per story of a fabric; left out: the options decide whether none or all are */
 async function many(options: TortureOptions, screen: Screen, every?: number): Promise<void> {
   const { seeds, scene, jobs, json, shortcuts, fabric } = options;
   const first = seeds?.first ?? randomInt(2 ** 40);

@@ -1,4 +1,4 @@
-/** Bytes through the ports of a fabric of InfiniBand, from its routes alone: what the beta of an alpha-beta model has to move. */
+/** Bytes through the ports of an InfiniBand fabric, computed from its routes alone: the bytes that beta multiplies in an alpha-beta model. */
 import {
   fabricRoutesOf,
   farEndOf,

@@ -179,7 +179,7 @@ type ServerArgs = Pick<FabricArgs, 'hostCount' | 'servers'>;
 /** Hosts that are parameter servers. */
 export const serversOf = ({ hostCount, servers = [hostCount - 1] }: ServerArgs): readonly number[] => servers;
 
-/** Workers begin with different servers: otherwise all would wait at the port of the first, then at that of the second. */
+/** Workers begin with different servers. Otherwise all would wait at the port of the first server, then at the port of the second. */
 const rotated = (servers: readonly number[], index: number): readonly number[] => {
   const first = index % servers.length;
   return [...servers.slice(first), ...servers.slice(0, first)];

@@ -120,7 +120,7 @@ function checkDepths(
     );
 }
 
-/** The receives of a host, and what has arrived in them. The first byte of a message tells the flow. */
+/** The receives of a host, and the messages that arrived in them. The first byte of a message names its flow. */
 class Inbox {
   readonly #program: Program;
   readonly #flows: readonly Flow[];

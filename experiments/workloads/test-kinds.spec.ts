@@ -1,4 +1,4 @@
-/** The table of kinds of tests is whole: what a new kind could forget, for the general code asks by this table only. */
+/** The table of kinds of tests is complete. The general code asks this table only, so a kind that it lacks does not exist. */
 
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

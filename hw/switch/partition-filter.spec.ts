@@ -54,7 +54,7 @@ class Fabric {
     return Uint8Array.from(end!.arrivals[before]!.payload).subarray(64, 128);
   }
 
-  /** Sets the table of a port and what it enforces. */
+  /** Sets the P_Key table of a port and the directions that it enforces. */
   async enforce(port: number, pkeys: readonly number[], directions: number): Promise<void> {
     await this.send(2, pkeyTable, port << 16, tableOf(pkeys));
     await this.send(2, portInfo, port, infoOf({ 43: directions }));

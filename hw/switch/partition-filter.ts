@@ -2,7 +2,7 @@
  * Partition enforcement of one port of a switch: its P_Key table, and whether it checks packets that it receives and sends
  * (IBTA volume 1, 10.9, 14.2.5.6, 14.2.5.7, 18.2.4).
  *
- * Promises: what a subnet manager sets counts for packets from the next instant on.
+ * Promise: a setting of a subnet manager applies to packets from the next instant on.
  */
 import type { Picoseconds } from '../../base/index.ts';
 import { isSamePartition } from '../management/index.ts';

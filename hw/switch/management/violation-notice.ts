@@ -34,7 +34,7 @@ export class ViolationNotice {
   #allowedPs = Number.NEGATIVE_INFINITY;
   #transactionId = 0n;
 
-  /** Notes a violation; of those of one instant, that of the lowest ports counts, whatever their order. */
+  /** Notes a violation. If several occur at one instant, the one at the lowest port counts, whatever their order. */
   violated(violation: PartitionViolation, nowPs: Picoseconds): void {
     if (nowPs < this.#allowedPs || nowPs > this.#violatedPs) return;
     const noted = nowPs === this.#violatedPs ? this.#violation : undefined;
