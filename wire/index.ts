@@ -13,6 +13,7 @@ export {
   WORD_FRAME_BYTES,
   WORD_IS_CORRUPTED,
   WORD_IS_SENT_AGAIN,
+  WORD_TAIL_DELAY_PS,
 } from './ethernet-port.ts';
 export * from './ethernet-sizing.ts';
 export { frameProtocolIn, frameProtocols } from './frame-protocol.ts';

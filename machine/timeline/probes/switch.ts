@@ -55,6 +55,9 @@ function watchInfinibandSwitch(stream: Stream, device: InfinibandSwitch): void {
 const laneName = (lane: number, queues: number): string =>
   lane === queues - 1 ? 'input, lane 15' : queues === 2 ? 'input' : `input, lane ${lane}`;
 
+/** Reasons for which an Ethernet switch loses a frame. */
+const ethernetLosses: ReadonlySet<SwitchDrop> = new Set(['noRoom', 'queueFull', 'pauseWatchdog', 'wrongFcs']);
+
 function watchEthernetSwitch(stream: Stream, device: EthernetSwitch): void {
   const used = device.ports.flatMap((port, index) => (port === undefined ? [] : [index + 1]));
   watchLevel(
@@ -80,7 +83,7 @@ function watchEthernetSwitch(stream: Stream, device: EthernetSwitch): void {
       const seen = packetSeenIn(bytes, 0, frameBytes);
       return seen === undefined ? noPacket : [seen.opcode, seen.destinationQpn, seen.psn, seen.payloadBytes];
     },
-    isLoss: (reason) => reason === 'noRoom' || reason === 'queueFull' || reason === 'pauseWatchdog',
+    isLoss: (reason) => ethernetLosses.has(reason),
     waitTrackOf: (queue) => [queue >>> 3, `queue ${queue & 7}`],
   });
   device.tap = log;
@@ -159,6 +162,11 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
     const { keyOf, seenIn } = this.#words;
     const arrivedPs = this.#stream.lp.nowPs;
     this.#passages.set(keyOf(packet), { seen: seenIn(packet), arrivedPs, readyPs });
+  }
+
+  stores(packet: Packet, readyPs: Picoseconds): void {
+    const passage = this.#passages.get(this.#words.keyOf(packet));
+    if (passage !== undefined) passage.readyPs = readyPs;
   }
 
   waits(queue: number, cause: SwitchWait | undefined, output: number): void {
