@@ -16,7 +16,7 @@
  *
  * Sources: IEEE 802.1Q, clauses 8 and 36; IEEE 802.3-2018, annex 31B and 31D.
  */
-import { ConfigurationError, NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
+import { ConfigurationError, InvariantError, NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
 import type { BlockState, ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
 import {
   type EthernetConfig,
@@ -213,10 +213,14 @@ export class EthernetSwitch {
 
   /** Bytes of the frames in the queues and on their way out, counted one by one: for a check of the buffer's own count. */
   countQueuedBytes(): number {
-    const frames = new Set(
+    return [...this.#queuedFrames()].reduce((sum, frame) => sum + bytesOf(frame), 0);
+  }
+
+  /** Each frame in the queues and on its way out, once. */
+  #queuedFrames(): ReadonlySet<StoredFrame> {
+    return new Set(
       this.#used.flatMap(({ queues, sending }) => [...queues.frames(), ...(sending ? [sending] : [])]),
     );
-    return [...frames].reduce((sum, frame) => sum + bytesOf(frame), 0);
   }
 
   inspect(): BlockState {
@@ -242,6 +246,7 @@ export class EthernetSwitch {
   rebase(ps: Picoseconds): void {
     this.#stepDuePs -= ps;
     this.routes.rebase(ps);
+    for (const frame of this.#queuedFrames()) frame.tailPs -= ps;
     for (const own of this.#used) {
       own.pipeline.rebase(ps);
       own.watchdog.rebase(ps);
@@ -457,6 +462,12 @@ export class EthernetSwitch {
     port.send(frame.bytes, 0, frame.frameBytes, nowPs, false, frame.isCorrupted);
     // A frame that is discarded, or that a fault holds back, reserves nothing.
     own.sendsUntilPs = Math.max(nowPs + 1, port.isUp ? port.freePs : 0);
+    if (port.isUp && frame.tailPs > own.sendsUntilPs)
+      throw new InvariantError(
+        'last bit of a frame',
+        frame.tailPs,
+        `at most ${own.sendsUntilPs}, when it leaves`,
+      );
     this.tap?.leaves(frame, {
       output: own.number,
       queue: queueOf(own.number, priority),
