@@ -276,6 +276,21 @@ describe('a rate of its own of a cable', () => {
     );
   });
 
+  it('stands beside a way of forwarding, which a host does not have', () => {
+    const withMode = (forwarding: unknown, at: number) => {
+      const { nodes, links } = ofLink({});
+      return { nodes: nodes.map((node, index) => (index === at ? { ...node, forwarding } : node)), links };
+    };
+    expect(checkedTopology(withMode('store-and-forward', 2)).nodes[2]).toEqual({
+      kind: 'switch',
+      forwarding: 'store-and-forward',
+    });
+    expect(messageOf(() => checkedTopology(withMode('both', 2)))).toContain(
+      'cut-through or store-and-forward',
+    );
+    expect(messageOf(() => checkedTopology(withMode('cut-through', 0)))).toContain('left out for a host');
+  });
+
   it('does not change the latency of a port, which is that of its node', () => {
     const set = { ...roce, 'ethernet.portLatencyNs': 100, 'switch.ethernet.portLatencyNs': 20 };
     const { config, topology } = configuredOf({ topology: ofLink({}), set });
