@@ -7,7 +7,6 @@ export { type Datagram, receivedDatagram, sendDatagram } from './datagram.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 export {
   EthernetPort,
-  type EthernetPortOptions,
   FRAME as ETHERNET_FRAME,
   LOST_FRAME as LOST_ETHERNET_FRAME,
   WORD_FRAME_BYTES,

@@ -208,7 +208,7 @@ describe('a frame with a wrong frame check sequence', () => {
 });
 
 describe('marks of congestion of a switch that cuts through', () => {
-  it('RFC 3168: depend on the queue that a frame leaves behind', async () => {
+  it('RFC 3168: depend on the rest of the queue when a frame leaves', async () => {
     const bench = await benchOf(3, {
       switch: { marksCongestion: true, flowControl: 'none', ecnMinBytes: 10_000, ecnMaxBytes: 10_001 },
     });
@@ -219,8 +219,8 @@ describe('marks of congestion of a switch that cuts through', () => {
       );
     await bench.runTo(startPs + 200 * usPs);
     const marked = bench.ends[2]!.seen.map(({ bytes }) => (bytes[15]! & 3) === 3);
-    // Two frames come in each slot, and one leaves: the queue grows to 19 frames in 20 slots and then shrinks. The last ten frames leave
-    // 9 to 0 of 1004 bytes behind.
+    // Two frames come in each slot, and one leaves: the queue grows to 19 frames in 20 slots and then shrinks. When each of the last ten
+    // frames leaves, 9 to 0 of 1004 bytes wait.
     expect(marked.slice(0, 10)).toEqual(Array<boolean>(10).fill(false));
     expect(marked.slice(-10)).toEqual(Array<boolean>(10).fill(false));
     expect(marked.slice(12, 30)).toEqual(Array<boolean>(18).fill(true));

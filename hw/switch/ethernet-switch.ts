@@ -409,7 +409,7 @@ export class EthernetSwitch {
       this.tap?.dropped(frame, 'queueFull', output.number);
       return;
     }
-    // A switch that cuts through marks a frame when it leaves: only then the queue that it leaves behind is known.
+    // A switch that cuts through marks a frame when it leaves: only then the rest of the queue is known.
     if (!this.#cutsThrough) output.marker.passes(bytes, frameBytes, queueBytes);
     frame.copiesLeft++;
     queues.add(frame);

@@ -48,6 +48,8 @@ const faultyShare = 0.5;
 const unlikeRatesShare = 0.35;
 const unlikeSwitchesShare = 0.3;
 const fecShare = 0.3;
+/** Buffer of each port of which at most half is headroom at 100 Gb/s. */
+const fastKibPerPort = 192;
 /** Share of InfiniBand stories with several data lanes. */
 const lanesShare = 0.4;
 /** Fabrics with more nodes are played in one thread: each node is a thread of its own otherwise. */
@@ -85,6 +87,7 @@ export function fabricStoryOf(seed: number): FabricStory {
       ...set,
       ...(hasLanes ? lanesOf(ofLanes) : {}),
       ...linksOf(ofLinks, isEthernet),
+      ...(hasRates ? roomFor(topology, set) : {}),
     },
     faults,
     flows: hasLanes ? flows.map((flow) => ({ ...flow, level: ofLanes.below(16) })) : flows,
@@ -134,7 +137,7 @@ function ethernetOf(random: Random, fabric: string, topology: Topology): Values 
   const isLossy = flowControl === 'none';
   // Pauses that wait for each other around a circle are a deadlock, as they are in hardware.
   const isCircle = fabric.startsWith('ring') || fabric.startsWith('mesh');
-  const ports = Math.max(...switchesOf(topology).map((node) => portCountOf(topology, node)));
+  const ports = portsMaxOf(topology);
   return {
     'hca.capability.linkLayer': 'ethernet',
     'hca.capability.roce': oneOf(random, ['v1', 'v2', 'v2']),
@@ -166,6 +169,16 @@ function linksOf(random: Random, isEthernet: boolean): Values {
     'switch.ethernet.portLatencyNs': oneOf(random, [1, 31, 150]),
   };
 }
+
+/** Room for the headroom of the fastest cable, if inputs stop their senders. */
+function roomFor(topology: Topology, set: Values): Values {
+  const path = 'switch.ethernet.bufferKib';
+  if (set['switch.ethernet.flowControl'] === 'none') return {};
+  return { [path]: Math.max(Number(set[path]), fastKibPerPort * portsMaxOf(topology)) };
+}
+
+const portsMaxOf = (topology: Topology): number =>
+  Math.max(...switchesOf(topology).map((node) => portCountOf(topology, node)));
 
 /** Switches with a way of forwarding of their own, in some stories. */
 function drawForwardings(random: Random, topology: Topology): SwitchOfStory[] {
