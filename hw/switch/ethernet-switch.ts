@@ -395,7 +395,7 @@ export class EthernetSwitch {
   #storeWhole(frame: StoredFrame, ports: readonly number[]): 'isStored' {
     frame.outputs = ports;
     frame.readyPs = frame.tailPs + this.#latencyPs;
-    this.tap?.stores(frame, frame.readyPs);
+    this.tap?.stores(frame, frame.tailPs, frame.readyPs);
     return 'isStored';
   }
 

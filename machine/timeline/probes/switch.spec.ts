@@ -226,7 +226,8 @@ describe('a frame in an Ethernet switch', () => {
       {
         fromPs: cablePs + 5000,
         steps: [
-          ['forwarding', framePs(1000) + switchPs],
+          ['storing', framePs(1000)],
+          ['forwarding', switchPs],
           ['output', waitPs],
           ['sending', slotPs(1000)],
         ],
