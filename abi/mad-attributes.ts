@@ -22,7 +22,7 @@ export const PortPhysicalState = {
 export type PortPhysicalState = (typeof PortPhysicalState)[keyof typeof PortPhysicalState];
 
 /** Lane counts of a link, as masks. */
-export const LinkWidth = { WIDTH_1X: 1, WIDTH_4X: 2, WIDTH_8X: 4, WIDTH_12X: 8 } as const;
+export const LinkWidth = { WIDTH_1X: 1, WIDTH_4X: 2, WIDTH_8X: 4, WIDTH_12X: 8, WIDTH_2X: 16 } as const;
 export type LinkWidth = (typeof LinkWidth)[keyof typeof LinkWidth];
 
 export const LinkSpeed = { SDR: 1, DDR: 2, QDR: 4 } as const;

@@ -8,6 +8,7 @@ import {
   declaredOf,
   hostsOf,
   isSwitched,
+  type LinkCable,
   pairsOf,
   portCountOf,
   portsOf,
@@ -65,18 +66,33 @@ function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): 
     throw new ConfigurationError('hca.capability.portCount', portCount, `${needed} ${where}`);
 }
 
-/** @throws ConfigurationError for a cable of Ethernet with a rate of its own: both ends would have to negotiate it */
+/** @throws ConfigurationError for a cable with a rate of the other kind of links, and of NICs, which have one rate */
 function checkCables({ links }: Topology, { machine, hca }: MachineConfig): void {
   const isNic = machine.adapter === 'nic';
-  if (!isNic && hca.capability.linkLayer === 'infiniband') return;
+  if (!isNic && hca.capability.linkLayer === 'infiniband')
+    return refuseFields(
+      links,
+      ['gigabitsPerSecond'],
+      'left out on InfiniBand: fields speed and lanes are its rate',
+    );
   const where = isNic ? 'machine.adapter=nic' : 'hca.capability.linkLayer=ethernet';
+  refuseFields(
+    links,
+    ['speed', 'lanes'],
+    `left out with ${where}: field gigabitsPerSecond is the rate of Ethernet`,
+  );
+  if (isNic) refuseFields(links, ['gigabitsPerSecond'], `left out with ${where}`);
+}
+
+/** @throws ConfigurationError for a cable with one of these fields */
+function refuseFields(links: Topology['links'], fields: readonly (keyof LinkCable)[], range: string): void {
   for (const { ends, ...cable } of links)
-    for (const field of ['speed', 'lanes'] as const)
+    for (const field of fields)
       if (cable[field] !== undefined)
         throw new ConfigurationError(
           `topology, link ${ends.map(portText).join('-')}, field ${field},`,
           cable[field],
-          `left out with ${where}: all cables of Ethernet have ethernet.gigabitsPerSecond`,
+          range,
         );
 }
 

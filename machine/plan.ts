@@ -8,11 +8,12 @@
  */
 import { ConfigurationError } from '../base/index.ts';
 import { linkChannelBytes } from '../hw/pcie/index.ts';
-import { checkEthernetSwitch } from '../hw/switch/index.ts';
+import { checkEthernetSwitch, fastestOf } from '../hw/switch/index.ts';
 import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../sim/index.ts';
 import {
   type EthernetConfig,
   ethernetChannelBytes,
+  type PacketArrival,
   type WireConfig,
   wireChannelBytes,
   withTag,
@@ -29,6 +30,7 @@ import {
   type NodePort,
   pairsOf,
   portsOf,
+  type SwitchForwarding,
   switchesOf,
   type Topology,
 } from './topology/index.ts';
@@ -106,6 +108,8 @@ interface CableChannels {
   readonly ethernet?: EthernetConfig;
   /** True if the other end is a switch, which takes packets as soon as they begin to arrive. */
   readonly leadsToSwitch?: boolean;
+  /** When frames of Ethernet arrive at the other end; if left out: `tail`. */
+  readonly frameArrival?: PacketArrival;
 }
 
 export const hostName = (node: number): string => `host${node}`;
@@ -135,10 +139,35 @@ export function wireAt({ config: { wire }, topology }: Cabled, port: NodePort): 
   return { ...wire, cableMetres: metres, speed, lanes };
 }
 
-/** Length of the cable of Ethernet in a port: that of the configuration, unless its link has its own. */
-export function ethernetAt({ config: { ethernet }, topology }: Cabled, port: NodePort): EthernetConfig {
-  return { ...ethernet, cableMetres: linkAt(topology, port)?.metres ?? ethernet.cableMetres };
+/**
+ * The cable of Ethernet in a port: length and rate of the configuration, unless its link has its own. A frame passes two ports, whose
+ * latencies differ between hosts and switches: theirs here is the mean.
+ */
+export function ethernetAt({ config, topology }: Cabled, port: NodePort): EthernetConfig {
+  const { ethernet } = config;
+  const link = linkAt(topology, port);
+  const latencies = (link?.ends ?? []).map(({ node }) =>
+    isSwitch(topology, node) ? config.switch.ethernet.portLatencyNs : ethernet.portLatencyNs,
+  );
+  const [near = ethernet.portLatencyNs, far = near] = latencies;
+  return {
+    ...ethernet,
+    cableMetres: link?.metres ?? ethernet.cableMetres,
+    gigabitsPerSecond: link?.gigabitsPerSecond ?? ethernet.gigabitsPerSecond,
+    portLatencyNs: (near + far) / 2,
+  };
 }
+
+/** How a switch forwards: as the configuration of its kind of links says, unless the topology has its own for it. */
+export function forwardingAt({ config, topology }: Cabled, node: number): SwitchForwarding {
+  const isInfiniband = config.hca.capability.linkLayer === 'infiniband';
+  const { forwarding } = isInfiniband ? config.switch : config.switch.ethernet;
+  return topology.nodes[node]!.forwarding ?? forwarding;
+}
+
+/** When frames of Ethernet arrive at a node: with their first bit at a switch that cuts through. */
+export const frameArrivalAt = (cabled: Cabled, node: number): PacketArrival =>
+  isSwitch(cabled.topology, node) && forwardingAt(cabled, node) === 'cut-through' ? 'head' : 'tail';
 
 export interface PlanChoice {
   readonly config: MachineConfig;
@@ -218,7 +247,14 @@ function checkSwitches({ config, topology }: Pick<PlanChoice, 'config' | 'topolo
     );
   if (config.hca.capability.linkLayer === 'infiniband') return;
   for (const node of switchesOf(topology))
-    checkEthernetSwitch(config.switch.ethernet, config.ethernet, portsOf(topology, node).length);
+    checkEthernetSwitch(
+      config.switch.ethernet,
+      fastestOf(
+        config.ethernet,
+        portsOf(topology, node).map((port) => ({ ethernet: ethernetAt({ config, topology }, port) })),
+      ),
+      portsOf(topology, node).length,
+    );
 }
 
 /** Smallest MTU of a RoCE cable: a path MTU of 256 bytes, the smallest, with the longest headers of a RoCE packet. */

@@ -87,6 +87,38 @@ describe('hosts at one Ethernet switch', () => {
     },
   );
 
+  it.each([
+    // At 10 Gb/s the frame of a WRITE of 64 bytes takes 120 ns: it is stored, or not.
+    ['cut-through', 0],
+    ['store-and-forward', 1],
+  ] as const)(
+    'receive packets of RoCE through a switch with forwarding=%s, to the picosecond',
+    async (forwarding, frames) => {
+      const analysis = { capture: { ends: [{ node: 0 }, { node: 1 }], sizeBytes: 2 ** 20 } };
+      const set = {
+        'switch.ethernet.forwarding': forwarding,
+        'switch.ethernet.portLatencyNs': 40,
+        'ethernet.fec': 'rs-528',
+      } as const;
+      await using machine = await smallMachine(roce('star:2', { set, analysis }));
+      for (const program of programsOf('roce', 'oneByOne', 64)) await machine.load(program);
+      await machine.run();
+      const report = await machine.report();
+      expectBalanced(report);
+      const [left, arrived] = readCapture((await machine.capture())!)
+        .frames.slice(-4)
+        .map(({ timePs }) => Number(timePs));
+      // A port of a host and one of the switch, 2 m, and a word of 5280 bits at 10.3125 Gb/s with its decoding.
+      const onePs = 150_000 + 40_000 + 9600 + 512_000 + 21_000;
+      const write = 14 + 28 + 12 + 16 + 64 + 4;
+      expect(arrived! - left!).toBe(2 * onePs + switchPs + frames * framePs(write));
+      const cut = report.switches![0]!.ports.map(({ cutThroughFrames }) => cutThroughFrames);
+      expect(cut.every((count) => (forwarding === 'cut-through' ? count! > 0 : count === undefined))).toBe(
+        true,
+      );
+    },
+  );
+
   it('connect between any two of them', async () => {
     const flows = [0, 1, 2, 3].flatMap((from) =>
       [0, 1, 2, 3].flatMap((to) => (from === to ? [] : [{ from, to }])),

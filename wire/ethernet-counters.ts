@@ -31,6 +31,16 @@ export class EthernetRearranged {
   heldBackFrames = 0;
 }
 
+/**
+ * Frames that a cut-through switch could not check. Received ones are delivered all the same, and counted as such: a management counter of
+ * FCS errors has them in addition to the corrupted ones. The next port counts sent ones as corrupted, unless it cuts them through, too.
+ */
+export class RelayedFcsErrors {
+  /** Delivered with a wrong frame check sequence, and sent with it. */
+  received = 0;
+  sent = 0;
+}
+
 export class EthernetReceiveCounters {
   /** Frames handed to the MAC. */
   deliveredFrames = 0;

@@ -23,6 +23,8 @@ import { ConcernedRules, FAULT_DELAY_PS_MAX, noRules, type PacketEffect } from '
 export const OUTCOME_ARRIVES = 0;
 export const OUTCOME_LOST = 1;
 export const OUTCOME_CORRUPTED = 2;
+/** It arrives with the wrong frame check sequence with which a cut-through switch received it. */
+export const OUTCOME_STILL_WRONG = 3;
 
 const MILLION = 1_000_000;
 

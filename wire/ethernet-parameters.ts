@@ -1,5 +1,6 @@
 /** Rate, length and frame sizes of an Ethernet port and its cable. */
-import { type ConfigOf, number } from '../base/index.ts';
+import { type ConfigOf, choice, number } from '../base/index.ts';
+import { FEC_SOURCE, fecCodes } from './forward-error-correction.ts';
 
 const CLAUSE_4 = 'IEEE 802.3-2018, 4.4.2';
 
@@ -19,6 +20,12 @@ export const ethernetParameters = {
     [3336, 10_000],
     'estimate: 0.7 of the speed of light',
     'Propagation delay of the cable.',
+  ),
+  fec: choice(
+    'none',
+    fecCodes,
+    FEC_SOURCE,
+    'Forward error correction of the link, which delays each frame by one word of the code and its decoding. 10 and 40 Gb/s need none; 25 to 100 Gb/s use rs-528, 50 Gb/s a lane and more rs-544.',
   ),
   preambleBytes: number(
     8,

@@ -11,8 +11,10 @@
  *   released to the channel on arrival, so that dropped frames never accumulate there.
  * - With flow control at both ends no frame is dropped for lack of a slot, on cables up to `pauseCableMetres`, if no PAUSE
  *   frame is lost.
- * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed.
- * - A frame with a wrong frame check sequence is counted and never delivered.
+ * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed; at a cut-through switch
+ *   when its first bit has. MAC control frames always arrive whole.
+ * - A frame with a wrong frame check sequence is counted and never delivered, except to a cut-through switch: it takes the frame with its
+ *   first byte, before the FCS can be checked, and may have to send it on with a wrong one.
  * - With the link down frames are discarded and counted; the caller need not check.
  * - Calls made at one instant commute with records arriving at that instant. A change of the link counts from the next
  *   picosecond on.
@@ -46,8 +48,15 @@ import {
   EthernetRearranged,
   EthernetReceiveCounters,
   EthernetTransmitCounters,
+  RelayedFcsErrors,
 } from './ethernet-counters.ts';
-import { EthernetFaults, OUTCOME_ARRIVES, OUTCOME_CORRUPTED, OUTCOME_LOST } from './ethernet-faults.ts';
+import {
+  EthernetFaults,
+  OUTCOME_ARRIVES,
+  OUTCOME_CORRUPTED,
+  OUTCOME_LOST,
+  OUTCOME_STILL_WRONG,
+} from './ethernet-faults.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
 import {
   ETHERNET_FCS_BYTES,
@@ -61,7 +70,7 @@ import {
 import { joinedNotes, lateNote, MARKED_NOTE, overtakenNote } from './fault-notes.ts';
 import { FlowControl } from './flow-control.ts';
 import { type Held, HeldBack } from './held-back.ts';
-import { Serializer } from './link-rate.ts';
+import { type PacketArrival, Serializer } from './link-rate.ts';
 import { LinkTraining } from './link-training.ts';
 import { ANY_PRIORITY } from './priority-pauses.ts';
 import { type ConcernedRules, noRules } from './wire-faults.ts';
@@ -85,6 +94,7 @@ const { fields: frameFields } = layout('Ethernet frame record', recordShape, {
   frameBytes: u32(0x10, 'without FCS'),
   isCorrupted: u32(0x14),
   isSentAgain: u32(0x18, 'as its sender says; takes no effect'),
+  tailDelayPs: u32(0x1c, 'from its arrival until its last bit has arrived'),
 });
 const { fields: trainingFields } = layout('Ethernet link training record', recordShape, {
   ...recordHeaderFields,
@@ -94,19 +104,25 @@ const { fields: trainingFields } = layout('Ethernet link training record', recor
 export const WORD_FRAME_BYTES = wordIndexOf(frameFields.frameBytes);
 export const WORD_IS_CORRUPTED = wordIndexOf(frameFields.isCorrupted);
 export const WORD_IS_SENT_AGAIN = wordIndexOf(frameFields.isSentAgain);
+export const WORD_TAIL_DELAY_PS = wordIndexOf(frameFields.tailDelayPs);
 const WORD_TRAINING_STEP = wordIndexOf(trainingFields.step);
 /** Capture comments on frames hit by a fault. */
 const sentNotes: Readonly<Record<number, string>> = {
   [OUTCOME_LOST]: 'lost on the cable',
   [OUTCOME_CORRUPTED]: 'corrupted on the cable',
+  [OUTCOME_STILL_WRONG]: 'its frame check sequence is wrong, as it came: it was cut through',
 };
 const copyNote = 'a copy, made by a fault';
 const insideNote = 'damaged within a switch by a fault';
 /** The same for frames that arrived and were dropped. */
 const linkDownNote = 'dropped: the link is down';
 const corruptedNote = 'dropped: its frame check sequence is wrong';
+const corruptedHeadNote = 'its frame check sequence is wrong';
 const fullNote = 'dropped: the receive fifo is full';
 const strangeControlNote = 'dropped: a MAC control frame, and no PAUSE for this station';
+/** EtherType of MAC control frames, and its place in a frame. */
+const MAC_CONTROL_TYPE = 0x8808;
+const TYPE_OFFSET = 12;
 /** Copies are fastest between offsets that are multiples of it. */
 const COPY_ALIGNMENT = 8;
 
@@ -136,12 +152,18 @@ export interface EthernetPortOptions {
   readonly stream?: string | undefined;
   /** Slots of the receive fifo if frames are held elsewhere, and flow control is requested there; left out: as many as flow control needs. */
   readonly slotCount?: number | undefined;
+  /** When frames sent from here arrive: `head` at a cut-through switch; default `tail`. */
+  readonly sentArrival?: PacketArrival | undefined;
 }
 
 export interface EthernetPortPorts {
   readonly receiver: {
-    /** A frame has arrived completely in a slot of the receive fifo, to be released by {@link EthernetPort.consume}. */
-    frameArrived(slot: number): void;
+    /**
+     * A frame has arrived in a slot of the receive fifo, to be released by {@link EthernetPort.consume}.
+     * @param tailDelayPs until its last bit has arrived: 0 for a frame that arrived whole, which is right
+     * @param isCorrupted whether its frame check sequence will be wrong
+     */
+    frameArrived(slot: number, tailDelayPs: Picoseconds, isCorrupted: boolean): void;
   };
   readonly sender: {
     /** A refused frame may now be accepted. */
@@ -158,6 +180,7 @@ export class EthernetPort {
   readonly transmitted = new EthernetTransmitCounters();
   readonly received = new EthernetReceiveCounters();
   readonly rearranged = new EthernetRearranged();
+  readonly relayed = new RelayedFcsErrors();
   readonly faults: EthernetFaults;
   /** Longest frame this port carries, without FCS. */
   readonly frameBytesMax: number;
@@ -195,6 +218,7 @@ export class EthernetPort {
   readonly #frameBytes: Int32Array;
   readonly #freeSlots: number[];
   readonly #isHeldElsewhere: boolean;
+  readonly #sentArrival: PacketArrival;
   readonly #copier = new BlockCopier();
   #ports!: EthernetPortPorts;
 
@@ -209,6 +233,7 @@ export class EthernetPort {
     const slotCount = options.slotCount ?? wantedSlots;
     this.slotCount = slotCount;
     this.#isHeldElsewhere = options.slotCount !== undefined;
+    this.#sentArrival = options.sentArrival ?? 'tail';
     this.#slotBytes = Math.ceil(this.frameBytesMax / COPY_ALIGNMENT) * COPY_ALIGNMENT;
     this.rxBytes = new Uint8Array(slotCount * this.#slotBytes);
     this.#frameBytes = new Int32Array(slotCount);
@@ -329,6 +354,7 @@ export class EthernetPort {
    * Sends the frame of `lengthBytes` (header and payload, without FCS) at `source[sourceOffset]`, padded with zeros to 60
    * bytes, when the link is free, and not before `fromPs`.
    * @param isSentAgain for observers of the cable
+   * @param isWrong whether it leaves with the wrong frame check sequence with which it came
    * @throws InvariantError for a frame without a whole header or beyond the MTU: the MAC checks this first
    */
   send(
@@ -337,6 +363,7 @@ export class EthernetPort {
     lengthBytes: number,
     fromPs = this.#lp.nowPs,
     isSentAgain = false,
+    isWrong = false,
   ): void {
     if (lengthBytes < ETHERNET_HEADER_BYTES || lengthBytes > this.frameBytesMax) {
       throw new InvariantError(
@@ -356,7 +383,9 @@ export class EthernetPort {
     transmitted.bytes += wireBytes;
     transmitted.padBytes += wireBytes - ETHERNET_FCS_BYTES - lengthBytes;
     const rules = faults.rulesOn(source, sourceOffset, lengthBytes);
-    const outcome = this.#outcomeOf(wireBytes, rules, fromPs);
+    const chanced = this.#outcomeOf(wireBytes, rules, fromPs);
+    if (isWrong) this.relayed.sent++;
+    const outcome = isWrong && chanced === OUTCOME_ARRIVES ? OUTCOME_STILL_WRONG : chanced;
     if (rules === noRules && this.#heldDuePs === NEVER)
       this.#put(source, sourceOffset, lengthBytes, outcome, fromPs, isSentAgain);
     else {
@@ -480,7 +509,7 @@ export class EthernetPort {
     }
     if (copy !== undefined) {
       const duePs = fromPs + copy.effect.delayPs;
-      const outcomeOfCopy = OUTCOME_ARRIVES;
+      const outcomeOfCopy = outcome === OUTCOME_STILL_WRONG ? outcome : OUTCOME_ARRIVES;
       this.#hold({
         bytes: whole,
         isSentAgain,
@@ -612,15 +641,20 @@ export class EthernetPort {
   ): void {
     const { config } = this;
     const frameBytes = Math.max(lengthBytes, ETHERNET_FRAME_MIN_BYTES);
+    const startPs = Math.max(fromPs, this.#serializer.freePs);
     const endPs = this.#serializer.occupy(fromPs, config.preambleBytes + frameBytes + ETHERNET_FCS_BYTES);
     this.#serializer.occupy(endPs, config.interFrameGapBytes);
     if (this.tap !== undefined)
       this.tap.packetPassed('outbound', endPs, source, sourceOffset, lengthBytes, note ?? '');
     const kind = outcome === OUTCOME_LOST ? LOST_FRAME : FRAME;
-    const offset = this.#writer.append(endPs + this.#latencyPs, kind, frameBytes);
+    const isWhole = this.#sentArrival === 'tail' || isMacControl(source, sourceOffset);
+    const arrivalPs = isWhole ? endPs : startPs;
+    const offset = this.#writer.append(arrivalPs + this.#latencyPs, kind, frameBytes);
     const { words, bytes } = this.#writer;
     words[(offset >> 2) + WORD_FRAME_BYTES] = frameBytes;
-    words[(offset >> 2) + WORD_IS_CORRUPTED] = outcome === OUTCOME_CORRUPTED ? 1 : 0;
+    const isCorrupted = outcome === OUTCOME_CORRUPTED || outcome === OUTCOME_STILL_WRONG;
+    words[(offset >> 2) + WORD_IS_CORRUPTED] = isCorrupted ? 1 : 0;
+    words[(offset >> 2) + WORD_TAIL_DELAY_PS] = endPs - arrivalPs;
     words[(offset >> 2) + WORD_IS_SENT_AGAIN] = isSentAgain ? 1 : 0;
     const start = offset + RECORD_HEADER_BYTES;
     for (let at = 0; at < lengthBytes; at++) bytes[start + at] = source[sourceOffset + at]!;
@@ -641,12 +675,13 @@ export class EthernetPort {
     const { words } = this.#reader;
     const frameBytes = words[(offset >> 2) + WORD_FRAME_BYTES]!;
     const isCorrupted = words[(offset >> 2) + WORD_IS_CORRUPTED] === 1;
+    const tailDelayPs = words[(offset >> 2) + WORD_TAIL_DELAY_PS]!;
     const wireBytes = frameBytes + ETHERNET_FCS_BYTES;
     if (this.tap !== undefined) this.#showArrival(this.tap, offset, frameBytes, isCorrupted);
     if (!this.isUp) {
       received.linkDownDrops++;
       received.droppedBytes += wireBytes;
-    } else if (isCorrupted) {
+    } else if (isCorrupted && tailDelayPs === 0) {
       received.corruptedFrames++;
       received.corruptedBytes += wireBytes;
     } else if (this.flowControl.takes(this.#reader.bytes, offset + RECORD_HEADER_BYTES)) {
@@ -657,16 +692,20 @@ export class EthernetPort {
     } else {
       received.deliveredFrames++;
       received.deliveredBytes += wireBytes;
-      this.#receive(offset, frameBytes);
+      if (isCorrupted) this.relayed.received++;
+      this.#receive(offset, frameBytes, tailDelayPs, isCorrupted);
     }
     this.#reader.release(offset);
   }
 
   #showArrival(tap: WireTap, offset: number, frameBytes: number, isCorrupted: boolean): void {
     const first = offset + RECORD_HEADER_BYTES;
-    const { bytes } = this.#reader;
-    const fate = isCorrupted ? corruptedNote : this.#fateOf(bytes, first, frameBytes);
-    tap.packetPassed('inbound', this.#lp.nowPs, bytes, first, frameBytes, this.isUp ? fate : linkDownNote);
+    const { bytes, words } = this.#reader;
+    const tailDelayPs = words[(offset >> 2) + WORD_TAIL_DELAY_PS]!;
+    const damage = tailDelayPs === 0 ? corruptedNote : corruptedHeadNote;
+    const fate = isCorrupted ? damage : this.#fateOf(bytes, first, frameBytes);
+    const atPs = this.#lp.nowPs + tailDelayPs;
+    tap.packetPassed('inbound', atPs, bytes, first, frameBytes, this.isUp ? fate : linkDownNote);
   }
 
   /** Fate of an undamaged received frame that is neither delivered nor obeyed. */
@@ -682,13 +721,13 @@ export class EthernetPort {
   }
 
   /** Moves the frame of the record at `offset` into the receive fifo. */
-  #receive(offset: number, frameBytes: number): void {
+  #receive(offset: number, frameBytes: number, tailDelayPs: Picoseconds, isCorrupted: boolean): void {
     const slot = this.#freeSlots.pop()!;
     if (!this.#isHeldElsewhere) this.flowControl.fifoHolds(this.heldFrames);
     this.#frameBytes[slot] = frameBytes;
     const from = offset + RECORD_HEADER_BYTES;
     this.#copier.copy(this.rxBytes, this.frameStart(slot), this.#reader.bytes, from, frameBytes);
-    this.#ports.receiver.frameArrived(slot);
+    this.#ports.receiver.frameArrived(slot, tailDelayPs, isCorrupted);
   }
 
   #spaceDue(): void {
@@ -713,6 +752,10 @@ export class EthernetPort {
     this.#ports.link.linkChanged(isUp, this.#lp.nowPs);
   }
 }
+
+/** Whether the frame is of MAC control (31.4.1.3): PAUSE and PFC take effect when they are complete. */
+const isMacControl = (bytes: Uint8Array, at: number): boolean =>
+  (bytes[at + TYPE_OFFSET]! << 8) + bytes[at + TYPE_OFFSET + 1]! === MAC_CONTROL_TYPE;
 
 /** Bytes of a frame on the wire, FCS included. */
 const wireBytesOf = (lengthBytes: number): number =>

@@ -1,6 +1,7 @@
 /** Values derived from an Ethernet configuration: byte time, latency, frame limits, and channel sizes. */
 import { channelBufferBytes, RECORD_HEADER_BYTES } from '../sim/index.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
+import { ethernetFecLatencyPs } from './forward-error-correction.ts';
 import type { ByteTime } from './link-rate.ts';
 
 export const ETHERNET_HEADER_BYTES = 14;
@@ -18,7 +19,9 @@ export const ethernetByteTime = (config: Pick<EthernetConfig, 'gigabitsPerSecond
 
 /** Time from a frame's last bit leaving the sending MAC until the frame is complete at the receiver: a channel's latency. */
 export const ethernetLatencyPs = (config: EthernetConfig): number =>
-  2 * config.portLatencyNs * 1000 + config.cableMetres * config.cablePsPerMetre;
+  2 * config.portLatencyNs * 1000 +
+  config.cableMetres * config.cablePsPerMetre +
+  ethernetFecLatencyPs(config);
 
 const TAG_BYTES = 4;
 

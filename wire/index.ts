@@ -7,12 +7,12 @@ export { type Datagram, receivedDatagram, sendDatagram } from './datagram.ts';
 export { type EthernetConfig, ethernetParameters } from './ethernet-parameters.ts';
 export {
   EthernetPort,
-  type EthernetPortOptions,
   FRAME as ETHERNET_FRAME,
   LOST_FRAME as LOST_ETHERNET_FRAME,
   WORD_FRAME_BYTES,
   WORD_IS_CORRUPTED,
   WORD_IS_SENT_AGAIN,
+  WORD_TAIL_DELAY_PS,
 } from './ethernet-port.ts';
 export * from './ethernet-sizing.ts';
 export { frameProtocolIn, frameProtocols } from './frame-protocol.ts';

@@ -7,6 +7,7 @@
  */
 
 import { asInteger, type Picoseconds } from '../base/index.ts';
+import { fecLatencyPs } from './forward-error-correction.ts';
 import type { WireConfig } from './parameters.ts';
 
 /** Lane signalling in kilobits per second, and the code's share of data bits. */
@@ -20,6 +21,10 @@ const speedTable = {
   HDR: { kilobits: 53_125_000, data: 16, coded: 17 },
   NDR: { kilobits: 106_250_000, data: 16, coded: 17 },
 } as const;
+
+/** Kilobits per second on all lanes of a link together, with those of its codes. */
+const signallingKbps = ({ speed, lanes }: Pick<WireConfig, 'speed' | 'lanes'>): number =>
+  speedTable[speed].kilobits * Number(lanes);
 
 const PS_MEGABITS_PER_BYTE = 8_000_000;
 const PS_KILOBITS_PER_BYTE = 8 * 1_000_000_000;
@@ -48,7 +53,8 @@ export function dataRateMbpsOf(config: Pick<WireConfig, 'speed' | 'lanes'>): num
 /** Time from a packet's last symbol leaving the sending port's logic until the packet is complete at the receiver: a channel's latency. */
 export function wireLatencyPs(config: WireConfig): number {
   const { portLatencyNs, switchLatencyNs, cableMetres, cablePsPerMetre } = config;
-  return (2 * portLatencyNs + switchLatencyNs) * 1000 + cableMetres * cablePsPerMetre;
+  const portsPs = (2 * portLatencyNs + switchLatencyNs) * 1000;
+  return portsPs + cableMetres * cablePsPerMetre + fecLatencyPs(config.fec, signallingKbps(config));
 }
 
 /**

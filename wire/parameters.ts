@@ -1,9 +1,10 @@
 /** Rate, length and buffers of a wire port and its cable. */
 import { type ConfigOf, choice, number } from '../base/index.ts';
+import { FEC_SOURCE, fecCodes } from './forward-error-correction.ts';
 
 const laneSpeeds = ['SDR', 'DDR', 'QDR', 'FDR10', 'FDR', 'EDR', 'HDR', 'NDR'] as const;
 export type LaneSpeed = (typeof laneSpeeds)[number];
-const laneCounts = ['1', '4', '8', '12'] as const;
+const laneCounts = ['1', '2', '4', '8', '12'] as const;
 export type LaneCount = (typeof laneCounts)[number];
 
 export const wireParameters = {
@@ -30,6 +31,12 @@ export const wireParameters = {
     [3336, 10_000],
     'estimate: 0.7 of the speed of light',
     'Propagation delay of the cable.',
+  ),
+  fec: choice(
+    'none',
+    fecCodes,
+    FEC_SOURCE,
+    'Forward error correction of the link, which delays each packet by one word of the code and its decoding. FDR and slower links of these cards have none; HDR and NDR always have rs-544.',
   ),
   framingBytes: number(
     2,

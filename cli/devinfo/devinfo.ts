@@ -58,7 +58,7 @@ const physicalStates: Readonly<Record<number, string>> = {
   5: 'LINK_UP',
   6: 'LINK_ERROR_RECOVERY',
 };
-const widths: Readonly<Record<number, string>> = { 1: '1', 2: '4', 4: '8', 8: '12' };
+const widths: Readonly<Record<number, string>> = { 1: '1', 2: '4', 4: '8', 8: '12', 16: '2' };
 const speeds: Readonly<Record<number, string>> = {
   1: '2.5 Gbps',
   2: '5.0 Gbps',

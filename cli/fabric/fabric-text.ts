@@ -105,13 +105,27 @@ function roundSentences({ args, messageTimes, bytesPerSecond, phases, busiest }:
   ];
 }
 
-/** Drops and marks, if any. */
-function lossSentences({ outputs, cnps, report: { config } }: FabricRow): string[] {
+/** Frames that switches of Ethernet cut through, if any switch does. */
+function cutSentences({ report: { switches = [] } }: FabricRow): string[] {
+  const ports = switches.flatMap((own) => own.ports.filter((port) => port.cutThroughFrames !== undefined));
+  if (ports.length === 0) return [];
+  const cut = ports.reduce((sum, port) => sum + port.cutThroughFrames!, 0);
+  const came = ports.reduce((sum, port) => sum + port.receivedPackets, 0);
+  return [
+    `Switches that cut through did so with ${countText(cut)} of ${countText(came)} frames that came; they stored the others, whose outputs were busy, paused or faster than their input.`,
+  ];
+}
+
+/** Frames that were cut through, drops and marks, if any. */
+function lossSentences(row: FabricRow): string[] {
+  const { outputs, cnps, report } = row;
+  const { config } = report;
   const isFecn = config.hca.capability.linkLayer === 'infiniband';
   const drops = outputs.reduce((sum, row) => sum + row.drops, 0);
   const held = outputs.reduce((sum, row) => sum + row.pauseDrops, 0);
   const marks = outputs.reduce((sum, row) => sum + row.marks, 0);
   return [
+    ...cutSentences(row),
     ...(drops === 0
       ? []
       : [

@@ -185,6 +185,15 @@ describe('hca topology', () => {
     expect([code, out.replaceAll(/\s+/g, ' ').trim()]).toEqual([0, sentences]);
   });
 
+  it('names the way of forwarding of switches that have their own, in words and in the drawing', async () => {
+    const bell = JSON.parse(textOf('bell.json')) as { nodes: object[] };
+    const nodes = bell.nodes.map((node, at) => (at === 4 ? { ...node, forwarding: 'cut-through' } : node));
+    writeFileSync(join(folder.path, 'modes.json'), JSON.stringify({ ...bell, nodes }));
+    const { code, out } = await hca('topology', './modes.json', '--html', 'modes.html');
+    expect([code, out]).toEqual([0, expect.stringContaining('switches forward: 4 by cut-through.')]);
+    expect(textOf('modes.html')).toContain('<title>switch 4, cut-through</title>');
+  });
+
   it('counts one cable in the singular, and says nothing of pairs if all are joined', async () => {
     const { out } = await hca('topology', '0-1');
     expect(out.trim().split('\n')).toEqual(['2 hosts, 0 switches, 1 cable.', 'Cables: 0-1.']);

@@ -56,8 +56,21 @@ function topologySentences(topology: Topology): string[] {
   return [
     `${counts.join(', ')}.`,
     ...(switchCount === 0 ? [`Cables: ${topologyText(topology)}.`] : passedSentences(lengths)),
+    ...forwardingSentences(topology),
     ...apartSentences(lengths.length, hostCount * (hostCount - 1)),
   ];
+}
+
+/** Switches with a way of forwarding of their own, if any. */
+function forwardingSentences(topology: Topology): string[] {
+  const modes = Object.groupBy(
+    switchesOf(topology).filter((node) => topology.nodes[node]!.forwarding !== undefined),
+    (node) => topology.nodes[node]!.forwarding!,
+  );
+  const named = Object.entries(modes).map(([mode, nodes]) => `${nodes.join(', ')} by ${mode}`);
+  return named.length === 0
+    ? []
+    : [`Whatever the configuration says, switches forward: ${named.join('; ')}.`];
 }
 
 /** @param lengths number of switches between each ordered pair of joined hosts */

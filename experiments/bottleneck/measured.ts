@@ -90,6 +90,7 @@ const parametersOfLink: Readonly<Record<string, keyof LinkCable>> = {
   'wire.lanes': 'lanes',
   'wire.cableMetres': 'metres',
   'ethernet.cableMetres': 'metres',
+  'ethernet.gigabitsPerSecond': 'gigabitsPerSecond',
 };
 
 /** Changes of a cable: those that its link has for itself are made in the topology. */

@@ -210,10 +210,13 @@ export function fairnessOf(rates: readonly number[]): number {
   return squares === 0 ? 1 : (sum * sum) / (rates.length * squares);
 }
 
+/** Reasons for which an Ethernet switch loses a frame; for other reasons a flooded frame may end at a switch. */
+const losses: ReadonlySet<string> = new Set(['noRoom', 'wrongFcs']);
+
 /** Drops that senders must make good: all of InfiniBand; a flooded frame may end at a switch, and is none. */
 const lossesOf = (notForwarded: Readonly<Record<string, number>>, floods: boolean): number =>
   Object.entries(notForwarded).reduce(
-    (sum, [reason, count]) => (floods && reason !== 'noRoom' ? sum : sum + count),
+    (sum, [reason, count]) => (floods && !losses.has(reason) ? sum : sum + count),
     0,
   );
 

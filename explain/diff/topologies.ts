@@ -84,11 +84,12 @@ function cablesOf(topology: Topology): ReadonlyMap<string, string> {
   );
 }
 
-const propertiesOf = ({ metres, speed, lanes }: LinkCable): string => {
+const propertiesOf = ({ metres, speed, lanes, gigabitsPerSecond }: LinkCable): string => {
   const own: LinkCable = {
     ...(metres === undefined ? {} : { metres }),
     ...(speed === undefined ? {} : { speed }),
     ...(lanes === undefined ? {} : { lanes }),
+    ...(gigabitsPerSecond === undefined ? {} : { gigabitsPerSecond }),
   };
   const texts = Object.entries(own).map(([name, value]) => `${name}=${value}`);
   return texts.length === 0 ? 'as configured' : texts.join(' ');

@@ -100,6 +100,7 @@ export const hopWords: Readonly<Record<HopStep, string>> = {
   pause: 'waits for the end of a pause',
   link: 'waits for the link',
   sending: 'leaves',
+  storing: 'is stored until its last byte has come: its output is busy, paused or faster (not cut through)',
 };
 
 const packetName = (opcode: number): string => (opcode === noOpcode ? 'frame' : packetText([opcode]));

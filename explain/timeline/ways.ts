@@ -276,6 +276,7 @@ const causeWords: Readonly<Record<HopStep, string>> = {
   pause: 'in a pause',
   link: 'for the link',
   sending: 'to leave',
+  storing: 'for their last byte',
 };
 
 /** Whether a packet on a cable may be one in a switch: one ends on the cable when the next one begins. */

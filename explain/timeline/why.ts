@@ -548,6 +548,7 @@ const dropWords: Readonly<Record<SwitchDrop, string>> = {
   noRoom: 'the shared buffer has no room',
   queueFull: 'its queue has reached alpha × free',
   pauseWatchdog: 'a pause did not end',
+  wrongFcs: 'its frame check sequence was wrong, and it had not begun to leave (cut-through)',
 };
 
 /** PSN of a packet; 0 for anything else. */

@@ -21,7 +21,6 @@ import {
   dataRateMbpsOf,
   type EthernetConfig,
   EthernetPort,
-  type EthernetPortOptions,
   ethernetFrameBytesMax,
   ethernetParameters,
   ethernetPlug,
@@ -94,6 +93,8 @@ export interface HcaCable {
   readonly config?: WireConfig;
   /** When packets sent from here arrive: `head` at a switch; if left out: `tail`. */
   readonly sentArrival?: PacketArrival;
+  /** The same of frames of Ethernet: `head` at a switch that cuts through; if left out: `tail`. */
+  readonly frameArrival?: PacketArrival;
 }
 
 export interface HcaSetup extends SlotSetup {
@@ -537,12 +538,13 @@ class PortIntake implements PacketReceiver {
 function makeEthernetPort(
   { lp, nodeIndex, seed = 1 }: HcaSetup,
   ethernet: EthernetConfig,
-  cable: Pick<EthernetPortOptions, 'writer' | 'reader'> | undefined,
+  cable: Pick<HcaCable, 'writer' | 'reader' | 'frameArrival'> | undefined,
 ): EthernetPort {
   const config = withTag(ethernet);
   const controlMac = macOf(nodeIndex, 1);
   const { writer, reader } = cable ?? ethernetPlug(config);
-  return new EthernetPort({ lp, config, writer, reader, seed, controlMac });
+  const sentArrival = cable?.frameArrival;
+  return new EthernetPort({ lp, config, writer, reader, seed, controlMac, sentArrival });
 }
 
 const linkOf = (port: EthernetPort): LinkStateSource => ({

@@ -26,9 +26,10 @@ const speeds: Readonly<Record<Speed, { readonly base: LinkSpeed; readonly extend
   NDR: { base: LinkSpeed.QDR, extended: LinkSpeedExtended.NDR },
 };
 
-/** A port of 12X supports 1X and 4X, but not 8X. */
+/** A port of 12X supports 1X and 4X, but not 8X; one of 4X and more no 2X, which came with HDR. */
 const widths: Readonly<Record<Lanes, { readonly active: LinkWidth; readonly supported: number }>> = {
   1: { active: LinkWidth.WIDTH_1X, supported: LinkWidth.WIDTH_1X },
+  2: { active: LinkWidth.WIDTH_2X, supported: LinkWidth.WIDTH_1X | LinkWidth.WIDTH_2X },
   4: { active: LinkWidth.WIDTH_4X, supported: LinkWidth.WIDTH_1X | LinkWidth.WIDTH_4X },
   8: {
     active: LinkWidth.WIDTH_8X,
@@ -42,14 +43,14 @@ const widths: Readonly<Record<Lanes, { readonly active: LinkWidth; readonly supp
 
 /** Codes of rates by lanes: 2.5 Gb/s is 2, 10 is 3, 40 is 7. Those beyond 300 Gb/s are of later releases. */
 const rates: Readonly<Record<Speed, Readonly<Record<Lanes, number>>>> = {
-  SDR: { 1: 2, 4: 3, 8: 6, 12: 4 },
-  DDR: { 1: 5, 4: 6, 8: 7, 12: 8 },
-  QDR: { 1: 3, 4: 7, 8: 9, 12: 10 },
-  FDR10: { 1: 3, 4: 7, 8: 9, 12: 10 },
-  FDR: { 1: 11, 4: 12, 8: 13, 12: 14 },
-  EDR: { 1: 15, 4: 16, 8: 17, 12: 18 },
-  HDR: { 1: 20, 4: 17, 8: 21, 12: 22 },
-  NDR: { 1: 16, 4: 21, 8: 23, 12: 24 },
+  SDR: { 1: 2, 2: 5, 4: 3, 8: 6, 12: 4 },
+  DDR: { 1: 5, 2: 3, 4: 6, 8: 7, 12: 8 },
+  QDR: { 1: 3, 2: 6, 4: 7, 8: 9, 12: 10 },
+  FDR10: { 1: 3, 2: 6, 4: 7, 8: 9, 12: 10 },
+  FDR: { 1: 11, 2: 19, 4: 12, 8: 13, 12: 14 },
+  EDR: { 1: 15, 2: 20, 4: 16, 8: 17, 12: 18 },
+  HDR: { 1: 20, 2: 16, 4: 17, 8: 21, 12: 22 },
+  NDR: { 1: 16, 2: 17, 4: 21, 8: 23, 12: 24 },
 };
 
 export type LinkSetting = Pick<WireConfig, 'speed' | 'lanes'>;
@@ -91,7 +92,8 @@ export const vendorSpeedOf = ({ speed }: LinkSetting): number => Number(speed ==
 /** Speed and widths in QUERY_PORT. */
 export const queryPortOfLink = ({ speed, lanes }: LinkSetting) => ({
   ibLinkSpeed: speeds[speed].base,
-  maxIbWidth: widths[lanes].supported,
+  // The command is older than 2X, and has four bits for widths.
+  maxIbWidth: widths[lanes].supported & 0xf,
 });
 
 /** Rate of paths over the link. */

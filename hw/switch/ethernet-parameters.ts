@@ -19,8 +19,21 @@ export const ethernetSwitchParameters = {
     300,
     'ns',
     [1, 100_000],
-    'estimate: 600 ns from port to port, as a Trident II has, less the two ports (ethernet.portLatencyNs)',
-    'From the last byte of a frame within the switch until its first byte may leave.',
+    'estimate: 600 ns from port to port, as a Trident II has, less its two ports (switch.ethernet.portLatencyNs)',
+    'From the last byte of a frame within the switch, or from its first if it is cut through, until its first byte may leave.',
+  ),
+  forwarding: choice(
+    'store-and-forward',
+    ['cut-through', 'store-and-forward'],
+    'choice: as switches of Broadcom are delivered; SwitchX and Spectrum cut through',
+    'Whether a frame may leave before its last byte has arrived: if all its outputs are idle and none is faster than its input. Otherwise it is stored.',
+  ),
+  portLatencyNs: number(
+    150,
+    'ns',
+    [1, 100_000],
+    'estimate: as ethernet.portLatencyNs',
+    'MAC and PHY of one port of the switch, in each direction. On a cable to a host the other port is ethernet.portLatencyNs.',
   ),
   bufferKib: number(
     12_288,

@@ -1,24 +1,32 @@
 /**
- * An Ethernet switch: whole frames pass the pipeline, share one buffer, and wait in the queue of their output and priority.
+ * An Ethernet switch: frames pass the pipeline, share one buffer, and wait in the queue of their output and priority.
  *
  *     ═▶ port ─▶ pipeline ─▶ routes ─▶ room in the shared buffer? ─▶ queues of the output ─▶ port ═▶
  *          ▲     (latency)                │ no: dropped             │ long: marked   ▲
  *          └── PAUSE or PFC ◀── share of the input is full          └── paused by the far end?
  *
  * Promises:
- * - Store and forward: a frame's first byte leaves `latencyNs` after its last byte has come, if the output is free.
+ * - Store and forward: a frame's first byte leaves `latencyNs` after its last byte has come, if the output is free. Cut-through: after
+ *   its first byte, if cut-through.ts permits it; other frames are stored.
  * - Every frame that came leaves, waits, or is dropped and counted by a reason: no route, no room, no room in the queue, a link that is
- *   down. Frames of lossless priorities are dropped only if their sender does not stop in time, or if a pause does not end.
+ *   down, a frame check sequence that proves wrong before the frame has begun to leave. Frames of lossless priorities are dropped only if their sender does not stop in time, or if a pause does not end.
  * - Frames of one flow keep their order.
  * - A decision depends on earlier instants alone, and on the order of ports: the order of records within an instant has no
  *   effect. A frame that came is admitted later by the latency, all of an instant by one step.
  *
  * Sources: IEEE 802.1Q, clauses 8 and 36; IEEE 802.3-2018, annex 31B and 31D.
  */
-import { ConfigurationError, NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
+import { ConfigurationError, InvariantError, NEVER, nsToPs, type Picoseconds } from '../../base/index.ts';
 import type { BlockState, ChannelReader, ChannelWriter, LogicalProcess } from '../../sim/index.ts';
-import { type EthernetConfig, EthernetPort, ethernetFrameBytesMax, withTag } from '../../wire/index.ts';
+import {
+  type EthernetConfig,
+  EthernetPort,
+  ethernetFrameBytesMax,
+  type PacketArrival,
+  withTag,
+} from '../../wire/index.ts';
 import { CongestionMarker } from './congestion-marker.ts';
+import { headerDurationPs, isFaster, isIdle } from './cut-through.ts';
 import { bytesOf, EgressQueues, NO_PRIORITY } from './egress-queues.ts';
 import type { EthernetSwitchConfig } from './ethernet-parameters.ts';
 import { priorityOf } from './frame-fields.ts';
@@ -35,6 +43,8 @@ export interface EthernetSwitchCable {
   readonly reader: ChannelReader;
   /** Its rate, length and frames. */
   readonly ethernet: EthernetConfig;
+  /** When frames sent from here arrive: `head` at a cut-through switch; left out: `tail`. */
+  readonly sentArrival?: PacketArrival;
 }
 
 export interface EthernetSwitchSetup {
@@ -50,8 +60,8 @@ export interface EthernetSwitchSetup {
   readonly cables: readonly (EthernetSwitchCable | undefined)[];
 }
 
-/** Frames that came by a port and left by none, by reason. */
-export type InputDrops = Record<RouteRefusal | 'noRoom', number>;
+/** Frames that came by a port and left by none, by reason; a switch that cuts through finds some with a wrong frame check sequence. */
+export type InputDrops = Record<RouteRefusal | 'noRoom', number> & { wrongFcs?: number };
 
 /** Locally administered MACs of a switch's ports: source of its PAUSE frames. */
 const LOCAL_MACS = 0x0200_0000_0000;
@@ -67,6 +77,10 @@ class SwitchPort {
   /** Frames that came by it and have not been admitted yet. */
   readonly pipeline = new FrameQueue();
   readonly drops: InputDrops = { noRoute: 0, ownPort: 0, linkLocal: 0, noRoom: 0 };
+  /** Least time from a frame's first bit until its addresses and type have come. */
+  readonly headerPs: Picoseconds;
+  /** Frames that came by it and began to leave before their last bit had come. */
+  cutCount = 0;
   /** Frames that came by it and wait, with those in the pipeline, and the most so far; and all that have left by every output. */
   waiting = 0;
   waitingMax = 0;
@@ -91,6 +105,8 @@ class SwitchPort {
     this.queues = new EgressQueues(config.scheduling);
     this.marker = new CongestionMarker(config, seed, stream);
     this.watchdog = new PauseWatchdog(config);
+    this.headerPs = headerDurationPs(port.config);
+    if (config.forwarding === 'cut-through') this.drops.wrongFcs = 0;
   }
 }
 
@@ -104,6 +120,7 @@ export class EthernetSwitch {
   readonly #lp: LogicalProcess;
   readonly #config: EthernetSwitchConfig;
   readonly #latencyPs: Picoseconds;
+  readonly #cutsThrough: boolean;
   readonly #frames: StoredFrames;
   /** By port from 1; undefined for a port without a cable. */
   readonly #ports: readonly (SwitchPort | undefined)[];
@@ -117,6 +134,7 @@ export class EthernetSwitch {
     this.#lp = lp;
     this.#config = config;
     this.#latencyPs = nsToPs(config.latencyNs);
+    this.#cutsThrough = config.forwarding === 'cut-through';
     this.routes = new StationRoutes(config, config.hashSeed + number);
     this.#frames = new StoredFrames(ethernetFrameBytesMax(withTag(ethernet)));
     this.#ports = cables.map((cable, index) => cable && this.#portAt(index, cable, setup));
@@ -124,7 +142,7 @@ export class EthernetSwitch {
     this.buffer = new SharedBuffer(
       config,
       this.#used.length,
-      headroomBytesOf(ethernet, config.headroomMetres, config.latencyNs),
+      headroomBytesOf(fastestOf(ethernet, cables), config.headroomMetres, config.latencyNs),
     );
     this.#stepEvent = lp.queue.addHandler(() => this.#stepDue());
     lp.addTimeKeeper(this);
@@ -133,7 +151,7 @@ export class EthernetSwitch {
 
   #portAt(index: number, cable: EthernetSwitchCable, setup: EthernetSwitchSetup): SwitchPort {
     const { lp, config, number, seed } = setup;
-    const { writer, reader, ethernet } = cable;
+    const { writer, reader, ethernet, sentArrival } = cable;
     const stream = `${lp.name}.${index + 1}`;
     const port = new EthernetPort({
       lp,
@@ -145,13 +163,17 @@ export class EthernetSwitch {
       stream,
       controlMac: LOCAL_MACS + number * PORTS_PER_SWITCH + index + 1,
       slotCount: 1,
+      sentArrival,
     });
     return new SwitchPort(index + 1, port, config, seed, stream);
   }
 
   #connect(input: number, { port }: SwitchPort): void {
     port.connect({
-      receiver: { frameArrived: (slot) => this.#frameArrived(input, slot) },
+      receiver: {
+        frameArrived: (slot, tailDelayPs, isCorrupted) =>
+          this.#frameArrived(input, slot, tailDelayPs, isCorrupted),
+      },
       sender: { spaceFreed: () => this.#stepBy(this.#lp.nowPs) },
       // A link that goes down ends the wait for a pause: what waits for it is discarded.
       link: { linkChanged: (_isUp, nowPs) => this.#stepBy(nowPs + 1) },
@@ -185,15 +207,20 @@ export class EthernetSwitch {
       marked: marker.markedCount,
       inputBytesMax: bytesMax,
       inPipeline: own.pipeline.count,
+      ...(this.#cutsThrough ? { cutFrames: own.cutCount } : {}),
     };
   }
 
   /** Bytes of the frames in the queues and on their way out, counted one by one: for a check of the buffer's own count. */
   countQueuedBytes(): number {
-    const frames = new Set(
+    return [...this.#queuedFrames()].reduce((sum, frame) => sum + bytesOf(frame), 0);
+  }
+
+  /** Each frame in the queues and on its way out, once. */
+  #queuedFrames(): ReadonlySet<StoredFrame> {
+    return new Set(
       this.#used.flatMap(({ queues, sending }) => [...queues.frames(), ...(sending ? [sending] : [])]),
     );
-    return [...frames].reduce((sum, frame) => sum + bytesOf(frame), 0);
   }
 
   inspect(): BlockState {
@@ -219,6 +246,7 @@ export class EthernetSwitch {
   rebase(ps: Picoseconds): void {
     this.#stepDuePs -= ps;
     this.routes.rebase(ps);
+    for (const frame of this.#queuedFrames()) frame.tailPs -= ps;
     for (const own of this.#used) {
       own.pipeline.rebase(ps);
       own.watchdog.rebase(ps);
@@ -228,18 +256,17 @@ export class EthernetSwitch {
 
   // ---- inputs ----
 
-  /** A whole frame has come by a port. */
-  #frameArrived(input: number, slot: number): void {
+  /** A frame has come by a port, or the first bit of one whose last follows. */
+  #frameArrived(input: number, slot: number, tailDelayPs: Picoseconds, isCorrupted: boolean): void {
     const own = this.#used[input]!;
     const { port, pipeline } = own;
-    const readyPs = this.#lp.nowPs + this.#latencyPs;
-    const frame = this.#frames.store(
-      port.rxBytes,
-      port.frameStart(slot),
-      port.frameBytes(slot),
-      input,
+    const { nowPs } = this.#lp;
+    const readyPs = nowPs + (tailDelayPs === 0 ? this.#latencyPs : Math.max(this.#latencyPs, own.headerPs));
+    const frame = this.#frames.store(port.rxBytes, port.frameStart(slot), port.frameBytes(slot), input, {
       readyPs,
-    );
+      tailPs: nowPs + tailDelayPs,
+      isCorrupted,
+    });
     pipeline.add(frame);
     this.tap?.arrived(frame, own.number, readyPs);
     port.consume(slot);
@@ -312,7 +339,9 @@ export class EthernetSwitch {
 
   #admitFrom(own: SwitchPort, nowPs: Picoseconds): void {
     for (let { head } = own.pipeline; head !== undefined && head.readyPs <= nowPs; head = own.pipeline.head) {
-      const reason = this.#admit(own, own.pipeline.shift(), nowPs);
+      const reason = this.#admit(own, head, nowPs);
+      if (reason === 'isStored') return;
+      own.pipeline.shift();
       if (reason === undefined) continue;
       own.drops[reason]++;
       own.waiting--;
@@ -322,13 +351,16 @@ export class EthernetSwitch {
     }
   }
 
-  /** Puts a frame into the queues of its outputs. Returns the reason if it leaves by none. */
-  #admit(own: SwitchPort, frame: StoredFrame, nowPs: Picoseconds): keyof InputDrops | undefined {
+  /** Puts a frame into the queues of its outputs. Returns the reason if it leaves by none, or that it must be stored first. */
+  #admit(own: SwitchPort, frame: StoredFrame, nowPs: Picoseconds): keyof InputDrops | 'isStored' | undefined {
     const { input, bytes, frameBytes } = frame;
-    this.routes.learn(frame, own.number, nowPs);
-    const ports = this.routes.portsOf(frame, own.number, nowPs);
+    const ports = frame.outputs ?? this.#routeOf(own, frame, nowPs);
     if (typeof ports === 'string') return ports;
     frame.priority = priorityOf(bytes, frameBytes, this.#config.trust);
+    if (this.#cutsThrough && frame.outputs === undefined) {
+      if (!this.#canCutThrough(own, frame, ports, nowPs)) return this.#storeWhole(frame, ports);
+      own.cutCount++;
+    } else if (frame.isCorrupted) return 'wrongFcs';
     const limitBytes = this.buffer.queueLimitBytes;
     if (!this.buffer.take(input, frame.priority, bytesOf(frame))) return 'noRoom';
     this.copyCount += ports.length - 1;
@@ -337,6 +369,34 @@ export class EthernetSwitch {
     else if (this.buffer.isLossless(frame.priority) && this.buffer.mustStop(input, frame.priority))
       this.#stopSender(own, frame.priority, true);
     return undefined;
+  }
+
+  /** Outputs of a frame. A frame whose frame check sequence proves wrong teaches nothing: hardware learns from complete frames. */
+  #routeOf(own: SwitchPort, frame: StoredFrame, nowPs: Picoseconds): readonly number[] | RouteRefusal {
+    if (!frame.isCorrupted) this.routes.learn(frame, own.number, nowPs);
+    return this.routes.portsOf(frame, own.number, nowPs);
+  }
+
+  /** Whether a frame may leave by all its outputs while it still arrives. */
+  #canCutThrough(
+    { port: { config } }: SwitchPort,
+    { priority }: StoredFrame,
+    ports: readonly number[],
+    nowPs: Picoseconds,
+  ): boolean {
+    return ports.every((number) => {
+      const { port, sending, queues } = this.#ports[number - 1]!;
+      const hasFrames = sending !== undefined || queues.count > 0;
+      return !hasFrames && !isFaster(port.config, config) && isIdle(port, priority, nowPs);
+    });
+  }
+
+  /** A frame awaits its last bit, then the latency, as in a switch that stores all of them. */
+  #storeWhole(frame: StoredFrame, ports: readonly number[]): 'isStored' {
+    frame.outputs = ports;
+    frame.readyPs = frame.tailPs + this.#latencyPs;
+    this.tap?.stores(frame, frame.tailPs, frame.readyPs);
+    return 'isStored';
   }
 
   /** Puts a frame into the queue of one output, or drops that copy if the queue of a lossy priority is too long. */
@@ -349,7 +409,8 @@ export class EthernetSwitch {
       this.tap?.dropped(frame, 'queueFull', output.number);
       return;
     }
-    output.marker.passes(bytes, frameBytes, queueBytes);
+    // A switch that cuts through marks a frame when it leaves: only then the rest of the queue is known.
+    if (!this.#cutsThrough) output.marker.passes(bytes, frameBytes, queueBytes);
     frame.copiesLeft++;
     queues.add(frame);
   }
@@ -396,9 +457,17 @@ export class EthernetSwitch {
     const frame = queues.take(priority);
     own.watchdog.goesOn(priority);
     own.sending = frame;
-    port.send(frame.bytes, 0, frame.frameBytes);
+    if (this.#cutsThrough)
+      own.marker.passes(frame.bytes, frame.frameBytes, queues.bytesOf(priority) - bytesOf(frame));
+    port.send(frame.bytes, 0, frame.frameBytes, nowPs, false, frame.isCorrupted);
     // A frame that is discarded, or that a fault holds back, reserves nothing.
     own.sendsUntilPs = Math.max(nowPs + 1, port.isUp ? port.freePs : 0);
+    if (port.isUp && frame.tailPs > own.sendsUntilPs)
+      throw new InvariantError(
+        'last bit of a frame',
+        frame.tailPs,
+        `at most ${own.sendsUntilPs}, when it leaves`,
+      );
     this.tap?.leaves(frame, {
       output: own.number,
       queue: queueOf(own.number, priority),
@@ -410,8 +479,19 @@ export class EthernetSwitch {
 /** Number of a queue of an output, from 1. */
 const queueOf = (output: number, priority: number): number => output * PRIORITY_COUNT + priority;
 
+/** The configuration of the fastest cable of a switch: its frames need the most headroom. */
+export const fastestOf = (
+  ethernet: EthernetConfig,
+  cables: readonly (Pick<EthernetSwitchCable, 'ethernet'> | undefined)[],
+): EthernetConfig => {
+  const rates = cables.map((cable) => cable?.ethernet.gigabitsPerSecond ?? 0);
+  const gigabitsPerSecond = Math.max(...rates);
+  return gigabitsPerSecond === 0 ? ethernet : { ...ethernet, gigabitsPerSecond };
+};
+
 /**
  * Checks the configuration of a switch with this number of ports in use.
+ * @param ethernet of its fastest cable
  * @throws ConfigurationError
  */
 export function checkEthernetSwitch(
@@ -419,7 +499,8 @@ export function checkEthernetSwitch(
   ethernet: EthernetConfig,
   portCount: number,
 ): void {
-  checkSharedBuffer(config, portCount, headroomBytesOf(ethernet, config.headroomMetres, config.latencyNs));
+  const { headroomMetres, latencyNs } = config;
+  checkSharedBuffer(config, portCount, headroomBytesOf(ethernet, headroomMetres, latencyNs));
   if (config.marksCongestion && config.ecnMinBytes > config.ecnMaxBytes)
     throw new ConfigurationError(
       'switch.ethernet.ecnMinBytes',
@@ -435,6 +516,8 @@ export interface SwitchPortStatistics {
   readonly waiting: number;
   readonly waitingMax: number;
   readonly inPipeline: number;
+  /** Frames that came by it and were cut through; only in a switch that cuts through. */
+  readonly cutFrames?: number;
   readonly done: number;
   /** Most bytes of frames that came by it. */
   readonly inputBytesMax: number;

@@ -12,6 +12,7 @@ import {
   type EthernetConfig,
   ethernetByteTime,
   ethernetFrameBytesMax,
+  ethernetLatencyPs,
   withTag,
 } from '../../wire/index.ts';
 
@@ -37,7 +38,7 @@ function quantaAt(gigabitsPerSecond: number): number {
 export function headroomBytesOf(config: EthernetConfig, cableMetres: number, latencyNs: number): number {
   const frameBytes = ethernetFrameBytesMax(withTag(config)) + ETHERNET_FCS_BYTES;
   const { numeratorPs, denominator } = ethernetByteTime(config);
-  const delayPs = 2 * (cableMetres * config.cablePsPerMetre + 2 * config.portLatencyNs * PS_PER_NS);
+  const delayPs = 2 * ethernetLatencyPs({ ...config, cableMetres });
   const decisionPs = latencyNs * PS_PER_NS;
   const flyingBytes = Math.ceil(((delayPs + decisionPs) * denominator) / numeratorPs);
   return 2 * frameBytes + flyingBytes + QUANTUM_BYTES * quantaAt(config.gigabitsPerSecond);

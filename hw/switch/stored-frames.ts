@@ -8,8 +8,13 @@ export interface StoredFrame {
   /** Index of the port by which it came. */
   input: number;
   priority: number;
-  /** Earliest instant at which it joins the queues of its outputs. */
+  /** Earliest instant at which it joins the queues of its outputs, and when its last bit has come. */
   readyPs: Picoseconds;
+  tailPs: Picoseconds;
+  /** Whether its frame check sequence is wrong: known when its last bit has come. */
+  isCorrupted: boolean;
+  /** Ports by which it leaves, once they are known and it awaits its last bit; undefined before. */
+  outputs: readonly number[] | undefined;
   /** Outputs that have not sent it yet. */
   copiesLeft: number;
 }
@@ -22,19 +27,22 @@ export class StoredFrames {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  /** Stores a frame that has arrived. */
+  /** Stores a frame that has arrived, or begins to. */
   store(
     source: Uint8Array,
     at: number,
     frameBytes: number,
     input: number,
-    readyPs: Picoseconds,
+    { readyPs, tailPs, isCorrupted }: Pick<StoredFrame, 'readyPs' | 'tailPs' | 'isCorrupted'>,
   ): StoredFrame {
     const frame = this.#free.pop() ?? this.#made();
     frame.bytes.set(source.subarray(at, at + frameBytes));
     frame.frameBytes = frameBytes;
     frame.input = input;
     frame.readyPs = readyPs;
+    frame.tailPs = tailPs;
+    frame.isCorrupted = isCorrupted;
+    frame.outputs = undefined;
     frame.copiesLeft = 0;
     return frame;
   }
@@ -50,6 +58,9 @@ export class StoredFrames {
       input: 0,
       priority: 0,
       readyPs: 0,
+      tailPs: 0,
+      isCorrupted: false,
+      outputs: undefined,
       copiesLeft: 0,
     };
   }
@@ -88,6 +99,9 @@ export class FrameQueue {
   }
 
   rebase(ps: Picoseconds): void {
-    for (let at = this.#first; at < this.#frames.length; at++) this.#frames[at]!.readyPs -= ps;
+    for (let at = this.#first; at < this.#frames.length; at++) {
+      this.#frames[at]!.readyPs -= ps;
+      this.#frames[at]!.tailPs -= ps;
+    }
   }
 }

@@ -31,6 +31,7 @@ export const switchDrops = [
   'noLane',
   'inboundPkey',
   'outboundPkey',
+  'wrongFcs',
 ] as const;
 export type SwitchDrop = (typeof switchDrops)[number];
 
@@ -50,6 +51,8 @@ export interface Departure {
 export interface SwitchTap<Packet> {
   /** A packet came by port `input`, from 1, and may leave from `readyPs` on. */
   arrived(packet: Packet, input: number, readyPs: Picoseconds): void;
+  /** A packet is not cut through: its last bit comes at `tailPs`, and it may leave from `readyPs` on. */
+  stores(packet: Packet, tailPs: Picoseconds, readyPs: Picoseconds): void;
   /** The first packet of a queue waits for this cause to leave by port `output`; undefined: none waits. */
   waits(queue: number, cause: SwitchWait | undefined, output: number): void;
   /** A packet begins to leave by one of its outputs. */

@@ -8,7 +8,7 @@ import { macOf } from '../../hw/hca/index.ts';
 import { EthernetSwitch, type EthernetSwitchCable } from '../../hw/switch/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { FaultLog, injectSwitchFaults } from '../faults/index.ts';
-import { cableKey, ethernetAt, type MachinePlan, switchName } from '../plan.ts';
+import { cableKey, ethernetAt, forwardingAt, frameArrivalAt, type MachinePlan, switchName } from '../plan.ts';
 import { type Stream, switchStream } from '../timeline/index.ts';
 import {
   type FabricRoutes,
@@ -40,7 +40,7 @@ export class EthernetSwitchNode {
     const cables = cablesOf(plan, node);
     this.device = new EthernetSwitch({
       lp: this.lp,
-      config: config.switch.ethernet,
+      config: { ...config.switch.ethernet, forwarding: forwardingAt({ config, topology }, node) },
       ethernet: config.ethernet,
       number: node,
       seed: config.machine.seed,
@@ -84,6 +84,7 @@ function cablesOf(
       writer: new ChannelWriter(channels[cableKey({ config, topology }, own, far)]!),
       reader: new ChannelReader(channels[cableKey({ config, topology }, far, own)]!),
       ethernet: ethernetAt({ config, topology }, own),
+      sentArrival: frameArrivalAt({ config, topology }, far.node),
     };
   }
   return cables;

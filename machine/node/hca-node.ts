@@ -11,6 +11,7 @@ import {
   cableKey,
   channelKey,
   ethernetAt,
+  frameArrivalAt,
   type HcaNeighbours,
   type HcaPlan,
   hcaName,
@@ -65,6 +66,7 @@ export class HcaNode {
           reader: new ChannelReader(channels[keys.inbound]!),
           config: keys.wire ?? config.wire,
           sentArrival: keys.leadsToSwitch === true ? 'head' : 'tail',
+          frameArrival: keys.frameArrival ?? 'tail',
         },
     );
     this.hca = new Hca({
@@ -147,6 +149,7 @@ export function hcaNeighboursOf(
           wire: wireAt(cabled, port),
           ethernet: ethernetAt(cabled, port),
           leadsToSwitch: isSwitch(topology, far.node),
+          frameArrival: frameArrivalAt(cabled, far.node),
         }
       );
     }),

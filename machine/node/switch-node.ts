@@ -8,7 +8,7 @@ import { lidOf, portGuidOf } from '../../hw/hca/index.ts';
 import { InfinibandSwitch, NO_PORT, type SwitchCable, type SwitchManagement } from '../../hw/switch/index.ts';
 import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/index.ts';
 import { FaultLog, type ForwardingEntries, injectSwitchFaults } from '../faults/index.ts';
-import { cableKey, type MachinePlan, switchName, wireAt } from '../plan.ts';
+import { cableKey, forwardingAt, type MachinePlan, switchName, wireAt } from '../plan.ts';
 import { type Stream, switchStream } from '../timeline/index.ts';
 import {
   type FabricRoutes,
@@ -37,7 +37,7 @@ export class SwitchNode implements ForwardingEntries {
 
   /** @param routes of the plan's topology */
   constructor(plan: MachinePlan, node: number, routes: FabricRoutes) {
-    const { config, shuffleSeed, faults } = plan;
+    const { config, topology, shuffleSeed, faults } = plan;
     const name = switchName(node);
     this.node = node;
     this.#plan = plan;
@@ -47,7 +47,7 @@ export class SwitchNode implements ForwardingEntries {
     const cables = cablesOf(plan, node);
     this.device = new InfinibandSwitch({
       lp: this.lp,
-      config: config.switch,
+      config: { ...config.switch, forwarding: forwardingAt({ config, topology }, node) },
       congestion: config.switch.congestion,
       lanes: config.lanes,
       cables,

@@ -37,7 +37,10 @@ import { checkedValue, hintFor } from './values.ts';
 export type ParameterValues = Readonly<Record<string, ParameterValue>>;
 
 export interface ConfigurationChoice {
-  /** Name of a profile, or a JSON file: a path with a slash or the extension `.json`. Default `connectx3-qdr`. */
+  /**
+   * Name of a profile, or a JSON file: a path with a slash or the extension `.json`; or several names joined by `+`, of which later ones
+   * replace values of earlier ones. Default `connectx3-qdr`.
+   */
   readonly profile?: string;
   /** Changes by path. */
   readonly set?: ParameterValues;
@@ -99,11 +102,15 @@ function filled(tree: ParameterGroup, values: ReadonlyMap<string, ParameterValue
   return Object.fromEntries(entries);
 }
 
-/** Values of a named profile or of a file. */
+const isFile = (name: string): boolean => name.includes('/') || name.endsWith('.json');
+
+/** Values of a named profile, of several that are joined by `+`, or of a file. */
 export function profileValues(nameOrFile: string): ParameterValues {
+  if (nameOrFile.includes('+') && !isFile(nameOrFile))
+    return Object.assign({}, ...nameOrFile.split('+').map(profileValues)) as ParameterValues;
   const profile = profiles.find(({ name }) => name === nameOrFile);
   if (profile !== undefined) return profile.values;
-  if (nameOrFile.includes('/') || nameOrFile.endsWith('.json')) return valuesOfFile(nameOrFile);
+  if (isFile(nameOrFile)) return valuesOfFile(nameOrFile);
   const names = profiles.map(({ name }) => name);
   const hint = hintFor(nameOrFile, names);
   throw new ConfigurationError('profile', nameOrFile, `a JSON file or one of ${names.join(', ')}${hint}`);
@@ -121,7 +128,9 @@ function valuesOfFile(file: string): ParameterValues {
       throw new ConfigurationError(`profile ${file}`, key, 'the keys extends, doc and values');
   }
   const { extends: base = defaultProfileName, values = {} } = content;
-  const baseName = profiles.find(({ name }) => name === base)?.name;
+  const baseNames = typeof base === 'string' ? base.split('+') : [];
+  const areKnown = baseNames.every((part) => profiles.some(({ name }) => name === part));
+  const baseName = baseNames.length > 0 && areKnown ? baseNames.join('+') : undefined;
   if (baseName === undefined)
     throw new ConfigurationError(
       `extends of ${file}`,

@@ -73,6 +73,18 @@ describe('a configuration', () => {
       expect(checkedValue(path, parameter.default), path).toBe(parameter.default);
   });
 
+  it('is that of profiles joined by +, of which the later ones win', () => {
+    const { hca, ethernet, switch: own } = configurationOf({ profile: 'connectx3-pro-40gbe+sx1036' });
+    expect([hca.capability.linkLayer, ethernet.gigabitsPerSecond]).toEqual(['ethernet', 40]);
+    // 230 ns from port to port.
+    const { forwarding, latencyNs, portLatencyNs } = own.ethernet;
+    expect([forwarding, latencyNs + 2 * portLatencyNs]).toEqual(['cut-through', 230]);
+    expect(configurationOf({ profile: 'connectx3-fdr+gen5-x16-what-if' }).wire.speed).toBe('EDR');
+    expect(messageOf(() => configurationOf({ profile: 'connectx3-fdr+sx1035' }))).toContain(
+      'profile is "sx1035", expected a JSON file or one of',
+    );
+  });
+
   it('reads profile files with nested values or whole paths', () => {
     const path = file(
       'own.json',

@@ -55,6 +55,16 @@ const roceOf = (version: 'v1' | 'v2', gigabitsPerSecond: number): Profile['value
   'ethernet.gigabitsPerSecond': gigabitsPerSecond,
 });
 
+/** Estimate: a port of a switch of Ethernet takes as long as one of InfiniBand (wire.portLatencyNs). The rest of the published delay is between. */
+const switchPortNs = 40;
+
+/** Switches of Ethernet that cut through, by their published delay from port to port: mellanox-ethernet in reference/sources.md. */
+const cutThroughOf = (portToPortNs: number): Profile['values'] => ({
+  'switch.ethernet.forwarding': 'cut-through',
+  'switch.ethernet.portLatencyNs': switchPortNs,
+  'switch.ethernet.latencyNs': portToPortNs - 2 * switchPortNs,
+});
+
 export const profiles: readonly Profile[] = [
   {
     name: defaultProfileName,
@@ -107,6 +117,16 @@ export const profiles: readonly Profile[] = [
     name: 'connectx5-100gbe',
     doc: 'The same with a port of 100 Gb/s Ethernet and RoCE v2 (measurements.csv J-001 to J-003).',
     values: { ...connectx5, ...roceOf('v2', 100) },
+  },
+  {
+    name: 'sx1036',
+    doc: 'Switches of SwitchX with 40 Gb/s Ethernet (SX1036, SX6030, SX6036), which cut through: 230 ns from port to port. It has no card: join it to a profile that has, connectx3-pro-40gbe+sx1036.',
+    values: cutThroughOf(230),
+  },
+  {
+    name: 'sn2700',
+    doc: 'Switches of Spectrum (SN2700, SN2100), which cut through: 300 ns from port to port. It has no card: connectx5-100gbe+sn2700.',
+    values: cutThroughOf(300),
   },
   {
     name: 'connectx3-mps512',

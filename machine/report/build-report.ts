@@ -313,6 +313,7 @@ export function switchReportOf({ node, ports, copies, buffer }: SwitchLedger): S
       waitingPackets: own.waitingPackets,
       waitingPacketsMax: own.waitingPacketsMax,
       bufferedBytesMax: own.bufferedBytesMax,
+      ...(own.cutThroughFrames === undefined ? {} : { cutThroughFrames: own.cutThroughFrames }),
       ...(own.markedPackets === undefined ? {} : { markedPackets: own.markedPackets }),
       ...(own.output === undefined ? {} : { output: own.output }),
       ...(own.ethernet === undefined ? {} : { flowControl: nonZero({ ...own.ethernet.flowControl }) }),

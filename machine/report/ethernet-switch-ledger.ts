@@ -33,6 +33,7 @@ export function ethernetSwitchLedgerOf({ node, lp, device, faultLog }: EthernetS
         inPipeline: own.inPipeline,
         waitingPacketsMax: own.waitingMax,
         bufferedBytesMax: own.inputBytesMax,
+        ...(own.cutFrames === undefined ? {} : { cutThroughFrames: own.cutFrames }),
         output: {
           queuedFrames: own.queued,
           queuedBytesMax: own.queuedBytesMax,

@@ -64,7 +64,10 @@ export const portFramesOf = (
   port: EthernetPort,
 ): Pick<FrameLedger, 'transmitted' | 'received' | 'flowControl' | 'busyPs' | 'linkPs' | 'heldBack'> => ({
   transmitted: transmittedOf(port),
-  received: { ...port.received },
+  received: {
+    ...port.received,
+    ...(port.relayed.received > 0 ? { fcsErrorsDelivered: port.relayed.received } : {}),
+  },
   flowControl: { ...port.flowControl.totals(), ...port.flowControl.priorities.totals() },
   busyPs: Math.floor(port.busyPs),
   linkPs: linkPsOf(port),
@@ -91,9 +94,17 @@ function linkPsOf({ config, transmitted, rearranged, flowControl, unsent }: Ethe
 }
 
 /** Frames that a port has sent, and changes of their order by faults, if any. */
-export function transmittedOf({ transmitted, rearranged }: EthernetPort): FrameLedger['transmitted'] {
+export function transmittedOf({
+  transmitted,
+  rearranged,
+  relayed,
+}: EthernetPort): FrameLedger['transmitted'] {
   const isRearranged = sumOf(Object.values(rearranged)) > 0;
-  return { ...transmitted, ...(isRearranged ? rearranged : {}) };
+  return {
+    ...transmitted,
+    ...(isRearranged ? rearranged : {}),
+    ...(relayed.sent > 0 ? { fcsErrorsSent: relayed.sent } : {}),
+  };
 }
 
 /** Frames that one end lost on the cable, did not send or did not pass on, and frames that faults duplicated or delayed there. */

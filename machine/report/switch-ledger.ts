@@ -37,6 +37,8 @@ export interface SwitchPortLedger {
   readonly inPipeline?: number;
   /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
+  /** Frames that came by this port and were cut through; left out for switches that store all of them. */
+  readonly cutThroughFrames?: number;
   /** Packets that left by this port marked with FECN; left out without marks, and on Ethernet. */
   readonly markedPackets?: number;
   /** Queues of the frames that leave by this port; left out for InfiniBand. */

@@ -225,8 +225,8 @@ export const answerPageFault = 7;
 /** Stages of an operation, by the number in a record. */
 export const stageNames: readonly string[] = operationStages;
 
-/** Steps of a packet in a switch, by the number in a record: it finds its output, it waits, its bytes leave. */
-export const hopSteps = ['forwarding', ...switchWaits, 'sending'] as const;
+/** Steps of a packet in a switch, by the number in a record: it finds its output, it waits, its bytes leave; or it awaits its last byte first. */
+export const hopSteps = ['forwarding', ...switchWaits, 'sending', 'storing'] as const;
 export type HopStep = (typeof hopSteps)[number];
 
 export const hopStepNumbers = Object.fromEntries(hopSteps.map((name, number) => [name, number])) as Readonly<

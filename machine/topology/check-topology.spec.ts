@@ -6,6 +6,7 @@ import '../../runtime/node.ts';
 import { ConfigurationError } from '../../base/index.ts';
 import { Machine } from '../machine.ts';
 import { configuredOf, machineHashOf } from '../machine-hash.ts';
+import { ethernetAt } from '../plan.ts';
 import { configHashOf, configurationOf } from '../profile/index.ts';
 import { checkedTopology, parsedTopology, topologyText } from './check-topology.ts';
 import { pairsOf } from './topology.ts';
@@ -259,7 +260,42 @@ describe('a rate of its own of a cable', () => {
   ])('%j is rejected on Ethernet with %j', (cable, set, message) => {
     const text = messageOf(() => configuredOf({ topology: ofLink(cable), set }));
     expect(text).toContain(message);
-    expect(text).toContain('all cables of Ethernet have ethernet.gigabitsPerSecond');
+    expect(text).toContain('field gigabitsPerSecond is the rate of Ethernet');
+  });
+
+  it('is gigabitsPerSecond on Ethernet, and refused on InfiniBand and of NICs', () => {
+    const topology = ofLink({ gigabitsPerSecond: 40 });
+    const { config, topology: checked } = configuredOf({ topology, set: roce });
+    const rates = [1, 7].map(
+      (port) => ethernetAt({ config, topology: checked }, { node: 2, port }).gigabitsPerSecond,
+    );
+    expect(rates).toEqual([config.ethernet.gigabitsPerSecond, 40]);
+    expect(messageOf(() => configuredOf({ topology }))).toContain('left out on InfiniBand');
+    expect(messageOf(() => configuredOf({ topology, set: { 'machine.adapter': 'nic' } }))).toContain(
+      'field gigabitsPerSecond, is 40, expected left out with machine.adapter=nic',
+    );
+  });
+
+  it('stands beside a way of forwarding, which a host does not have', () => {
+    const withMode = (forwarding: unknown, at: number) => {
+      const { nodes, links } = ofLink({});
+      return { nodes: nodes.map((node, index) => (index === at ? { ...node, forwarding } : node)), links };
+    };
+    expect(checkedTopology(withMode('store-and-forward', 2)).nodes[2]).toEqual({
+      kind: 'switch',
+      forwarding: 'store-and-forward',
+    });
+    expect(messageOf(() => checkedTopology(withMode('both', 2)))).toContain(
+      'cut-through or store-and-forward',
+    );
+    expect(messageOf(() => checkedTopology(withMode('cut-through', 0)))).toContain('left out for a host');
+  });
+
+  it('does not change the latency of a port, which is that of its node', () => {
+    const set = { ...roce, 'ethernet.portLatencyNs': 100, 'switch.ethernet.portLatencyNs': 20 };
+    const { config, topology } = configuredOf({ topology: ofLink({}), set });
+    // A frame passes one port of each kind: 120 ns, as two of 60.
+    expect(ethernetAt({ config, topology }, { node: 0, port: 1 }).portLatencyNs).toBe(60);
   });
 
   it('has lanes as a number or as a text', () => {

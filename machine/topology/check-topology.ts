@@ -20,10 +20,12 @@ import {
   hostsWith,
   type Link,
   type LinkCable,
+  type NodeKind,
   type NodePort,
   nodeKinds,
   ordered,
   partitionMax,
+  switchForwardings,
   switchPortMax,
   type Topology,
   type TopologyNode,
@@ -166,14 +168,24 @@ function parsedJson(text: string, field: string, range: string, shown = text): u
 
 function checkedNode(entry: unknown, at: number): TopologyNode {
   const place = `topology, nodes[${at}]`;
-  const { kind, partitions } = fieldsOf(entry, place, ['kind', 'partitions']);
+  const { kind, partitions, forwarding } = fieldsOf(entry, place, ['kind', 'partitions', 'forwarding']);
   const known = nodeKinds.find((candidate) => candidate === kind);
   if (known === undefined)
     throw new ConfigurationError(`${place}, field kind,`, kind, nodeKinds.join(' or '));
-  if (partitions === undefined) return { kind: known };
+  const mode = checkedForwarding(forwarding, known, `${place}, field forwarding,`);
+  if (partitions === undefined) return { kind: known, ...mode };
   if (known !== 'host')
     throw new ConfigurationError(`${place}, field partitions,`, partitions, 'left out for a switch');
   return { kind: known, partitions: checkedPartitions(partitions, `${place}, field partitions,`) };
+}
+
+/** The field of a switch, if it has one. */
+function checkedForwarding(given: unknown, kind: NodeKind, place: string): Pick<TopologyNode, 'forwarding'> {
+  if (given === undefined) return {};
+  if (kind !== 'switch') throw new ConfigurationError(place, given, 'left out for a host');
+  const forwarding = switchForwardings.find((candidate) => candidate === given);
+  if (forwarding === undefined) throw new ConfigurationError(place, given, switchForwardings.join(' or '));
+  return { forwarding };
 }
 
 function checkedPartitions(given: unknown, place: string): readonly number[] {
@@ -191,7 +203,7 @@ function checkedPartitions(given: unknown, place: string): readonly number[] {
 }
 
 function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode[]): Link {
-  const { ends, metres, speed, lanes } = fieldsOf(entry, place, ['ends', 'metres', 'speed', 'lanes']);
+  const { ends, ...cable } = fieldsOf(entry, place, ['ends', ...cableFieldNames]);
   if (!Array.isArray(ends) || ends.length !== 2)
     throw new ConfigurationError(`${place}, field ends,`, ends, 'a list of two ports');
   const [left, right] = (ends as unknown[]).map((end, at) =>
@@ -199,13 +211,19 @@ function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode
   ) as [NodePort, NodePort];
   if (left.node === right.node)
     throw new ConfigurationError(`${place}, ends[1], field node,`, right.node, 'another node than ends[0]');
-  return { ends: [left, right], ...checkedCable({ metres, speed, lanes }, place) };
+  return { ends: [left, right], ...checkedCable(cable, place) };
 }
 
 /** Fields of a cable, and the parameters whose values they have. */
-const cableFields = { metres: 'wire.cableMetres', speed: 'wire.speed', lanes: 'wire.lanes' } as const;
+const cableFields = {
+  metres: 'wire.cableMetres',
+  speed: 'wire.speed',
+  lanes: 'wire.lanes',
+  gigabitsPerSecond: 'ethernet.gigabitsPerSecond',
+} as const;
+const cableFieldNames = ['metres', 'speed', 'lanes', 'gigabitsPerSecond'] as const;
 
-function checkedCable(given: Readonly<Record<keyof LinkCable, unknown>>, place: string): LinkCable {
+function checkedCable(given: Readonly<Partial<Record<keyof LinkCable, unknown>>>, place: string): LinkCable {
   const cable: Partial<Record<keyof LinkCable, ParameterValue>> = {};
   for (const [name, path] of Object.entries(cableFields)) {
     const field = name as keyof LinkCable;

@@ -35,6 +35,7 @@ export {
   portCountOf,
   portsOf,
   racksOf,
+  type SwitchForwarding,
   subnetOf,
   switchesOf,
   switchPortMax,

@@ -23,7 +23,13 @@ export interface TopologyNode {
    * the host enforce them. Left out: they enforce nothing.
    */
   readonly partitions?: readonly number[];
+  /** How a switch forwards; left out: `switch.forwarding`, or on Ethernet `switch.ethernet.forwarding`. */
+  readonly forwarding?: SwitchForwarding;
 }
+
+/** How a switch forwards packets: before their last byte has come, or after. */
+export const switchForwardings = ['cut-through', 'store-and-forward'] as const;
+export type SwitchForwarding = (typeof switchForwardings)[number];
 
 /** Most partitions of a host, and the greatest: the default one (IBTA volume 1, 10.9.2). */
 export const hostPartitionsMax = 32;
@@ -42,7 +48,7 @@ export interface Link extends LinkCable {
   readonly ends: readonly [NodePort, NodePort];
 }
 
-/** How a cable differs from the configuration's (`wire.…`), on Ethernet in its length alone; left out: not at all. */
+/** How a cable differs from the configuration's (`wire.…`), on Ethernet in its length and rate; left out: not at all. */
 export interface LinkCable {
   /** Its length: `wire.cableMetres`, or `ethernet.cableMetres`. */
   readonly metres?: number;
@@ -50,6 +56,8 @@ export interface LinkCable {
   readonly speed?: LaneSpeed;
   /** Its width: `wire.lanes`. */
   readonly lanes?: LaneCount;
+  /** Its data rate on Ethernet: `ethernet.gigabitsPerSecond`. */
+  readonly gigabitsPerSecond?: number;
 }
 
 export interface Topology {

@@ -45,6 +45,22 @@ export const fabricMistakes: readonly Mistake[] = [
     replace: '',
   }),
   ofFabric({
+    name: 'cut-through-to-a-faster-output',
+    what: 'A frame is cut through to an output that is faster than its input.',
+    kind: 'check skipped',
+    file: 'hw/switch/ethernet-switch.ts',
+    find: 'return !hasFrames && !isFaster(port.config, config) && isIdle(port, priority, nowPs);',
+    replace: 'return !hasFrames && isIdle(port, priority, nowPs);',
+  }),
+  ofFabric({
+    name: 'stored-frame-forgotten',
+    what: 'A frame that cannot be cut through is never admitted.',
+    kind: 'lost event',
+    file: 'hw/switch/ethernet-switch.ts',
+    find: 'frame.readyPs = frame.tailPs + this.#latencyPs;',
+    replace: 'frame.readyPs = NEVER;',
+  }),
+  ofFabric({
     name: 'released-sender-not-told',
     what: 'An input that has room again does not release its sender.',
     kind: 'lost event',

@@ -17,6 +17,7 @@ import {
   type FabricStory,
   type FlowKind,
   flowKinds,
+  type SwitchOfStory,
   startPs,
 } from './fabric-story.ts';
 
@@ -43,6 +44,12 @@ const routings = ['min-hop', 'up-down', 'fat-tree'] as const;
 const largeShare = 0.12;
 const ethernetShare = 0.45;
 const faultyShare = 0.5;
+/** Shares of Ethernet stories whose cables have several rates, of those whose switches forward unalike, and of links with error correction. */
+const unlikeRatesShare = 0.35;
+const unlikeSwitchesShare = 0.3;
+const fecShare = 0.3;
+/** Buffer of each port of which at most half is headroom at 100 Gb/s. */
+const fastKibPerPort = 192;
 /** Share of InfiniBand stories with several data lanes. */
 const lanesShare = 0.4;
 /** Fabrics with more nodes are played in one thread: each node is a thread of its own otherwise. */
@@ -66,11 +73,22 @@ export function fabricStoryOf(seed: number): FabricStory {
   // Lanes have their own random generator, so the rest of a seed's story does not depend on them.
   const ofLanes = new Random(seed, 'lanes of a fabric story');
   const hasLanes = !isEthernet && ofLanes.chance(lanesShare);
+  // So do the ways of forwarding and what links add.
+  const ofLinks = new Random(seed, 'forwarding of a fabric story');
+  const hasRates = isEthernet && ofLinks.chance(unlikeRatesShare);
+  const switches = drawForwardings(ofLinks, topology);
   return {
     seed,
     fabric,
-    cables,
-    set: { 'host.memory.sizeMib': 64, ...set, ...(hasLanes ? lanesOf(ofLanes) : {}) },
+    cables: hasRates ? withRates(ofLinks, topology, cables) : cables,
+    ...(switches.length === 0 ? {} : { switches }),
+    set: {
+      'host.memory.sizeMib': 64,
+      ...set,
+      ...(hasLanes ? lanesOf(ofLanes) : {}),
+      ...linksOf(ofLinks, isEthernet),
+      ...(hasRates ? roomFor(topology, set) : {}),
+    },
     faults,
     flows: hasLanes ? flows.map((flow) => ({ ...flow, level: ofLanes.below(16) })) : flows,
     again: drawAgain(random, topology.nodes.length),
@@ -119,7 +137,7 @@ function ethernetOf(random: Random, fabric: string, topology: Topology): Values 
   const isLossy = flowControl === 'none';
   // Pauses that wait for each other around a circle are a deadlock, as they are in hardware.
   const isCircle = fabric.startsWith('ring') || fabric.startsWith('mesh');
-  const ports = Math.max(...switchesOf(topology).map((node) => portCountOf(topology, node)));
+  const ports = portsMaxOf(topology);
   return {
     'hca.capability.linkLayer': 'ethernet',
     'hca.capability.roce': oneOf(random, ['v1', 'v2', 'v2']),
@@ -139,6 +157,46 @@ function ethernetOf(random: Random, fabric: string, topology: Topology): Values 
       ? { 'switch.ethernet.marksCongestion': true, 'switch.ethernet.ecnMaxBytes': 20_000 }
       : {}),
   };
+}
+
+/** How switches of Ethernet forward, and what ports and links add to the way of a frame or packet. */
+function linksOf(random: Random, isEthernet: boolean): Values {
+  const fec = random.chance(fecShare) ? oneOf(random, ['fire-code', 'rs-528', 'rs-544', 'rs-272']) : 'none';
+  if (!isEthernet) return { 'wire.fec': fec };
+  return {
+    'ethernet.fec': fec,
+    'switch.ethernet.forwarding': oneOf(random, ['cut-through', 'cut-through', 'store-and-forward']),
+    'switch.ethernet.portLatencyNs': oneOf(random, [1, 31, 150]),
+  };
+}
+
+/** Room for the headroom of the fastest cable, if inputs stop their senders. */
+function roomFor(topology: Topology, set: Values): Values {
+  const path = 'switch.ethernet.bufferKib';
+  if (set['switch.ethernet.flowControl'] === 'none') return {};
+  return { [path]: Math.max(Number(set[path]), fastKibPerPort * portsMaxOf(topology)) };
+}
+
+const portsMaxOf = (topology: Topology): number =>
+  Math.max(...switchesOf(topology).map((node) => portCountOf(topology, node)));
+
+/** Switches with a way of forwarding of their own, in some stories. */
+function drawForwardings(random: Random, topology: Topology): SwitchOfStory[] {
+  if (!random.chance(unlikeSwitchesShare)) return [];
+  return switchesOf(topology).flatMap((node) =>
+    random.chance(0.5) ? [{ node, forwarding: oneOf(random, ['cut-through', 'store-and-forward']) }] : [],
+  );
+}
+
+/** Gives some cables of Ethernet a rate of their own. */
+function withRates(random: Random, { links }: Topology, cables: readonly CableOfStory[]): CableOfStory[] {
+  const own = new Map(cables.map((cable) => [cable.link, cable]));
+  return links.flatMap((_, link) => {
+    const cable = own.get(link);
+    const isOwn = random.chance(0.5);
+    if (!isOwn) return cable ?? [];
+    return [{ ...cable, link, gigabitsPerSecond: oneOf(random, [10, 25, 40, 100]) }];
+  });
 }
 
 /** Cables of other lengths; on InfiniBand of other rates, too. */

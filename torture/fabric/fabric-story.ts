@@ -4,7 +4,12 @@
  */
 import type { FaultEntry } from '../../machine/faults/index.ts';
 import type { ParameterValues } from '../../machine/profile/index.ts';
-import { type LinkCable, parsedTopology, type Topology } from '../../machine/topology/index.ts';
+import {
+  type LinkCable,
+  parsedTopology,
+  type SwitchForwarding,
+  type Topology,
+} from '../../machine/topology/index.ts';
 import type { Again } from '../story.ts';
 
 /** RC WRITE, READ or SEND; a UD datagram to one host; a UD datagram to a group that all hosts have joined. */
@@ -29,12 +34,19 @@ export interface CableOfStory extends LinkCable {
   readonly link: number;
 }
 
+export interface SwitchOfStory {
+  readonly node: number;
+  readonly forwarding: SwitchForwarding;
+}
+
 export interface FabricStory {
   readonly seed: number;
   /** Name of a ready-made fabric. */
   readonly fabric: string;
   /** Cables that differ from the others, by their place in the topology. */
   readonly cables: readonly CableOfStory[];
+  /** Switches that forward otherwise than the configuration says; left out: none. */
+  readonly switches?: readonly SwitchOfStory[];
   /** Changed parameters, by path. */
   readonly set: ParameterValues;
   readonly faults: readonly FaultEntry[];
@@ -44,10 +56,18 @@ export interface FabricStory {
 }
 
 /** The hosts, switches and cables of a story. */
-export function topologyOf({ fabric, cables }: Pick<FabricStory, 'fabric' | 'cables'>): Topology {
+export function topologyOf({
+  fabric,
+  cables,
+  switches = [],
+}: Pick<FabricStory, 'fabric' | 'cables' | 'switches'>): Topology {
   const { nodes, links } = parsedTopology(fabric);
   const own = new Map(cables.map(({ link, ...cable }) => [link, cable]));
-  return { nodes, links: links.map((link, at) => ({ ...link, ...own.get(at) })) };
+  const modes = new Map(switches.map(({ node, forwarding }) => [node, { forwarding }]));
+  return {
+    nodes: nodes.map((node, at) => ({ ...node, ...modes.get(at) })),
+    links: links.map((link, at) => ({ ...link, ...own.get(at) })),
+  };
 }
 
 /** A story as a person reads it. @returns lines */
@@ -55,6 +75,7 @@ export function renderFabricStory({
   seed,
   fabric,
   cables,
+  switches = [],
   set,
   faults,
   flows,
@@ -69,6 +90,7 @@ export function renderFabricStory({
       .map(([path, value]) => `${path}=${value}`)
       .join(' ')}`,
     ...cables.map((cable) => `cable ${pairs(cable)}`),
+    ...switches.map((each) => `switch ${pairs(each)}`),
     ...faults.map((fault) => `fault ${pairs(fault)}`),
     ...flows.map((flow, index) => `flow ${index} ${pairs(flow)}`),
     `again ${pairs(again)}`,

@@ -209,8 +209,10 @@ const writeLatency = (machine: PointMachine, test: 'write-lat' | 'send-lat' | 'r
 });
 const testOf = ({ workload }: Measurement): 'write-lat' | 'send-lat' | 'read-lat' =>
   workload === 'ib_read_lat' ? 'read-lat' : workload === 'ib_send_lat' ? 'send-lat' : 'write-lat';
-/** SX6030: 40 Gb/s in Ethernet mode. */
-const tulipsLink = { 'ethernet.gigabitsPerSecond': 40 } as const;
+/** SX6030: 40 Gb/s in Ethernet mode. Both machines of the difference have the switch's profile, which changes nothing without a switch. */
+const tulips = { profile: 'connectx5-100gbe+sx1036', set: { 'ethernet.gigabitsPerSecond': 40 } } as const;
+/** HDR100 has two lanes, and the error correction that every HDR link has. The rows name no switch: its delay is the default one. */
+const hdr100 = { 'wire.speed': 'HDR', 'wire.lanes': '2', 'wire.fec': 'rs-544' } as const;
 const differenceOf =
   (name: string, scale: number) =>
   ([without, with_]: readonly Figures[]): number =>
@@ -223,9 +225,7 @@ const switchFamilies: readonly Family[] = [
     workload: 'the difference of two rows: an echo of WRITEs through a switch, and over a cable',
     base: ({ id }) => (id === 'X-545' ? 'X-544' : 'X-546'),
     points: () =>
-      [{}, { topology: 'star:2' }].map((topology) =>
-        writeLatency({ profile: 'connectx5-100gbe', set: tulipsLink, ...topology }, 'write-lat'),
-      ),
+      [{}, { topology: 'star:2' }].map((topology) => writeLatency({ ...tulips, ...topology }, 'write-lat')),
     figure: differenceOf('roundTripUs', 1e3),
     tolerance: 'rate',
   },
@@ -236,7 +236,7 @@ const switchFamilies: readonly Family[] = [
     base: ({ id }) => `X-${Number(id.slice(2)) - 1}`,
     points: (row) =>
       ['star:2', 'leaf-spine:1x2:2'].map((topology) =>
-        writeLatency({ profile: 'connectx5-gen3', topology }, testOf(row)),
+        writeLatency({ profile: 'connectx5-gen3', set: hdr100, topology }, testOf(row)),
       ),
     figure: differenceOf('typicalUs', 1),
     tolerance: 'rate',

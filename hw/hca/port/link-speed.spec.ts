@@ -73,6 +73,8 @@ describe('the link of a port', () => {
 
   it.each([
     ['1', 1, 1, 3],
+    // 2X is of release 1.4: bit 4 (Linux include/rdma/ib_verbs.h, IB_WIDTH_2X).
+    ['2', 17, 16, 6],
     ['4', 3, 2, 7],
     ['8', 7, 4, 9],
     ['12', 11, 8, 10],
@@ -81,20 +83,20 @@ describe('the link of a port', () => {
     (lanes, supported, active, rate) => {
       const bench = linkUp({ speed: 'QDR', lanes });
       expect([...smpOf(bench, get, portInfo).subarray(29, 32)]).toEqual([supported, supported, active]);
-      expect(must(bench, 'QUERY_PORT', { inputModifier: 1, outBytes: 256 }).outBox[6]).toBe(supported);
+      expect(must(bench, 'QUERY_PORT', { inputModifier: 1, outBytes: 256 }).outBox[6]).toBe(supported & 15);
       expect(pathRate(bench)).toBe(rate);
     },
   );
 
   it.each([
-    // 2.5, 10, 20 and 30 Gb/s.
-    ['SDR', 2, 3, 6, 4],
-    ['FDR', 11, 12, 13, 14],
-    ['EDR', 15, 16, 17, 18],
-    ['HDR', 20, 17, 21, 22],
-    ['NDR', 16, 21, 23, 24],
+    // 2.5, 5, 10, 20 and 30 Gb/s (Linux include/rdma/ib_verbs.h, enum ib_rate).
+    ['SDR', 2, 5, 3, 6, 4],
+    ['FDR', 11, 19, 12, 13, 14],
+    ['EDR', 15, 20, 16, 17, 18],
+    ['HDR', 20, 16, 17, 21, 22],
+    ['NDR', 16, 17, 21, 23, 24],
   ] as const)('IBTA 15.2.5.16: has the rate of its width in path records: %s', (speed, ...codes) => {
-    const rates = (['1', '4', '8', '12'] as const).map((lanes) => pathRate(linkUp({ speed, lanes })));
+    const rates = (['1', '2', '4', '8', '12'] as const).map((lanes) => pathRate(linkUp({ speed, lanes })));
     expect(rates).toEqual(codes);
   });
 

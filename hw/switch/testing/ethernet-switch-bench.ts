@@ -141,12 +141,20 @@ export class EthernetSwitchBench {
     changes: {
       readonly ethernet?: Partial<EthernetConfig>;
       readonly switch?: Partial<EthernetSwitchConfig>;
+      /** Data rate of each end's cable in Gb/s; left out: that of `ethernet`. */
+      readonly rates?: readonly number[];
     } = {},
     shuffle?: () => number,
   ) {
     this.ethernet = { ...defaultsOf(ethernetParameters), transmitAheadBytes: 0, ...changes.ethernet };
     const config = { ...defaultsOf(ethernetSwitchParameters), ...changes.switch };
-    const bytes = ethernetChannelBytes(withTag(this.ethernet));
+    const ethernetOf = (end: number): EthernetConfig => ({
+      ...this.ethernet,
+      gigabitsPerSecond: changes.rates?.[end] ?? this.ethernet.gigabitsPerSecond,
+    });
+    const bytes = Math.max(
+      ...Array.from({ length: endCount }, (_, end) => ethernetChannelBytes(withTag(ethernetOf(end)))),
+    );
     const channels = Array.from({ length: endCount }, () => ({
       out: new SharedArrayBuffer(bytes),
       back: new SharedArrayBuffer(bytes),
@@ -159,10 +167,10 @@ export class EthernetSwitchBench {
       ethernet: this.ethernet,
       number: 9,
       seed: 1,
-      cables: channels.map(({ out, back }) => ({
+      cables: channels.map(({ out, back }, end) => ({
         writer: new ChannelWriter(back),
         reader: new ChannelReader(out),
-        ethernet: this.ethernet,
+        ethernet: ethernetOf(end),
       })),
     });
     this.device.routes.setTreePorts(channels.map((_, index) => index + 1));
@@ -170,7 +178,8 @@ export class EthernetSwitchBench {
       const endLp = new LogicalProcess(`end${index}`, shuffle);
       const port = new EthernetPort({
         lp: endLp,
-        config: withTag(this.ethernet),
+        config: withTag(ethernetOf(index)),
+        sentArrival: config.forwarding === 'cut-through' ? 'head' : 'tail',
         writer: new ChannelWriter(out),
         reader: new ChannelReader(back),
         seed: 1,

@@ -39,6 +39,7 @@ import {
   WORD_FRAME_BYTES,
   WORD_IS_CORRUPTED,
   WORD_IS_SENT_AGAIN,
+  WORD_TAIL_DELAY_PS,
   wireLatencyPs,
 } from '../../../wire/index.ts';
 import { around } from '../around.ts';
@@ -184,7 +185,8 @@ export function watchEthernet(
     const word = offset >> 2;
     const frameBytes = words[word + WORD_FRAME_BYTES]!;
     const at = offset + RECORD_HEADER_BYTES;
-    lanes.place(reader.floats[offset >> 3]!, config.preambleBytes + frameBytes + ETHERNET_FCS_BYTES);
+    const tailPs = reader.floats[offset >> 3]! + words[word + WORD_TAIL_DELAY_PS]!;
+    lanes.place(tailPs, config.preambleBytes + frameBytes + ETHERNET_FCS_BYTES);
     const flags =
       (words[word + WORD_IS_SENT_AGAIN] === 0 ? 0 : packetRetransmitted) +
       (words[word + WORD_IS_CORRUPTED] === 0 ? 0 : packetCorrupted) +

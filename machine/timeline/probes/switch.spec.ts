@@ -207,6 +207,34 @@ describe('a frame in an Ethernet switch', () => {
     expect(bytes.map(({ values }) => values[0])).toEqual([1004, 2008, 1004, 0]);
   });
 
+  it('that is cut through finds its output after its first bit; one that is not does after its last', async () => {
+    const bench = await benchOf(3, { switch: { forwarding: 'cut-through' } });
+    const records = watched(bench);
+    bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 2, frameBytes: 1000 }));
+    bench.ends[1]!.sendAt(startPs + 5000, frameOf({ from: 1, to: 2, frameBytes: 1000 }));
+    await bench.runTo(startPs + 20 * usPs);
+    // The second is ready when its last bit has come and the latency has passed, 14.6 ns before the slot of the first ends.
+    const waitPs = slotPs(1000) - framePs(1000) - 5000;
+    expect(passagesOf(records('hop')).map(({ fromPs, steps }) => ({ fromPs, steps }))).toEqual([
+      {
+        fromPs: cablePs,
+        steps: [
+          ['forwarding', switchPs],
+          ['sending', slotPs(1000)],
+        ],
+      },
+      {
+        fromPs: cablePs + 5000,
+        steps: [
+          ['storing', framePs(1000)],
+          ['forwarding', switchPs],
+          ['output', waitPs],
+          ['sending', slotPs(1000)],
+        ],
+      },
+    ]);
+  });
+
   it('waits for the end of a pause', async () => {
     const bench = await benchOf(2);
     const records = watched(bench);

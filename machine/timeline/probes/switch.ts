@@ -55,6 +55,9 @@ function watchInfinibandSwitch(stream: Stream, device: InfinibandSwitch): void {
 const laneName = (lane: number, queues: number): string =>
   lane === queues - 1 ? 'input, lane 15' : queues === 2 ? 'input' : `input, lane ${lane}`;
 
+/** Reasons for which an Ethernet switch loses a frame. */
+const ethernetLosses: ReadonlySet<SwitchDrop> = new Set(['noRoom', 'queueFull', 'pauseWatchdog', 'wrongFcs']);
+
 function watchEthernetSwitch(stream: Stream, device: EthernetSwitch): void {
   const used = device.ports.flatMap((port, index) => (port === undefined ? [] : [index + 1]));
   watchLevel(
@@ -80,7 +83,7 @@ function watchEthernetSwitch(stream: Stream, device: EthernetSwitch): void {
       const seen = packetSeenIn(bytes, 0, frameBytes);
       return seen === undefined ? noPacket : [seen.opcode, seen.destinationQpn, seen.psn, seen.payloadBytes];
     },
-    isLoss: (reason) => reason === 'noRoom' || reason === 'queueFull' || reason === 'pauseWatchdog',
+    isLoss: (reason) => ethernetLosses.has(reason),
     waitTrackOf: (queue) => [queue >>> 3, `queue ${queue & 7}`],
   });
   device.tap = log;
@@ -110,6 +113,8 @@ interface PassageWords<Packet> {
 interface Passage {
   readonly seen: SeenPacket;
   arrivedPs: Picoseconds;
+  /** When its last bit has come, if it was stored for want of an output that it could be cut through to; else its arrival. */
+  tailPs: Picoseconds;
   readyPs: Picoseconds;
 }
 
@@ -148,6 +153,7 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
   rebase(ps: Picoseconds): void {
     for (const passage of this.#passages.values()) {
       passage.arrivedPs -= ps;
+      passage.tailPs -= ps;
       passage.readyPs -= ps;
     }
     for (const { causes } of this.#queues.values()) for (const each of causes) each.fromPs -= ps;
@@ -158,7 +164,14 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
     if (!this.#hasPassages) return;
     const { keyOf, seenIn } = this.#words;
     const arrivedPs = this.#stream.lp.nowPs;
-    this.#passages.set(keyOf(packet), { seen: seenIn(packet), arrivedPs, readyPs });
+    this.#passages.set(keyOf(packet), { seen: seenIn(packet), arrivedPs, tailPs: arrivedPs, readyPs });
+  }
+
+  stores(packet: Packet, tailPs: Picoseconds, readyPs: Picoseconds): void {
+    const passage = this.#passages.get(this.#words.keyOf(packet));
+    if (passage === undefined) return;
+    passage.tailPs = tailPs;
+    passage.readyPs = readyPs;
   }
 
   waits(queue: number, cause: SwitchWait | undefined, output: number): void {
@@ -182,9 +195,10 @@ class PassageLog<Packet> implements SwitchTap<Packet> {
       const numbers = [hopStepNumbers[step], number, input, output, ...passage.seen];
       this.#stream.interval('hop', track, fromPs, toPs, ...numbers);
     };
-    const { arrivedPs, readyPs } = passage;
+    const { arrivedPs, tailPs, readyPs } = passage;
     const waitTrack = this.#waitTrackOf(queue);
-    note('forwarding', this.#track(input, 'forwarding'), arrivedPs, readyPs);
+    note('storing', this.#track(input, 'forwarding'), arrivedPs, tailPs);
+    note('forwarding', this.#track(input, 'forwarding'), tailPs, readyPs);
     const firstPs = Math.max(readyPs, firstSincePs);
     note('headOfLine', waitTrack, readyPs, firstPs);
     const { causes } = this.#historyOf(queue);
