@@ -7,7 +7,10 @@ import {
   checkedTopology,
   declaredOf,
   hostsOf,
+  isSwitch,
   isSwitched,
+  type Link,
+  type LinkCable,
   pairsOf,
   portCountOf,
   portsOf,
@@ -65,20 +68,33 @@ function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): 
     throw new ConfigurationError('hca.capability.portCount', portCount, `${needed} ${where}`);
 }
 
-/** @throws ConfigurationError for a cable of Ethernet with a rate of its own: both ends would have to negotiate it */
-function checkCables({ links }: Topology, { machine, hca }: MachineConfig): void {
+/**
+ * @throws ConfigurationError for a cable of Ethernet with a rate of its own, because both ends would have to negotiate it, and for limits of
+ * switches at a cable without one
+ */
+function checkCables(topology: Topology, { machine, hca }: MachineConfig): void {
+  const { links } = topology;
+  const refuse = ({ ends, ...cable }: Link, field: keyof LinkCable, why: string): void => {
+    const value = cable[field];
+    if (value === undefined) return;
+    const place = `topology, link ${ends.map(portText).join('-')}, field ${field},`;
+    throw new ConfigurationError(place, value, `left out ${why}`);
+  };
+  for (const link of links)
+    if (!link.ends.some(({ node }) => isSwitch(topology, node)))
+      for (const field of limitFields) refuse(link, field, 'where no end is a switch');
   const isNic = machine.adapter === 'nic';
   if (!isNic && hca.capability.linkLayer === 'infiniband') return;
   const where = isNic ? 'machine.adapter=nic' : 'hca.capability.linkLayer=ethernet';
-  for (const { ends, ...cable } of links)
+  for (const link of links) {
     for (const field of ['speed', 'lanes'] as const)
-      if (cable[field] !== undefined)
-        throw new ConfigurationError(
-          `topology, link ${ends.map(portText).join('-')}, field ${field},`,
-          cable[field],
-          `left out with ${where}: all cables of Ethernet have ethernet.gigabitsPerSecond`,
-        );
+      refuse(link, field, `with ${where}: all cables of Ethernet have ethernet.gigabitsPerSecond`);
+    for (const field of limitFields)
+      refuse(link, field, `with ${where}: only switches of InfiniBand have it`);
+  }
 }
+
+const limitFields = ['hoqLife', 'vlStallCount'] as const;
 
 /** @throws ConfigurationError for partitions that no switch would enforce */
 function checkPartitions(topology: Topology, { machine, hca }: MachineConfig): void {

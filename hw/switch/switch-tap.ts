@@ -31,6 +31,8 @@ export const switchDrops = [
   'noLane',
   'inboundPkey',
   'outboundPkey',
+  'vlStalled',
+  'switchLifetime',
 ] as const;
 export type SwitchDrop = (typeof switchDrops)[number];
 

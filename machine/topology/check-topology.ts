@@ -191,7 +191,7 @@ function checkedPartitions(given: unknown, place: string): readonly number[] {
 }
 
 function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode[]): Link {
-  const { ends, metres, speed, lanes } = fieldsOf(entry, place, ['ends', 'metres', 'speed', 'lanes']);
+  const { ends, ...cable } = fieldsOf(entry, place, ['ends', ...cableNames]);
   if (!Array.isArray(ends) || ends.length !== 2)
     throw new ConfigurationError(`${place}, field ends,`, ends, 'a list of two ports');
   const [left, right] = (ends as unknown[]).map((end, at) =>
@@ -199,16 +199,20 @@ function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode
   ) as [NodePort, NodePort];
   if (left.node === right.node)
     throw new ConfigurationError(`${place}, ends[1], field node,`, right.node, 'another node than ends[0]');
-  return { ends: [left, right], ...checkedCable({ metres, speed, lanes }, place) };
+  return { ends: [left, right], ...checkedCable(cable, place) };
 }
 
 /** Fields of a cable, and the parameters whose values they have. */
-const cableFields = { metres: 'wire.cableMetres', speed: 'wire.speed', lanes: 'wire.lanes' } as const;
+const cableFields = {
+  ...{ metres: 'wire.cableMetres', speed: 'wire.speed', lanes: 'wire.lanes' },
+  ...{ hoqLife: 'switch.hoqLife', vlStallCount: 'switch.vlStallCount' },
+} as const satisfies Record<keyof LinkCable, string>;
+const cableNames = Object.keys(cableFields) as (keyof LinkCable)[];
 
-function checkedCable(given: Readonly<Record<keyof LinkCable, unknown>>, place: string): LinkCable {
+function checkedCable(given: Readonly<Partial<Record<keyof LinkCable, unknown>>>, place: string): LinkCable {
   const cable: Partial<Record<keyof LinkCable, ParameterValue>> = {};
-  for (const [name, path] of Object.entries(cableFields)) {
-    const field = name as keyof LinkCable;
+  for (const field of cableNames) {
+    const path = cableFields[field];
     const isCount = field === 'lanes' && typeof given[field] === 'number';
     const value = isCount ? String(given[field]) : given[field];
     if (value !== undefined) cable[field] = checkedField(`${place}, field ${field},`, path, value);

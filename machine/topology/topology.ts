@@ -42,7 +42,7 @@ export interface Link extends LinkCable {
   readonly ends: readonly [NodePort, NodePort];
 }
 
-/** How a cable differs from the configuration's (`wire.…`), on Ethernet in its length alone; left out: not at all. */
+/** How a cable differs from the configuration's, on Ethernet in its length alone; left out: not at all. */
 export interface LinkCable {
   /** Its length: `wire.cableMetres`, or `ethernet.cableMetres`. */
   readonly metres?: number;
@@ -50,6 +50,9 @@ export interface LinkCable {
   readonly speed?: LaneSpeed;
   /** Its width: `wire.lanes`. */
   readonly lanes?: LaneCount;
+  /** Limits of ports of switches at its ends, at power-on: `switch.hoqLife`, `switch.vlStallCount`. */
+  readonly hoqLife?: number;
+  readonly vlStallCount?: number;
 }
 
 export interface Topology {

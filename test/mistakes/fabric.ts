@@ -9,8 +9,8 @@ export const fabricMistakes: readonly Mistake[] = [
     what: 'The buffer of a packet without a route is not given back to the sender.',
     kind: 'resource not returned',
     file: 'hw/switch/infiniband-switch.ts',
-    find: '      own.drops[outputs]++;\n      own.port.consume(offset);\n',
-    replace: '      own.drops[outputs]++;\n',
+    find: '      this.#drop(index, offset, outputs);\n      own.port.consume(offset);\n',
+    replace: '      this.#drop(index, offset, outputs);\n',
   }),
   ofFabric({
     name: 'entry-of-another-host',

@@ -28,6 +28,7 @@ import {
 } from '../../../wire/index.ts';
 import { type LinkSetting, PerformanceAgent } from '../../management/index.ts';
 import { type ForwardingTables, NO_PORT } from '../forwarding-tables.ts';
+import { HeadOfQueueLimit } from '../head-of-queue-limit.ts';
 import type { SwitchConfig } from '../parameters.ts';
 import { PartitionFilter } from '../partition-filter.ts';
 import {
@@ -49,13 +50,17 @@ export interface SwitchManagement extends SwitchIdentity {
 }
 
 export interface ManagementPortSetup {
-  readonly config: Pick<SwitchConfig, 'managementLatencyNs' | 'waitTickMHz'>;
+  readonly config: Pick<
+    SwitchConfig,
+    'managementLatencyNs' | 'waitTickMHz' | 'hoqLife' | 'vlStallCount' | 'lifetimeValue'
+  >;
   readonly management: SwitchManagement;
   readonly tables: ForwardingTables;
   /** By port from 1; undefined for a port without a cable. */
   readonly links: readonly (WirePort | undefined)[];
   readonly drops: readonly (PortDrops | undefined)[];
   readonly partitions: readonly PartitionFilter[];
+  readonly headOfQueues: readonly HeadOfQueueLimit[];
   readonly lanes: SwitchLanes;
 }
 
@@ -100,11 +105,12 @@ export class ManagementPort {
   /** When a link has changed: seen from the next instant on. */
   #linkChangePs = NEVER;
 
-  constructor({ config, management, tables, links, drops, lanes, partitions }: ManagementPortSetup) {
+  constructor(setup: ManagementPortSetup) {
+    const { config, management, tables, links, drops, lanes, partitions, headOfQueues } = setup;
     this.#latencyPs = nsToPs(config.managementLatencyNs);
     const isEmbedded = management.embedded !== undefined;
     this.#isEmbedded = isEmbedded;
-    const none: PortDrops = { noRoute: 0, ownPort: 0, headOfQueue: 0, inboundPkey: 0, outboundPkey: 0 };
+    const none: PortDrops = { noRoute: 0, ownPort: 0, expired: 0, inboundPkey: 0, outboundPkey: 0 };
     const linkSettingOf = (link: WirePort | undefined): LinkSetting => link?.config ?? idleLink;
     this.#ports = [undefined, ...links].map(
       (link, number) =>
@@ -112,6 +118,7 @@ export class ManagementPort {
           ...{ number, link, isEmbedded, linkSetting: linkSettingOf(link) },
           drops: number === 0 ? none : (drops[number - 1] ?? none),
           partition: partitions[number - 1] ?? new PartitionFilter(),
+          headOfQueue: headOfQueues[number - 1] ?? new HeadOfQueueLimit(lanes.count, config),
           laneCount: lanes.count,
           tickMHz: config.waitTickMHz,
           weights: lanes.weights[number]!,
@@ -119,7 +126,8 @@ export class ManagementPort {
     );
     if (management.embedded !== undefined)
       this.#ports[0]!.address(management.embedded.lid, management.embedded.subnetManagerLid);
-    this.agent = new SwitchManagementAgent(management, this.#ports, { tables, lanes });
+    const { lifetimeValue } = config;
+    this.agent = new SwitchManagementAgent(management, this.#ports, { tables, lanes, lifetimeValue });
     this.#performance = new PerformanceAgent(this.#ports.slice(1));
     this.#links = links;
     this.#tables = tables;
