@@ -99,11 +99,11 @@ describe('P_Key enforcement', () => {
   });
 });
 
-describe('trap 259', () => {
+describe('traps of a switch with a subnet manager at end 3', () => {
   const managed = async (): Promise<Fabric> => {
     const fabric = new Fabric(new SwitchBench(4, { management: { embedded: undefined } }));
     const { bench } = fabric;
-    // A subnet manager at end 3, LID 4, by a directed route: Set(PortInfo) of port 0, SubnetTimeOut 4, then ports 1 to 4 Armed and Active.
+    // LID 4, by a directed route: Set(PortInfo) of port 0, SubnetTimeOut 4, then ports 1 to 4 Armed and Active.
     const directed = (modifier: number, data: Uint8Array, atPs: number): void => {
       const payload = smp(2, portInfo, modifier, data);
       payload.set([1, 0x81, 1, 2, 0, 0, 1, 1]);
@@ -130,7 +130,7 @@ describe('trap 259', () => {
     return fabric;
   };
 
-  it('IBTA 14.2.5.1: names LIDs, P_Key, SL, QPs and the port to the subnet manager, at most once for a subnet timeout', async () => {
+  it('IBTA 14.2.5.1: trap 259 names LIDs, P_Key, SL, QPs and the port to the subnet manager, at most once for a subnet timeout', async () => {
     const { bench } = await managed();
     const [, violator, , manager] = bench.ends;
     const before = manager!.arrivals.length;
@@ -168,5 +168,43 @@ describe('trap 259', () => {
     expect(traps[1]!.payload.slice(74 + 6, 74 + 8)).toEqual([0x80, 0x04]);
     expect(bench.device.dropsOf(2).inboundPkey).toBe(3);
     expect(bench.device.management.counts.traps).toBe(2);
+  });
+
+  it('IBTA 14.2.5.1: trap 128 says that a link changed, once for a subnet timeout, and then for all changes since', async () => {
+    const { bench } = await managed();
+    const [, other, , manager] = bench.ends;
+    const before = manager!.arrivals.length;
+    for (const [us, isEnabled] of [
+      [600, false],
+      [610, true],
+      [1000, false],
+    ] as const)
+      other!.at(startPs + us * usPs, () => other!.port.setEnabled(isEnabled));
+    await bench.runTo(startPs + 2000 * usPs);
+    const traps = manager!.arrivals.slice(before);
+    const [first, second, third] = traps.map(({ timePs }) => timePs - startPs);
+    expect(traps).toHaveLength(3);
+    // 65.536 us later; a link that is trained again needs some time.
+    expect(second! - first!).toBe(4_096_000 * 2 ** 4);
+    expect(third!).toBeGreaterThan(1000 * usPs);
+    const bytes = Uint8Array.from(traps[0]!.payload);
+    const view = viewOf(bytes);
+    expect([...bytes.subarray(0, 4), view.getUint16(16)]).toEqual([1, 1, 1, 5, 2]);
+    // Generic, urgent (1); producer: a switch (2); trap 128; issuer; the LID of the switch.
+    expect([...bytes.subarray(64, 68)]).toEqual([0x81, 0, 0, 2]);
+    expect([68, 70, 72, 74, 76].map((at) => view.getUint16(at))).toEqual([
+      128,
+      benchSwitchLid,
+      0,
+      benchSwitchLid,
+      0,
+    ]);
+    expect(bench.device.management.counts.traps).toBe(3);
+  });
+
+  it('IBTA 13.4.9: are not sent before a subnet manager has made itself known', async () => {
+    const bench = new SwitchBench(4, { management: { embedded: undefined } });
+    await bench.runTo(startPs + 200 * usPs);
+    expect(bench.device.management.counts).toMatchObject({ traps: 0, sent: 0, noPath: 0 });
   });
 });
