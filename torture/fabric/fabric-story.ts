@@ -23,6 +23,14 @@ export interface FabricFlow {
   readonly window: number;
   /** Service level on InfiniBand; left out: 0. */
   readonly level?: number;
+  /** Code of the static rate of its paths; left out: that of the line. */
+  readonly rate?: number;
+}
+
+/** P_Key of all QPs of a host, and partitions that the switches' ports at its cables accept. */
+export interface Membership {
+  readonly pkey: number;
+  readonly partitions: readonly number[];
 }
 
 export interface CableOfStory extends LinkCable {
@@ -35,6 +43,8 @@ export interface FabricStory {
   readonly fabric: string;
   /** Cables that differ from the others, by their place in the topology. */
   readonly cables: readonly CableOfStory[];
+  /** By host; left out: all are full members of the default partition, and switches check nothing. */
+  readonly memberships?: readonly Membership[];
   /** Changed parameters, by path. */
   readonly set: ParameterValues;
   readonly faults: readonly FaultEntry[];
@@ -44,9 +54,17 @@ export interface FabricStory {
 }
 
 /** The hosts, switches and cables of a story. */
-export function topologyOf({ fabric, cables }: Pick<FabricStory, 'fabric' | 'cables'>): Topology {
-  const { nodes, links } = parsedTopology(fabric);
+export function topologyOf({
+  fabric,
+  cables,
+  memberships = [],
+}: Pick<FabricStory, 'fabric' | 'cables' | 'memberships'>): Topology {
+  const { nodes: plain, links } = parsedTopology(fabric);
   const own = new Map(cables.map(({ link, ...cable }) => [link, cable]));
+  const nodes = plain.map((node, at) => {
+    const partitions = memberships[at]?.partitions;
+    return partitions === undefined ? node : { ...node, partitions };
+  });
   return { nodes, links: links.map((link, at) => ({ ...link, ...own.get(at) })) };
 }
 
@@ -59,6 +77,7 @@ export function renderFabricStory({
   faults,
   flows,
   again,
+  memberships = [],
 }: FabricStory): string[] {
   const pairs = (entry: object): string =>
     Object.entries(entry)
@@ -69,6 +88,7 @@ export function renderFabricStory({
       .map(([path, value]) => `${path}=${value}`)
       .join(' ')}`,
     ...cables.map((cable) => `cable ${pairs(cable)}`),
+    ...memberships.map((membership, host) => `host ${host} ${pairs(membership)}`),
     ...faults.map((fault) => `fault ${pairs(fault)}`),
     ...flows.map((flow, index) => `flow ${index} ${pairs(flow)}`),
     `again ${pairs(again)}`,
@@ -81,6 +101,7 @@ export const startPs = 20_000_000_000;
 /** Outcome of one flow at one of its ends. */
 export interface FlowEnd {
   readonly flow: number;
+  readonly qpn: number;
   /** Status of each message in the order of completion, at the host that posts. */
   readonly statuses: readonly string[];
   /** Numbers of the messages that came, in the order of their completions; of WRITEs and READs those whose bytes are right. */
