@@ -35,14 +35,14 @@ export interface RouteChoice {
   readonly trafficClass?: number;
   /** Service level on InfiniBand; left out: 0. */
   readonly serviceLevel?: number;
-  /** Static rate of paths, by its code (IBTA vol 1, 15.2.5.16); left out: that of the line. */
-  readonly staticRate?: number;
 }
 
 /** The address of a peer, with the corresponding values of the own port. */
 export interface PeerAddress extends PortAddress, Omit<RouteChoice, 'gidIndex'> {
   /** Index of the own GID in the port's table; left out if packets carry no GRH. */
   readonly sgidIndex?: number;
+  /** Static rate of paths, by its code (IBTA vol 1, 15.2.5.16); left out: that of the line. */
+  readonly staticRate?: number;
 }
 
 /** Programs use the first. */

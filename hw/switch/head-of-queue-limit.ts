@@ -5,8 +5,9 @@
  *
  *     passing ──VLStallCount drops in sequence──▶ stalled ──8 x HOQLife──▶ passing
  *
- * Promise: the lane that a drop stalls is stalled from the next instant on. Sources: InfiniBand Architecture Specification, volume 1,
- * 14.2.5.6 and 18.2.5.4; opensm 3.3.23 (VLStallCount of 0 is undefined; here it never stalls a lane).
+ * Promise: the lane that a drop stalls is stalled from the next instant on. VLStallCount of 0, which opensm calls undefined, stalls nothing.
+ *
+ * Source: InfiniBand Architecture Specification, volume 1, 14.2.5.6 and 18.2.5.4.
  */
 import { NEVER, type Picoseconds } from '../../base/index.ts';
 

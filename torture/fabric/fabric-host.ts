@@ -26,7 +26,7 @@ import { contentOf, type FabricFlow, type FlowEnd, type HostOutcome, startPs } f
 interface HostArgs {
   readonly flows: readonly FabricFlow[];
   readonly hostCount: number;
-  /** Of all QPs, by host; left out: the default one. */
+  /** P_Keys of all QPs, by host; left out: the default one. */
   readonly pkeys: readonly number[];
 }
 

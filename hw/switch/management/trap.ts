@@ -11,7 +11,7 @@ import {
 } from '../../../abi/index.ts';
 
 export interface Trap {
-  /** Of NoticeType. */
+  /** One of NoticeType. */
   readonly type: number;
   readonly trapNumber: number;
   /** As the trap defines them. */
