@@ -2,8 +2,10 @@
 import { bits8, bits16, bits32, bytes, layout, u8, u16 } from '../base/index.ts';
 
 /** Types of generic notices. */
-export const NoticeType = { SECURITY: 2 } as const;
+export const NoticeType = { URGENT: 1, SECURITY: 2 } as const;
 
+/** The link of a port of a switch came up or went down. */
+export const TRAP_LINK_CHANGE = 128;
 /** A bad P_Key at a port of a switch. */
 export const TRAP_SWITCH_PKEY = 259;
 
@@ -56,4 +58,11 @@ export const switchPkeyDetails = layout(
     switchLid: u16(48),
     port: u8(50),
   },
+);
+
+/** Details of trap 128. */
+export const switchDetails = layout(
+  'details of trap 128',
+  { sizeBytes: 54, byteOrder: 'big', source: 'IBA 14.2.5.1; opensm include/iba/ib_types.h, ntc_128' },
+  { switchLid: u16(0) },
 );

@@ -7,6 +7,7 @@ import {
   checkedTopology,
   declaredOf,
   hostsOf,
+  isSwitch,
   isSwitched,
   type LinkCable,
   pairsOf,
@@ -66,8 +67,14 @@ function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): 
     throw new ConfigurationError('hca.capability.portCount', portCount, `${needed} ${where}`);
 }
 
-/** @throws ConfigurationError for a cable with a rate of the other kind of links, and of NICs, which have one rate */
-function checkCables({ links }: Topology, { machine, hca }: MachineConfig): void {
+/**
+ * @throws ConfigurationError for a cable with a rate of the other kind of links, for a rate of NICs, which have one, and for limits of switches
+ * at a cable without one
+ */
+function checkCables(topology: Topology, { machine, hca }: MachineConfig): void {
+  const { links } = topology;
+  const withoutSwitch = links.filter(({ ends }) => !ends.some(({ node }) => isSwitch(topology, node)));
+  refuseFields(withoutSwitch, limitFields, 'left out where no end is a switch');
   const isNic = machine.adapter === 'nic';
   if (!isNic && hca.capability.linkLayer === 'infiniband')
     return refuseFields(
@@ -81,6 +88,7 @@ function checkCables({ links }: Topology, { machine, hca }: MachineConfig): void
     ['speed', 'lanes'],
     `left out with ${where}: field gigabitsPerSecond is the rate of Ethernet`,
   );
+  refuseFields(links, limitFields, `left out with ${where}: only switches of InfiniBand have it`);
   if (isNic) refuseFields(links, ['gigabitsPerSecond'], `left out with ${where}`);
 }
 
@@ -95,6 +103,8 @@ function refuseFields(links: Topology['links'], fields: readonly (keyof LinkCabl
           range,
         );
 }
+
+const limitFields = ['hoqLife', 'vlStallCount'] as const;
 
 /** @throws ConfigurationError for partitions that no switch would enforce */
 function checkPartitions(topology: Topology, { machine, hca }: MachineConfig): void {

@@ -1,22 +1,12 @@
 /** P_Key tables of simulated hosts: set as a subnet manager sets them, matched by the rules of IBTA volume 1, 10.9.3, and in every BTH. */
 import { describe, expect, it, vi } from 'vitest';
 import { packetsIn, readCapture } from '../analyser/capture/index.ts';
+import { pkeyPairs as rows } from '../hw/management/testing/pkey-pairs.ts';
 import { expectBalanced } from './expectations.ts';
 import { bytesOf, programsOf, runPrograms, smallMachine } from './machines.ts';
 import type { PkeyPairs } from './programs/partitions.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
-
-/** P_Keys at both ends, and whether they match: equal in 15 bits that are not 0, and at least one of them a full member's (10.9.3). */
-const rows: readonly (readonly [number, number, boolean])[] = [
-  [0x8001, 0x8001, true],
-  [0x8001, 0x0001, true],
-  [0x0001, 0x8001, true],
-  [0x0001, 0x0001, false],
-  [0x8001, 0x8002, false],
-  [0x8000, 0x8000, false],
-  [0x7fff, 0xffff, true],
-];
 
 describe('P_Key tables', () => {
   it('IBTA 10.9.3: let packets of one partition with a full member pass, and count the rest at the receiver', async () => {

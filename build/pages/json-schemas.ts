@@ -92,6 +92,9 @@ function topologySchemaText(generator: SchemaGenerator): string {
   const { partitions } = parts['TopologyNode']!.properties!;
   const items = { type: 'integer', minimum: 1, maximum: partitionMax };
   Object.assign(partitions!, { items, minItems: 1, maxItems: hostPartitionsMax, uniqueItems: true });
+  const { hoqLife, vlStallCount } = parts['LinkEntry']!.properties!;
+  Object.assign(hoqLife!, { type: 'integer', minimum: 0, maximum: 31 });
+  Object.assign(vlStallCount!, { type: 'integer', minimum: 0, maximum: 7 });
   Object.assign(entry.properties!['nodes']!, { minItems: hostCountMin, maxItems: nodeCountMax });
   const text = JSON.stringify({ $schema, title: 'hca-topology/1', ...entry, definitions: parts }, null, 1);
   return `${text}\n`;

@@ -62,6 +62,8 @@ function reasonIn({ switches = [] }: Report): string | undefined {
   const sumOf = (pick: (port: (typeof ports)[number]) => number | undefined): number =>
     ports.reduce((sum, port) => sum + (pick(port) ?? 0), 0);
   const old = sumOf(({ notForwarded }) => notForwarded['hoqLife']);
+  const stalled = sumOf(({ notForwarded }) => notForwarded['vlStalled']);
+  const overdue = sumOf(({ notForwarded }) => notForwarded['switchLifetime']);
   const held = sumOf(({ output }) => output?.watchdogDrops);
   const lost = sumOf(({ notForwarded }) => (notForwarded['noRoute'] ?? 0) + (notForwarded['ownPort'] ?? 0));
   const foreign = sumOf(
@@ -71,7 +73,9 @@ function reasonIn({ switches = [] }: Report): string | undefined {
   if (foreign > 0)
     return `The switches dropped ${foreign} packets of partitions that their ports do not accept (partitions of the topology's hosts)`;
   if (old > 0)
-    return `The switches dropped ${old} packets that had waited for credits longer than HOQLife: ${upDown}`;
+    return `The switches dropped ${old} packets that had waited for credits longer than HOQLife${stalled > 0 ? `, and ${stalled} in lanes that these drops had stalled (VLStallCount)` : ''}: ${upDown}`;
+  if (overdue > 0)
+    return `The switches dropped ${overdue} packets that had been in a switch longer than LifeTimeValue: ${upDown}`;
   if (held > 0)
     return `The switches dropped ${held} packets whose pause did not end (switch.ethernet.pauseWatchdogMs): ${tree}`;
   if (waiting > 0)

@@ -38,11 +38,11 @@ export interface RouteChoice {
 }
 
 /** The address of a peer, with the corresponding values of the own port. */
-export interface PeerAddress extends PortAddress {
+export interface PeerAddress extends PortAddress, Omit<RouteChoice, 'gidIndex'> {
   /** Index of the own GID in the port's table; left out if packets carry no GRH. */
   readonly sgidIndex?: number;
-  readonly trafficClass?: number;
-  readonly serviceLevel?: number;
+  /** Static rate of paths, by its code (IBTA vol 1, 15.2.5.16); left out: that of the line. */
+  readonly staticRate?: number;
 }
 
 /** Programs use the first. */
@@ -80,21 +80,28 @@ export const announcedOf = ({ lid, gid }: PeerAddress): PortAddress =>
 
 /** A peer as reached from the port with this address. */
 export const peerFrom = (
-  { sgidIndex, trafficClass, serviceLevel }: PeerAddress,
+  { sgidIndex, trafficClass, serviceLevel, staticRate }: PeerAddress,
   { lid, gid, sinPort }: PortAddress,
 ): PeerAddress => {
   if (sinPort !== undefined) return { lid, sinPort };
-  const level = serviceLevel === undefined ? {} : { serviceLevel };
+  const level = {
+    ...(serviceLevel === undefined ? {} : { serviceLevel }),
+    ...(staticRate === undefined ? {} : { staticRate }),
+  };
   if (gid === undefined || sgidIndex === undefined) return { lid, ...level };
   return { lid, gid, sgidIndex, ...(trafficClass === undefined ? {} : { trafficClass }), ...level };
 };
 
 /** The path to a peer. */
-export function pathTo({ lid, gid, sgidIndex, trafficClass = 0, serviceLevel: sl = 0 }: PeerAddress): AhAttr {
-  if (gid === undefined || sgidIndex === undefined)
-    return { dlid: lid, sl, srcPathBits: 0, isGlobal: 0, portNum };
+export function pathTo(peer: PeerAddress): AhAttr {
+  const { lid, gid, sgidIndex, trafficClass = 0, serviceLevel: sl = 0, staticRate } = peer;
+  const path = {
+    ...{ dlid: lid, sl, srcPathBits: 0, portNum },
+    ...(staticRate === undefined ? {} : { staticRate }),
+  };
+  if (gid === undefined || sgidIndex === undefined) return { ...path, isGlobal: 0 };
   const grh = { dgid: Uint8Array.from(gid), flowLabel: 0, sgidIndex, hopLimit, trafficClass };
-  return { dlid: lid, sl, srcPathBits: 0, isGlobal: 1, grh, portNum };
+  return { ...path, isGlobal: 1, grh };
 }
 
 /** Number of attempts of {@link reaching}: more than the answers that a few faults drop in succession. */

@@ -84,14 +84,12 @@ function cablesOf(topology: Topology): ReadonlyMap<string, string> {
   );
 }
 
-const propertiesOf = ({ metres, speed, lanes, gigabitsPerSecond }: LinkCable): string => {
-  const own: LinkCable = {
-    ...(metres === undefined ? {} : { metres }),
-    ...(speed === undefined ? {} : { speed }),
-    ...(lanes === undefined ? {} : { lanes }),
-    ...(gigabitsPerSecond === undefined ? {} : { gigabitsPerSecond }),
-  };
-  const texts = Object.entries(own).map(([name, value]) => `${name}=${value}`);
+const cableFields = ['metres', 'speed', 'lanes', 'gigabitsPerSecond', 'hoqLife', 'vlStallCount'] as const;
+
+const propertiesOf = (cable: LinkCable): string => {
+  const texts = cableFields
+    .filter((name) => cable[name] !== undefined)
+    .map((name) => `${name}=${cable[name]}`);
   return texts.length === 0 ? 'as configured' : texts.join(' ');
 };
 

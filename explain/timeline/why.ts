@@ -541,6 +541,9 @@ const dropWords: Readonly<Record<SwitchDrop, string>> = {
   noRoute: 'the switch has no route to its destination',
   ownPort: 'its route leads back to the port by which it came',
   hoqLife: 'it was the first of its input for longer than HOQLife',
+  vlStalled:
+    'its lane was stalled there: the packets before it had been the first of their inputs for longer than HOQLife',
+  switchLifetime: 'it had been in the switch for longer than LifeTimeValue',
   linkLocal: 'its address is not forwarded',
   noLane: 'its service level has no lane there',
   inboundPkey: 'the port by which it came does not accept its P_Key',

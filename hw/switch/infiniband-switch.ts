@@ -8,7 +8,7 @@
  * Promises:
  * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own credits return when its
  *   last byte has left. Every drop has a named reason: no route, a route back, a service level
- *   without a lane, a P_Key that a port does not accept, HOQLife, or an output whose link is down.
+ *   without a lane, a P_Key that a port does not accept, HOQLife, a stalled lane, LifeTimeValue, or an output whose link is down.
  * - A packet whose ICRC alone is wrong leaves as it came: its destination checks the ICRC (7.8).
  * - A packet's first byte leaves `latencyNs` after its first byte has come, if the output is free. A packet that would leave faster than it
  *   comes waits until its last byte cannot be late.
@@ -41,18 +41,18 @@ import {
   receivedServiceLevel,
   receivedVirtualLane,
   relayPacket,
-  tailDelayOf,
-  VlArbiter,
   type WireConfig,
   WirePort,
 } from '../../wire/index.ts';
 import { FecnMarker, type LeavingPacket } from './fecn-marker.ts';
 import { ForwardingTables, NO_PORT } from './forwarding-tables.ts';
-import { InputBuffer } from './input-buffer.ts';
+import { HeadOfQueueLimit, type HeadOfQueueSetting } from './head-of-queue-limit.ts';
+import type { InputBuffer } from './input-buffer.ts';
 import { ManagementPort, type SwitchManagement } from './management/index.ts';
 import type { SwitchConfig, SwitchCongestionConfig } from './parameters.ts';
 import { PartitionFilter } from './partition-filter.ts';
 import { SlToVlTables } from './sl-to-vl-tables.ts';
+import { type ExpiryReason, type SwitchDrops, SwitchPort } from './switch-port.ts';
 import type { SwitchTap, SwitchWait } from './switch-tap.ts';
 
 /** The cable in a port of a switch. */
@@ -65,6 +65,8 @@ export interface SwitchCable {
   readonly sentArrival: PacketArrival;
   /** The port's bit of Victim_Mask; left out: 0. */
   readonly marksVictims?: boolean;
+  /** HOQLife and VLStallCount of the port; left out: those of the switch. */
+  readonly headOfQueue?: Partial<HeadOfQueueSetting>;
 }
 
 export interface InfinibandSwitchSetup {
@@ -79,132 +81,6 @@ export interface InfinibandSwitchSetup {
   readonly management: SwitchManagement;
 }
 
-/** Packets that a switch did not forward, by reason. */
-export interface SwitchDrops {
-  noRoute: number;
-  /** Its entry leads back to where it came from (PortRcvSwitchRelayErrors: looping). */
-  ownPort: number;
-  /** Its service level has no data lane at its output (7.6.6); counted for each output. */
-  noLane: number;
-  /** Its input, or an output, does not accept its P_Key (10.9); counted for each output. */
-  inboundPkey: number;
-  outboundPkey: number;
-  /** It was the first of its input for longer than HOQLife (PortXmitDiscards of its output). */
-  hoqLife: number;
-}
-
-/** Drops by the port to which performance management attributes them (IBTA volume 1, 16.1.3.5). */
-class CountedDrops {
-  headOfQueue = 0;
-  outboundPkey = 0;
-  readonly #drops: Readonly<SwitchDrops>;
-
-  constructor(drops: Readonly<SwitchDrops>) {
-    this.#drops = drops;
-  }
-
-  get noRoute(): number {
-    return this.#drops.noRoute;
-  }
-
-  get ownPort(): number {
-    return this.#drops.ownPort;
-  }
-
-  get inboundPkey(): number {
-    return this.#drops.inboundPkey;
-  }
-}
-
-/** One port, with the packets that came by it. */
-class SwitchPort {
-  readonly port: WirePort;
-  /** Packets that came by it, by lane: the data lanes, then lane 15. */
-  readonly buffers: readonly InputBuffer[];
-  /** Marks packets that leave by it; undefined without marks. */
-  readonly marker: FecnMarker | undefined;
-  /** Tables and state of arbitration between the data lanes that leave by it. */
-  readonly tables: LaneTables;
-  readonly arbiter: VlArbiter;
-  /** P_Keys of packets that come and leave by it. */
-  readonly partition = new PartitionFilter();
-  /** Time from a packet's first byte to its last on this cable. */
-  readonly tailDelayPs: (packetBytes: number) => Picoseconds;
-  readonly drops: SwitchDrops = {
-    ...{ noRoute: 0, ownPort: 0, noLane: 0, hoqLife: 0 },
-    ...{ inboundPkey: 0, outboundPkey: 0 },
-  };
-  /** The same as management counts them: packets that were to leave by this port are of it. */
-  readonly counted = new CountedDrops(this.drops);
-  /** Each data lane's buffer is being read until then; lane 15 is read with lane 0. And the output is busy with a packet until then. */
-  readonly #readUntilPs: Float64Array;
-  sendsUntilPs = 0;
-  /** The packet that leaves by this output: its input, or -1; released when its last byte has left. */
-  sendsFrom = -1;
-  sendsOffset = -1;
-  /** Input whose turn is next. */
-  turn = 0;
-  /** The same for each data lane in which packets leave, of inputs and their lanes together, if there are several. */
-  readonly turns: Int32Array;
-  /** First packets of inputs that are to leave by this output. */
-  wantedBy = 0;
-  /** Most packets of data lanes that have waited at once: one that leaves at an instant still waits at that instant. */
-  waitingMax = 0;
-  /** The last instant at which packets of data lanes left or were dropped, and their number. */
-  #gonePs = Number.NEGATIVE_INFINITY;
-  #goneCount = 0;
-
-  constructor(port: WirePort, lanes: LanesConfig, marker: FecnMarker | undefined) {
-    const laneCount = dataLanesOf(port.config);
-    this.port = port;
-    this.buffers = Array.from({ length: laneCount + 1 }, () => new InputBuffer(port.receivePacketsMax));
-    this.tables = laneTablesOf(lanes, laneCount);
-    this.arbiter = new VlArbiter(this.tables);
-    this.marker = marker;
-    this.turns = new Int32Array(laneCount);
-    this.#readUntilPs = new Float64Array(laneCount);
-    this.tailDelayPs = tailDelayOf(port.config, 'head');
-  }
-
-  /** Until when the buffer of a lane, data or 15, is being read. */
-  readUntilPs(lane: number): Picoseconds {
-    return this.#readUntilPs[lane === this.turns.length ? 0 : lane]!;
-  }
-
-  /** The buffer of a lane is read until then. */
-  read(lane: number, untilPs: Picoseconds): void {
-    this.#readUntilPs[lane === this.turns.length ? 0 : lane] = untilPs;
-  }
-
-  /** Handles a new epoch: see TimeKeeper. */
-  rebase(ps: Picoseconds): void {
-    for (const buffer of this.buffers) buffer.rebase(ps);
-    for (let lane = 0; lane < this.#readUntilPs.length; lane++) this.#readUntilPs[lane]! -= ps;
-    this.sendsUntilPs -= ps;
-    this.#gonePs -= ps;
-  }
-
-  /** A packet has been added to a data lane: counted whatever the order of the instant's arrivals and departures. */
-  added(nowPs: Picoseconds): void {
-    const count = this.dataCount + (this.#gonePs === nowPs ? this.#goneCount : 0);
-    if (count > this.waitingMax) this.waitingMax = count;
-  }
-
-  /** The first packet of a buffer has left by all its outputs, or was dropped. */
-  gone(buffer: InputBuffer, nowPs: Picoseconds): void {
-    if (buffer === this.buffers.at(-1)) return;
-    this.#goneCount = this.#gonePs === nowPs ? this.#goneCount + 1 : 1;
-    this.#gonePs = nowPs;
-  }
-
-  /** Packets that wait in data lanes. */
-  get dataCount(): number {
-    let count = 0;
-    for (let lane = this.buffers.length - 2; lane >= 0; lane--) count += this.buffers[lane]!.count;
-    return count;
-  }
-}
-
 export class InfinibandSwitch {
   readonly tables = new ForwardingTables();
   /** Port 0. */
@@ -213,8 +89,6 @@ export class InfinibandSwitch {
   readonly #lp: LogicalProcess;
   readonly #latencyPs: Picoseconds;
   readonly #isStoring: boolean;
-  /** HOQLife: longest time for which a packet is the first of its input. */
-  readonly #headLimitPs: Picoseconds;
   /** By port from 1; undefined for a port without a cable. */
   readonly #ports: readonly (SwitchPort | undefined)[];
   readonly #used: readonly number[];
@@ -226,7 +100,8 @@ export class InfinibandSwitch {
   tap: SwitchTap<InfinibandPacket> | undefined = undefined;
   readonly #moveEvent: number;
   readonly #headEvent: number;
-  #isHeadWatched = false;
+  /** When the next packet's time is up; NEVER if none is watched. */
+  #headDuePs = NEVER;
   /** The next instant at which packets may move, and the one after that. */
   #moveDuePs = NEVER;
   #laterDuePs = NEVER;
@@ -239,7 +114,6 @@ export class InfinibandSwitch {
     this.slToVl = new SlToVlTables(laneTablesOf(lanes, this.laneCount).slToVl);
     this.#latencyPs = nsToPs(config.latencyNs);
     this.#isStoring = config.forwarding === 'store-and-forward';
-    this.#headLimitPs = headLimitPsOf(config);
     this.#ports = cables.map((cable) => cable && this.#switchPortOf(cable, setup, lanes));
     this.#used = this.#ports.flatMap((port, index) => (port === undefined ? [] : [index]));
     this.#moveEvent = lp.queue.addHandler(() => this.#moveDue());
@@ -252,6 +126,9 @@ export class InfinibandSwitch {
       links: this.ports,
       drops: this.#ports.map((port) => port?.counted),
       partitions: this.#ports.map((port) => port?.partition ?? new PartitionFilter()),
+      headOfQueues: this.#ports.map(
+        (port) => port?.headOfQueue ?? new HeadOfQueueLimit(this.laneCount, config),
+      ),
       lanes: {
         count: this.laneCount,
         slToVl: this.slToVl,
@@ -273,7 +150,8 @@ export class InfinibandSwitch {
     const marker = isMarking
       ? new FecnMarker(congestion, this.laneCount, laneBytes, cable.marksVictims === true)
       : undefined;
-    return new SwitchPort(this.#portOf(cable, config), lanes, marker);
+    const { hoqLife, vlStallCount } = { ...config, ...cable.headOfQueue };
+    return new SwitchPort(this.#portOf(cable, config), lanes, marker, { hoqLife, vlStallCount });
   }
 
   #portOf({ writer, reader, wire, sentArrival }: SwitchCable, config: SwitchConfig): WirePort {
@@ -352,6 +230,7 @@ export class InfinibandSwitch {
   rebase(ps: Picoseconds): void {
     this.#moveDuePs -= ps;
     this.#laterDuePs -= ps;
+    this.#headDuePs -= ps;
     this.tables.rebase(ps);
     this.slToVl.rebase(ps);
     this.management.rebase(ps);
@@ -376,12 +255,15 @@ export class InfinibandSwitch {
       return;
     }
     if (typeof outputs === 'string') {
-      this.tap?.dropped({ input: index + 1, offset }, outputs);
-      own.drops[outputs]++;
+      this.#drop(index, offset, outputs);
       own.port.consume(offset);
       return;
     }
     this.copyCount += outputs.length - 1;
+    if (outputs.length === 0) {
+      own.port.consume(offset);
+      return;
+    }
     const lane = receivedVirtualLane(own.port, offset);
     if (lane === MANAGEMENT_LANE) this.#wait(index, this.laneCount, offset, outputs, noLanes);
     else if (this.laneCount === 1) this.#wait(index, lane, offset, outputs, noLanes);
@@ -392,12 +274,24 @@ export class InfinibandSwitch {
   #waitInLanes(index: number, lane: number, offset: number, outputs: readonly number[]): void {
     const own = this.#ports[index]!;
     const level = receivedServiceLevel(own.port, offset);
-    const laneTo = (output: number): number => this.slToVl.laneOf(index + 1, output, level, this.#lp.nowPs);
-    const served = outputs.filter((output) => laneTo(output) < this.laneCount);
-    own.drops.noLane += outputs.length - served.length;
-    if (served.length > 0) return this.#wait(index, lane, offset, served, served.map(laneTo));
-    this.tap?.dropped({ input: index + 1, offset }, 'noLane', outputs[0]);
-    own.port.consume(offset);
+    const served: number[] = [];
+    const lanes: number[] = [];
+    for (const output of outputs) {
+      const to = this.slToVl.laneOf(index + 1, output, level, this.#lp.nowPs);
+      if (to >= this.laneCount) this.#drop(index, offset, 'noLane', output);
+      else {
+        served.push(output);
+        lanes.push(to);
+      }
+    }
+    if (served.length > 0) this.#wait(index, lane, offset, served, lanes);
+    else own.port.consume(offset);
+  }
+
+  /** Counts a packet, or its copy for an output, that is dropped. The caller releases the buffer of one that leaves by no output. */
+  #drop(index: number, offset: number, reason: keyof SwitchDrops, output?: number): void {
+    this.#ports[index]!.drops[reason]++;
+    this.tap?.dropped({ input: index + 1, offset }, reason, output);
   }
 
   #wait(
@@ -411,13 +305,16 @@ export class InfinibandSwitch {
     const readyPs = this.#readyPsOf(own, offset, outputs);
     this.tap?.arrived({ input: index + 1, offset }, index + 1, readyPs);
     const buffer = own.buffers[lane]!;
-    buffer.add(offset, outputs, lanes, readyPs);
+    buffer.add(offset, outputs, lanes, this.#lp.nowPs, readyPs);
     if (buffer.count === 1) this.#countWanted(outputs);
     own.added(this.#lp.nowPs);
     this.#moveBy(readyPs);
   }
 
-  /** Ports by which a packet leaves; `management` if it ends here; or why it leaves by none. P_Keys of lane 15 are not checked (10.9). */
+  /**
+   * Ports by which a packet leaves, if any accepts its P_Key; `management` if it ends here; or why it leaves by none. P_Keys of lane 15 are
+   * not checked (10.9).
+   */
   #outputsOf(index: number, offset: number): readonly number[] | 'management' | keyof SwitchDrops {
     const { port, partition } = this.#ports[index]!;
     if (receivedVirtualLane(port, offset) === MANAGEMENT_LANE) return this.#routeOf(index, offset);
@@ -430,23 +327,28 @@ export class InfinibandSwitch {
   }
 
   /** Outputs of a packet that accept its P_Key; the other outputs count it, as a copy that was dropped. */
-  #admittedOf(index: number, offset: number, outputs: readonly number[]): readonly number[] | 'outboundPkey' {
-    const { port, drops } = this.#ports[index]!;
-    const pkey = receivedPkey(port, offset);
-    const admits = (output: number): boolean =>
-      this.#ports[output - 1]!.partition.admits('outbound', pkey, this.#lp.nowPs);
-    if (outputs.every(admits)) return outputs;
+  #admittedOf(index: number, offset: number, outputs: readonly number[]): readonly number[] {
+    const pkey = receivedPkey(this.#ports[index]!.port, offset);
+    let refused = 0;
+    for (const output of outputs) if (!this.#isAdmitted(output, pkey)) refused++;
+    if (refused === 0) return outputs;
+    const admitted: number[] = [];
     for (const output of outputs) {
-      if (admits(output)) continue;
-      this.#ports[output - 1]!.counted.outboundPkey++;
-      this.#noteViolation(index, offset, output);
+      if (this.#isAdmitted(output, pkey)) admitted.push(output);
+      else this.#refuse(index, offset, output);
     }
-    const admitted = outputs.filter(admits);
-    // A packet that no output accepts is counted by its caller.
-    const dropped = outputs.length - Math.max(1, admitted.length);
-    drops.outboundPkey += dropped;
-    this.copyCount += dropped;
-    return admitted.length === 0 ? 'outboundPkey' : admitted;
+    this.copyCount += refused;
+    return admitted;
+  }
+
+  #isAdmitted(output: number, pkey: number): boolean {
+    return this.#ports[output - 1]!.partition.admits('outbound', pkey, this.#lp.nowPs);
+  }
+
+  #refuse(index: number, offset: number, output: number): void {
+    this.#drop(index, offset, 'outboundPkey', output);
+    this.#ports[output - 1]!.counted.outboundPkey++;
+    this.#noteViolation(index, offset, output);
   }
 
   #noteViolation(index: number, offset: number, port: number): void {
@@ -535,24 +437,42 @@ export class InfinibandSwitch {
     return lanes;
   }
 
-  /** Has packets move, and old ones dropped, when the oldest first packet is as old as it may be: one event at a time. */
+  /** Has packets move, and old ones dropped, as soon as the time of a first packet is up. */
   #watchHeads(nowPs: Picoseconds): void {
-    if (this.#isHeadWatched || this.#headLimitPs === NEVER) return;
     let dropPs = NEVER;
     for (const index of this.#used) {
       const own = this.#ports[index]!;
-      for (const [lane, { count, firstSincePs }] of own.buffers.entries())
-        if (count > 0)
-          dropPs = Math.min(dropPs, Math.max(own.readUntilPs(lane), firstSincePs + this.#headLimitPs));
+      for (let lane = 0; lane <= this.laneCount; lane++) {
+        const buffer = own.buffers[lane]!;
+        for (const output of buffer.remaining)
+          dropPs = Math.min(
+            dropPs,
+            Math.max(own.readUntilPs(lane), this.#lastPs(buffer, lane, output, nowPs + 1)),
+          );
+      }
     }
-    if (dropPs === NEVER) return;
-    this.#isHeadWatched = true;
-    this.#lp.queue.schedule(Math.max(nowPs + 1, dropPs), this.#headEvent);
+    const duePs = Math.max(nowPs + 1, dropPs);
+    if (duePs >= this.#headDuePs) return;
+    this.#headDuePs = duePs;
+    this.#lp.queue.schedule(duePs, this.#headEvent);
   }
 
   #headDue(): void {
-    this.#isHeadWatched = false;
+    if (this.#lp.nowPs < this.#headDuePs) return;
+    this.#headDuePs = NEVER;
     this.#moveBy(this.#lp.nowPs + 1);
+  }
+
+  /** The last instant at which the first packet of a buffer may still wait for an output. */
+  #lastPs(buffer: InputBuffer, lane: number, output: number, nowPs: Picoseconds): Picoseconds {
+    const { headOfQueue } = this.#ports[output - 1]!;
+    const lastPs = headOfQueue.lastPs(this.#laneAt(buffer, lane, output), buffer.waitsSincePs, nowPs);
+    return Math.min(lastPs, buffer.arrivedPs + this.management.agent.lifetimePs);
+  }
+
+  /** Lane by which the first packet of a buffer leaves an output: a data lane, or the number after them for lane 15. */
+  #laneAt(buffer: InputBuffer, lane: number, output: number): number {
+    return lane === this.laneCount || this.laneCount === 1 ? lane : buffer.laneTowards(output);
   }
 
   /** Releases the buffer of the packet whose last byte has left by this output. */
@@ -567,26 +487,40 @@ export class InfinibandSwitch {
     output.sendsFrom = -1;
   }
 
-  /** Drops the first packet of an input if its time is up; one that has left by some of its outputs is released when its last byte has. */
+  /** Drops the first packet of a lane of an input at the outputs at which its time is up, unless it is leaving by another output. */
   #dropOld(index: number, nowPs: Picoseconds): void {
     const input = this.#ports[index]!;
-    for (const [lane, buffer] of input.buffers.entries()) {
-      if (buffer.count === 0 || nowPs < buffer.firstSincePs + this.#headLimitPs) continue;
+    for (let lane = 0; lane <= this.laneCount; lane++) {
       if (input.readUntilPs(lane) > nowPs) continue;
-      input.drops.hoqLife++;
-      this.tap?.dropped({ input: index + 1, offset: buffer.offset }, 'hoqLife', buffer.remaining[0]);
-      this.tap?.released({ input: index + 1, offset: buffer.offset });
-      input.port.consume(buffer.offset);
-      for (const port of buffer.remaining) {
-        const output = this.#ports[port - 1]!;
-        output.wantedBy--;
-        output.counted.headOfQueue++;
-      }
-      this.copyCount -= buffer.remaining.length - 1;
-      buffer.dropFirst(nowPs);
-      input.gone(buffer, nowPs);
-      this.#countWanted(buffer.remaining);
+      const buffer = input.buffers[lane]!;
+      for (const output of buffer.remaining)
+        if (nowPs > this.#lastPs(buffer, lane, output, nowPs)) this.#expire(index, lane, output, nowPs);
     }
+  }
+
+  #expire(index: number, lane: number, outputNumber: number, nowPs: Picoseconds): void {
+    const input = this.#ports[index]!;
+    const output = this.#ports[outputNumber - 1]!;
+    const buffer = input.buffers[lane]!;
+    const { offset } = buffer;
+    const outputLane = this.#laneAt(buffer, lane, outputNumber);
+    const reason = this.#expiryOf(buffer, outputLane, output.headOfQueue, nowPs);
+    this.#drop(index, offset, reason, outputNumber);
+    if (reason === 'hoqLife') output.headOfQueue.expired(outputLane, nowPs);
+    output.counted.expired++;
+    output.wantedBy--;
+    if (!buffer.leftBy(outputNumber, nowPs)) return;
+    this.tap?.released({ input: index + 1, offset });
+    input.port.consume(offset);
+    input.gone(buffer, nowPs);
+    this.#countWanted(buffer.remaining);
+  }
+
+  /** Which limit ended first. */
+  #expiryOf(buffer: InputBuffer, lane: number, limit: HeadOfQueueLimit, nowPs: Picoseconds): ExpiryReason {
+    if (buffer.arrivedPs + this.management.agent.lifetimePs < limit.lastPs(lane, buffer.waitsSincePs, nowPs))
+      return 'switchLifetime';
+    return limit.isStalled(lane, nowPs) ? 'vlStalled' : 'hoqLife';
   }
 
   /** Gives an output its next packet. Returns true if one leaves. */
@@ -608,6 +542,7 @@ export class InfinibandSwitch {
       const input = this.#ports[this.#used[turn]!]!;
       const buffer = input.buffers[lane]!;
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs(lane) > nowPs) continue;
+      if (output.headOfQueue.isStalled(lane, nowPs)) continue;
       // Without credit or with a busy link nothing else may leave here, either.
       const packet = lane === this.laneCount ? undefined : this.#leavingPacket(input, buffer, index, lane);
       const flag = packet === undefined ? 0 : output.marker!.flagFor(packet);
@@ -676,7 +611,7 @@ export class InfinibandSwitch {
 
   /** For each lane in which a packet may leave by an output now, the queue whose turn it is; -1 for the others. */
   #nextByLane(index: number, nowPs: Picoseconds): readonly number[] {
-    const { turns } = this.#ports[index]!;
+    const { turns, headOfQueue } = this.#ports[index]!;
     const queues = this.#used.length * this.laneCount;
     const next = Array<number>(this.laneCount).fill(-1);
     for (let queue = 0; queue < queues; queue++) {
@@ -684,6 +619,7 @@ export class InfinibandSwitch {
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs) continue;
       if (this.#ports[input]!.readUntilPs(lane) > nowPs) continue;
       const to = buffer.laneTowards(index + 1);
+      if (headOfQueue.isStalled(to, nowPs)) continue;
       const turn = turns[to]!;
       const wait = (queue - turn + queues) % queues;
       if (next[to]! < 0 || wait < (next[to]! - turn + queues) % queues) next[to] = queue;
@@ -721,6 +657,7 @@ export class InfinibandSwitch {
         untilPs,
       },
     );
+    output.headOfQueue.left(this.#laneAt(buffer, lane, outputIndex + 1));
     const isLast = buffer.leftBy(outputIndex + 1, this.#lp.nowPs);
     output.wantedBy--;
     if (isLast) {
@@ -774,7 +711,3 @@ export interface InfinibandPacket {
 
 /** Lanes by which packets leave, where they need not be known. */
 const noLanes: readonly number[] = [];
-
-/** 4.096 us times a power of two; codes above 19 mean no limit (IBTA volume 1, 14.2.5.6, HOQLife). */
-const headLimitPsOf = ({ hoqLife: code }: SwitchConfig): Picoseconds =>
-  code > 19 ? NEVER : 4_096_000 * 2 ** code;

@@ -5,10 +5,13 @@
 import { InvariantError, NEVER, type Picoseconds } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';
 
+const noOutputs: readonly number[] = [];
+
 export class InputBuffer {
   readonly #capacity: number;
   readonly #offsets: Int32Array;
   readonly #readyPs: Float64Array;
+  readonly #arrivedPs: Float64Array;
   /** Outputs of each packet, from port 1. */
   readonly #outputs: (readonly number[])[];
   /** Lane in which each packet leaves by each of these outputs. */
@@ -16,7 +19,7 @@ export class InputBuffer {
   #first = 0;
   count = 0;
   /** Outputs that the first packet still has to leave by. */
-  #remaining: readonly number[] = [];
+  #remaining: readonly number[] = noOutputs;
   /** Since when the first packet is the first. */
   firstSincePs = 0;
   /** Greatest number of packets so far. */
@@ -26,6 +29,7 @@ export class InputBuffer {
     this.#capacity = capacity;
     this.#offsets = new Int32Array(capacity);
     this.#readyPs = new Float64Array(capacity);
+    this.#arrivedPs = new Float64Array(capacity);
     this.#outputs = Array.from({ length: capacity }, () => []);
     this.#lanes = Array.from({ length: capacity }, () => []);
   }
@@ -35,14 +39,22 @@ export class InputBuffer {
    * @param offset of its record at the port
    * @param outputs at least one
    * @param lanes in which it leaves by each of them
+   * @param arrivedPs when its first byte came
    * @param readyPs the earliest instant at which it may leave; if no packet waits, it is the first from then on
    */
-  add(offset: number, outputs: readonly number[], lanes: readonly number[], readyPs: Picoseconds): void {
+  add(
+    offset: number,
+    outputs: readonly number[],
+    lanes: readonly number[],
+    arrivedPs: Picoseconds,
+    readyPs: Picoseconds,
+  ): void {
     if (this.count === this.#capacity)
       throw new InvariantError('packets of an input', this.count, `fewer than ${this.#capacity}`);
     const at = (this.#first + this.count) % this.#capacity;
     this.#offsets[at] = offset;
     this.#readyPs[at] = readyPs;
+    this.#arrivedPs[at] = arrivedPs;
     this.#outputs[at] = outputs;
     this.#lanes[at] = lanes;
     if (this.count++ === 0) {
@@ -60,6 +72,16 @@ export class InputBuffer {
   /** When the first packet may leave; NEVER without one. */
   get readyPs(): Picoseconds {
     return this.count === 0 ? NEVER : this.#readyPs[this.#first]!;
+  }
+
+  /** When the first byte of the first packet came. */
+  get arrivedPs(): Picoseconds {
+    return this.#arrivedPs[this.#first]!;
+  }
+
+  /** Since when the first packet waits: it is the first, and may leave. */
+  get waitsSincePs(): Picoseconds {
+    return Math.max(this.firstSincePs, this.#readyPs[this.#first]!);
   }
 
   /** Whether the first packet is to leave by this output. */
@@ -91,29 +113,30 @@ export class InputBuffer {
 
   /** Outputs that the first packet still has to leave by. */
   get remaining(): readonly number[] {
-    return this.count === 0 ? [] : this.#remaining;
+    return this.#remaining;
   }
 
-  /** The first packet leaves by an output. Returns true if that was its last one: it is no longer the first. */
+  /** The first packet leaves by an output, or is dropped there. Returns true if that was its last one: it is no longer the first. */
   leftBy(output: number, nowPs: Picoseconds): boolean {
     this.#remaining = this.#remaining.filter((other) => other !== output);
     if (this.#remaining.length > 0) return false;
-    this.dropFirst(nowPs);
+    this.#removeFirst(nowPs);
     return true;
   }
 
   /** The first packet is gone: the next one is the first. */
-  dropFirst(nowPs: Picoseconds): void {
+  #removeFirst(nowPs: Picoseconds): void {
     this.firstSincePs = nowPs;
     this.#first = (this.#first + 1) % this.#capacity;
     this.count--;
-    this.#remaining = this.count === 0 ? [] : this.#outputs[this.#first]!;
+    this.#remaining = this.count === 0 ? noOutputs : this.#outputs[this.#first]!;
   }
 
   /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: Picoseconds): void {
     this.firstSincePs -= ps;
-    for (let index = 0; index < this.#capacity; index++) this.#readyPs[index] = this.#readyPs[index]! - ps;
+    for (const instants of [this.#readyPs, this.#arrivedPs])
+      for (let index = 0; index < this.#capacity; index++) instants[index]! -= ps;
   }
 
   inspect(): BlockState {

@@ -43,6 +43,20 @@ export const switchParameters = {
     'opensm 3.3.23: HOQLife 0x12 between switches, 0x10 towards hosts',
     'A packet that is the first of its queue for longer than 4.096 us x 2^code is dropped; above 19, never (PortInfo.HOQLife).',
   ),
+  vlStallCount: number(
+    0,
+    'packets',
+    [0, 7],
+    'choice: no lane stalls unless a subnet manager requests it; opensm 3.3.23 sets 7',
+    'HOQLife drops in sequence after which an output drops all packets of a lane for 8 x HOQLife; 0: never (PortInfo.VLStallCount).',
+  ),
+  lifetimeValue: number(
+    20,
+    'code',
+    [0, 31],
+    'choice: no limit unless a subnet manager sets one; opensm 3.3.23 sets 0x12',
+    'A packet that is in the switch for longer than 4.096 us x 2^code is dropped; above 19, never (SwitchInfo.LifeTimeValue).',
+  ),
 } as const;
 
 /** SwitchCongestionSetting of an InfiniBand switch: see fecn-marker.ts. */

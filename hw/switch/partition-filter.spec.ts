@@ -5,93 +5,21 @@
  */
 import { describe, expect, it } from 'vitest';
 import { viewOf } from '../../base/index.ts';
-import { benchSwitchLid, SwitchBench } from './testing/switch-bench.ts';
+import { pkeyPairs } from '../management/testing/pkey-pairs.ts';
+import {
+  ManagedBench as Fabric,
+  infoOf,
+  pkeyTable,
+  portInfo,
+  smp,
+  startPs,
+  switchInfo,
+  tableOf,
+  usPs,
+} from './testing/managed-bench.ts';
+import { benchSwitchLid, noSwitchDrops as noDrops, SwitchBench } from './testing/switch-bench.ts';
 
-const usPs = 1_000_000;
-const startPs = 50 * usPs;
 const [inbound, outbound] = [8, 4];
-const [portInfo, pkeyTable, switchInfo] = [0x15, 0x16, 0x12];
-const noDrops = { noRoute: 0, ownPort: 0, noLane: 0, hoqLife: 0, inboundPkey: 0, outboundPkey: 0 };
-
-/** A LID-routed Set, or Get, by end 0. */
-function smp(method: number, attribute: number, modifier: number, data: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(256);
-  const view = viewOf(bytes);
-  bytes.set([1, 1, 1, method]);
-  view.setUint16(16, attribute);
-  view.setUint32(20, modifier);
-  bytes.set(data, 64);
-  return bytes;
-}
-
-const infoOf = (fields: Readonly<Record<number, number>>): Uint8Array => {
-  const data = new Uint8Array(64);
-  for (const [offset, value] of Object.entries(fields)) data[Number(offset)] = value;
-  return data;
-};
-
-function tableOf(pkeys: readonly number[]): Uint8Array {
-  const data = new Uint8Array(64);
-  for (const [index, pkey] of pkeys.entries()) viewOf(data).setUint16(2 * index, pkey);
-  return data;
-}
-
-class Fabric {
-  readonly bench: SwitchBench;
-  #requestPs = startPs;
-
-  constructor(bench = new SwitchBench(4)) {
-    this.bench = bench;
-  }
-
-  async send(method: number, attribute: number, modifier: number, data: Uint8Array = new Uint8Array(64)) {
-    const [end] = this.bench.ends;
-    const before = end!.arrivals.length;
-    const payload = smp(method, attribute, modifier, data);
-    end!.sendDatagramAt(this.#requestPs, { payload, sourceLid: 1, destinationLid: benchSwitchLid });
-    this.#requestPs += 40 * usPs;
-    await this.bench.runTo(this.#requestPs);
-    return Uint8Array.from(end!.arrivals[before]!.payload).subarray(64, 128);
-  }
-
-  /** Sets the P_Key table of a port and the directions that it enforces. */
-  async enforce(port: number, pkeys: readonly number[], directions: number): Promise<void> {
-    await this.send(2, pkeyTable, port << 16, tableOf(pkeys));
-    await this.send(2, portInfo, port, infoOf({ 43: directions }));
-  }
-
-  /** A datagram from an end to a LID. */
-  async packet(from: number, lid: number, pkey: number, lane = 0): Promise<void> {
-    this.bench.ends[from]!.sendDatagramAt(this.#requestPs, {
-      ...{ payload: new Uint8Array(256), virtualLane: lane, serviceLevel: 3, partitionKey: pkey },
-      ...{ sourceQpn: 0x1234, destinationQpn: 0x56_789a, sourceLid: from + 1, destinationLid: lid },
-    });
-    this.#requestPs += 40 * usPs;
-    await this.bench.runTo(this.#requestPs);
-  }
-
-  /** PortRcvConstraintErrors and PortXmitConstraintErrors of a port: 16.1.3.5, bytes 17 and 16. */
-  async constraintErrors(port: number): Promise<readonly number[]> {
-    const [end] = this.bench.ends;
-    const before = end!.arrivals.length;
-    const payload = new Uint8Array(256);
-    payload.set([1, 4, 1, 1]);
-    viewOf(payload).setUint16(16, 0x12);
-    payload[65] = port;
-    end!.sendDatagramAt(this.#requestPs, {
-      ...{ payload, virtualLane: 0, sourceQpn: 1, destinationQpn: 1, queueKey: 0x8001_0000 },
-      ...{ sourceLid: 1, destinationLid: benchSwitchLid },
-    });
-    this.#requestPs += 40 * usPs;
-    await this.bench.runTo(this.#requestPs);
-    const answer = end!.arrivals[before]!.payload;
-    return [answer[64 + 17]!, answer[64 + 16]!];
-  }
-
-  countAt(end: number): number {
-    return this.bench.ends[end]!.arrivals.length;
-  }
-}
 
 describe('P_Key enforcement', () => {
   it('IBTA 14.2.5.4: is offered by SwitchInfo both ways, with tables of 32 entries, and no filter of raw packets', async () => {
@@ -108,17 +36,7 @@ describe('P_Key enforcement', () => {
     expect([...(await fabric.send(1, pkeyTable, 3 << 16)).subarray(0, 4)]).toEqual([0xff, 0xff, 0, 0]);
   });
 
-  /** An entry, a packet's P_Key, and whether they match: 10.9.3. */
-  it.each([
-    [0x8001, 0x8001, true],
-    [0x8001, 0x0001, true],
-    [0x0001, 0x8001, true],
-    [0x0001, 0x0001, false],
-    [0x8001, 0x8002, false],
-    [0x8000, 0x8000, false],
-    [0x0000, 0x8000, false],
-    [0xffff, 0x7fff, true],
-  ])(
+  it.each(pkeyPairs)(
     'IBTA 10.9.3: entry %i and P_Key %i match: %s, at inputs and at outputs',
     async (entry, pkey, passes) => {
       for (const [port, direction] of [
@@ -156,11 +74,17 @@ describe('P_Key enforcement', () => {
   it('of a group drops the copies for ports outside of the partition, and sends the others', async () => {
     const fabric = new Fabric();
     fabric.bench.device.tables.groupPorts = [1, 2, 3, 4];
+    const told: unknown[] = [];
+    fabric.bench.device.tap = {
+      ...{ arrived() {}, stores() {}, waits() {}, leaves() {}, released() {}, stops() {}, settled() {} },
+      dropped: ({ input }, reason, output) => told.push([input, reason, output]),
+    };
     await fabric.enforce(3, [0x8001], outbound);
     await fabric.packet(1, 0xc001, 0x8002);
     // End 0 has two answers of management, too.
     expect([fabric.countAt(0) - 2, fabric.countAt(2), fabric.countAt(3)]).toEqual([1, 0, 1]);
     expect(fabric.bench.device.dropsOf(2)).toEqual({ ...noDrops, outboundPkey: 1 });
+    expect(told).toEqual([[2, 'outboundPkey', 3]]);
     // Three outputs for one packet: two copies were added, and one of them was dropped.
     expect(fabric.bench.device.copyCount).toBe(2);
     expect((await fabric.constraintErrors(3))[1]).toBe(1);
@@ -175,11 +99,11 @@ describe('P_Key enforcement', () => {
   });
 });
 
-describe('trap 259', () => {
+describe('traps of a switch with a subnet manager at end 3', () => {
   const managed = async (): Promise<Fabric> => {
     const fabric = new Fabric(new SwitchBench(4, { management: { embedded: undefined } }));
     const { bench } = fabric;
-    // A subnet manager at end 3, LID 4, by a directed route: Set(PortInfo) of port 0, SubnetTimeOut 4, then ports 1 to 4 Armed and Active.
+    // LID 4, by a directed route: Set(PortInfo) of port 0, SubnetTimeOut 4, then ports 1 to 4 Armed and Active.
     const directed = (modifier: number, data: Uint8Array, atPs: number): void => {
       const payload = smp(2, portInfo, modifier, data);
       payload.set([1, 0x81, 1, 2, 0, 0, 1, 1]);
@@ -206,7 +130,7 @@ describe('trap 259', () => {
     return fabric;
   };
 
-  it('IBTA 14.2.5.1: names LIDs, P_Key, SL, QPs and the port to the subnet manager, at most once for a subnet timeout', async () => {
+  it('IBTA 14.2.5.1: trap 259 names LIDs, P_Key, SL, QPs and the port to the subnet manager, at most once for a subnet timeout', async () => {
     const { bench } = await managed();
     const [, violator, , manager] = bench.ends;
     const before = manager!.arrivals.length;
@@ -244,5 +168,43 @@ describe('trap 259', () => {
     expect(traps[1]!.payload.slice(74 + 6, 74 + 8)).toEqual([0x80, 0x04]);
     expect(bench.device.dropsOf(2).inboundPkey).toBe(3);
     expect(bench.device.management.counts.traps).toBe(2);
+  });
+
+  it('IBTA 14.2.5.1: trap 128 says that a link changed, once for a subnet timeout, and then for all changes since', async () => {
+    const { bench } = await managed();
+    const [, other, , manager] = bench.ends;
+    const before = manager!.arrivals.length;
+    for (const [us, isEnabled] of [
+      [600, false],
+      [610, true],
+      [1000, false],
+    ] as const)
+      other!.at(startPs + us * usPs, () => other!.port.setEnabled(isEnabled));
+    await bench.runTo(startPs + 2000 * usPs);
+    const traps = manager!.arrivals.slice(before);
+    const [first, second, third] = traps.map(({ timePs }) => timePs - startPs);
+    expect(traps).toHaveLength(3);
+    // 65.536 us later; a link that is trained again needs some time.
+    expect(second! - first!).toBe(4_096_000 * 2 ** 4);
+    expect(third!).toBeGreaterThan(1000 * usPs);
+    const bytes = Uint8Array.from(traps[0]!.payload);
+    const view = viewOf(bytes);
+    expect([...bytes.subarray(0, 4), view.getUint16(16)]).toEqual([1, 1, 1, 5, 2]);
+    // Generic, urgent (1); producer: a switch (2); trap 128; issuer; the LID of the switch.
+    expect([...bytes.subarray(64, 68)]).toEqual([0x81, 0, 0, 2]);
+    expect([68, 70, 72, 74, 76].map((at) => view.getUint16(at))).toEqual([
+      128,
+      benchSwitchLid,
+      0,
+      benchSwitchLid,
+      0,
+    ]);
+    expect(bench.device.management.counts.traps).toBe(3);
+  });
+
+  it('IBTA 13.4.9: are not sent before a subnet manager has made itself known', async () => {
+    const bench = new SwitchBench(4, { management: { embedded: undefined } });
+    await bench.runTo(startPs + 200 * usPs);
+    expect(bench.device.management.counts).toMatchObject({ traps: 0, sent: 0, noPath: 0 });
   });
 });

@@ -58,7 +58,9 @@ export class PartitionFilter {
   /** Whether a packet may pass the port. */
   admits(direction: FilterDirection, pkey: number, nowPs: Picoseconds): boolean {
     const setting = nowPs === this.#setPs ? this.#before : this.#setting;
-    return !setting[direction] || setting.pkeys.some((entry) => isSamePartition(entry, pkey));
+    if (!setting[direction]) return true;
+    for (const entry of setting.pkeys) if (isSamePartition(entry, pkey)) return true;
+    return false;
   }
 
   /** Handles a new epoch: see TimeKeeper. */

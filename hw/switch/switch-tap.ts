@@ -32,6 +32,8 @@ export const switchDrops = [
   'inboundPkey',
   'outboundPkey',
   'wrongFcs',
+  'vlStalled',
+  'switchLifetime',
 ] as const;
 export type SwitchDrop = (typeof switchDrops)[number];
 

@@ -16,6 +16,8 @@ import {
   hostPortMax,
   hostsOf,
   isSwitch,
+  type Link,
+  linkAt,
   type NodePort,
   portsOf,
   switchesOf,
@@ -108,6 +110,12 @@ function managementOf({ config }: MachinePlan, node: number): SwitchManagement {
 const hostPortsOf = (topology: Topology): NodePort[] =>
   hostsOf(topology).flatMap((host) => portsOf(topology, host));
 
+/** Limits that the plan gives one port of a switch. */
+const limitsOf = ({ hoqLife, vlStallCount }: Link): NonNullable<SwitchCable['headOfQueue']> => ({
+  ...(hoqLife === undefined ? {} : { hoqLife }),
+  ...(vlStallCount === undefined ? {} : { vlStallCount }),
+});
+
 /** The cables of a switch, by port from 1. */
 function cablesOf({ config, topology, channels }: MachinePlan, node: number): (SwitchCable | undefined)[] {
   const ports = portsOf(topology, node);
@@ -120,6 +128,7 @@ function cablesOf({ config, topology, channels }: MachinePlan, node: number): (S
       reader: new ChannelReader(channels[cableKey({ config, topology }, far, own)]!),
       wire: wireAt({ config, topology }, own),
       sentArrival: isSwitch(topology, far.node) ? 'head' : 'tail',
+      headOfQueue: limitsOf(linkAt(topology, own)!),
       marksVictims: victims === 'all' || (victims === 'hosts' && !isSwitch(topology, far.node)),
     };
   }

@@ -314,6 +314,42 @@ describe('a rate of its own of a cable', () => {
   });
 });
 
+describe('limits of switches at a cable', () => {
+  const ofLinks = (toSwitch: object, between: object) => ({
+    nodes: [host, host, host, { kind: 'switch' } as const],
+    links: [
+      { ends: [{ node: 0 }, { node: 3 }] as const, ...toSwitch },
+      {
+        ends: [
+          { node: 1, port: 1 },
+          { node: 3, port: 2 },
+        ] as const,
+      },
+      { ends: [{ node: 1, port: 2 }, { node: 2 }] as const, ...between },
+    ],
+  });
+  const roce = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' } as const;
+  const twoPorts = { 'hca.capability.portCount': 2 } as const;
+
+  it.each([
+    [{ hoqLife: 32 }, {}, twoPorts, 'topology, links[0], field hoqLife, is 32, expected '],
+    [{ vlStallCount: 8 }, {}, twoPorts, 'topology, links[0], field vlStallCount, is 8, expected '],
+    [{}, { hoqLife: 8 }, twoPorts, 'link 1.2-2, field hoqLife, is 8, expected left out where no end is a sw'],
+  ])('%j and %j with %j are rejected', (toSwitch, between, set, message) => {
+    expect(messageOf(() => configuredOf({ topology: ofLinks(toSwitch, between), set }))).toContain(message);
+  });
+
+  it('are rejected on Ethernet, and accepted on InfiniBand', () => {
+    const { nodes, links } = ofLinks({ hoqLife: 8, vlStallCount: 7 }, {});
+    const topology = { nodes: [nodes[0]!, nodes[1]!, nodes[3]!], links: [links[0]!, links[1]!] };
+    const renumbered = JSON.parse(JSON.stringify(topology).replaceAll('"node":3', '"node":2')) as never;
+    expect(messageOf(() => configuredOf({ topology: renumbered, set: roce }))).toContain(
+      'field hoqLife, is 8, expected left out with hca.capability.linkLayer=ethernet: only switches of InfiniBand',
+    );
+    expect(messageOf(() => configuredOf({ topology: renumbered }))).toBe('no error');
+  });
+});
+
 describe('the hash of a machine', () => {
   it('is that of its parameters for the default topology', () => {
     const hash = configHashOf(configurationOf({ set: { 'machine.nodeCount': 4 } }));

@@ -203,7 +203,7 @@ function checkedPartitions(given: unknown, place: string): readonly number[] {
 }
 
 function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode[]): Link {
-  const { ends, ...cable } = fieldsOf(entry, place, ['ends', ...cableFieldNames]);
+  const { ends, ...cable } = fieldsOf(entry, place, ['ends', ...cableNames]);
   if (!Array.isArray(ends) || ends.length !== 2)
     throw new ConfigurationError(`${place}, field ends,`, ends, 'a list of two ports');
   const [left, right] = (ends as unknown[]).map((end, at) =>
@@ -216,17 +216,16 @@ function checkedLink(entry: unknown, place: string, nodes: readonly TopologyNode
 
 /** Fields of a cable, and the parameters whose values they have. */
 const cableFields = {
-  metres: 'wire.cableMetres',
-  speed: 'wire.speed',
-  lanes: 'wire.lanes',
+  ...{ metres: 'wire.cableMetres', speed: 'wire.speed', lanes: 'wire.lanes' },
   gigabitsPerSecond: 'ethernet.gigabitsPerSecond',
-} as const;
-const cableFieldNames = ['metres', 'speed', 'lanes', 'gigabitsPerSecond'] as const;
+  ...{ hoqLife: 'switch.hoqLife', vlStallCount: 'switch.vlStallCount' },
+} as const satisfies Record<keyof LinkCable, string>;
+const cableNames = Object.keys(cableFields) as (keyof LinkCable)[];
 
 function checkedCable(given: Readonly<Partial<Record<keyof LinkCable, unknown>>>, place: string): LinkCable {
   const cable: Partial<Record<keyof LinkCable, ParameterValue>> = {};
-  for (const [name, path] of Object.entries(cableFields)) {
-    const field = name as keyof LinkCable;
+  for (const field of cableNames) {
+    const path = cableFields[field];
     const isCount = field === 'lanes' && typeof given[field] === 'number';
     const value = isCount ? String(given[field]) : given[field];
     if (value !== undefined) cable[field] = checkedField(`${place}, field ${field},`, path, value);

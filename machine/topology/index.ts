@@ -22,6 +22,7 @@ export {
   isSwitch,
   isSwitched,
   joinedHostsOf,
+  type Link,
   type LinkCable,
   type LinkDirectionEnds,
   linkAt,

@@ -58,6 +58,9 @@ export interface LinkCable {
   readonly lanes?: LaneCount;
   /** Its data rate on Ethernet: `ethernet.gigabitsPerSecond`. */
   readonly gigabitsPerSecond?: number;
+  /** Limits of ports of switches at its ends, at power-on: `switch.hoqLife`, `switch.vlStallCount`. */
+  readonly hoqLife?: number;
+  readonly vlStallCount?: number;
 }
 
 export interface Topology {

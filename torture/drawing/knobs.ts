@@ -48,14 +48,19 @@ export const groups: readonly KnobGroup[] = [
       { path: 'hca.wqeLineCycles', values: from(1, 12) },
     ],
   },
-  // A part of the QPC cache for the requester alone, and few or many reads of contexts under way.
+  // A part of the QPC cache for the requester alone, two lines of a context, registers for few of them, few or many reads under way.
   {
-    share: 0.1,
+    share: 0.15,
     knobs: [
-      { path: 'hca.sendContextEntries', values: from(1, 7), share: 0.9 },
-      { path: 'hca.contextFetchesInFlight', values: from(1, 20) },
+      { path: 'hca.sendContextEntries', values: from(1, 7), share: 0.6 },
+      { path: 'hca.contextFetchesInFlight', values: from(1, 20), share: 0.6 },
+      { path: 'hca.qpcLinesPerContext', values: [2], share: 0.6 },
+      { path: 'hca.sendContextRegisters', values: from(1, 4), share: 0.6 },
+      { path: 'hca.sendContextLoadCycles', values: logFrom(1, 1000), share: 0.6 },
     ],
   },
+  // Segments of READ responses that take time each.
+  { share: 0.1, knobs: [{ path: 'hca.readSegmentCycles', values: logFrom(1, 1000) }] },
   // Selective repeat with windows and buffers of all sizes, and timeouts that expire by themselves.
   {
     share: 0.25,

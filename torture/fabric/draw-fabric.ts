@@ -44,14 +44,11 @@ const routings = ['min-hop', 'up-down', 'fat-tree'] as const;
 const largeShare = 0.12;
 const ethernetShare = 0.45;
 const faultyShare = 0.5;
-/** Shares of Ethernet stories whose cables have several rates, of those whose switches forward unalike, and of links with error correction. */
-const unlikeRatesShare = 0.35;
+/** Shares of stories whose switches forward unalike, and of those whose links have error correction. */
 const unlikeSwitchesShare = 0.3;
 const fecShare = 0.3;
 /** Buffer of each port of which at most half is headroom at 100 Gb/s. */
 const fastKibPerPort = 192;
-/** Share of InfiniBand stories with several data lanes. */
-const lanesShare = 0.4;
 /** Fabrics with more nodes are played in one thread: each node is a thread of its own otherwise. */
 const threadedNodesMax = 8;
 /** Payload of all flows together. */
@@ -68,31 +65,110 @@ export function fabricStoryOf(seed: number): FabricStory {
   const isEthernet = random.chance(ethernetShare);
   const set = isEthernet ? ethernetOf(random, fabric, topology) : infinibandOf(random, fabric);
   const faults = random.chance(faultyShare) ? drawFaults(random, topology, { isEthernet, set }) : [];
-  const flows = drawFlows(random, hostsOf(topology).length, isEthernet);
+  const hostCount = hostsOf(topology).length;
+  const flows = drawFlows(random, hostCount, isEthernet);
   const cables = drawCables(random, topology, set);
-  // Lanes have their own random generator, so the rest of a seed's story does not depend on them.
-  const ofLanes = new Random(seed, 'lanes of a fabric story');
-  const hasLanes = !isEthernet && ofLanes.chance(lanesShare);
-  // So do the ways of forwarding and what links add.
-  const ofLinks = new Random(seed, 'forwarding of a fabric story');
-  const hasRates = isEthernet && ofLinks.chance(unlikeRatesShare);
-  const switches = drawForwardings(ofLinks, topology);
-  return {
-    seed,
-    fabric,
-    cables: hasRates ? withRates(ofLinks, topology, cables) : cables,
-    ...(switches.length === 0 ? {} : { switches }),
-    set: {
-      'host.memory.sizeMib': 64,
-      ...set,
-      ...(hasLanes ? lanesOf(ofLanes) : {}),
-      ...linksOf(ofLinks, isEthernet),
-      ...(hasRates ? roomFor(topology, set) : {}),
-    },
-    faults,
-    flows: hasLanes ? flows.map((flow) => ({ ...flow, level: ofLanes.below(16) })) : flows,
-    again: drawAgain(random, topology.nodes.length),
+  const again = drawAgain(random, topology.nodes.length);
+  const plain = { seed, fabric, cables, set: { 'host.memory.sizeMib': 64, ...set }, faults, flows, again };
+  return traits.reduce<FabricStory>((story, { name, share, ofEthernet, add }) => {
+    const own = new Random(seed, `${name} of a fabric story`);
+    return (ofEthernet || !isEthernet) && own.chance(share) ? add(own, story, hostCount) : story;
+  }, plain);
+}
+
+/** Traits that some stories have in addition. Each has its own random generator, so the rest of a seed's story does not depend on it. */
+interface Trait {
+  readonly name: string;
+  readonly share: number;
+  readonly ofEthernet: boolean;
+  add(random: Random, story: FabricStory, hostCount: number): FabricStory;
+}
+
+const traits: readonly Trait[] = [
+  { name: 'links', share: 1, ofEthernet: true, add: withLinks },
+  { name: 'unlike cables', share: 0.35, ofEthernet: true, add: withUnlikeCables },
+  { name: 'lanes', share: 0.4, ofEthernet: false, add: withLanes },
+  { name: 'partitions', share: 0.3, ofEthernet: false, add: withPartitions },
+  { name: 'rates', share: 0.3, ofEthernet: false, add: withRates },
+  { name: 'limits', share: 0.3, ofEthernet: false, add: withLimits },
+  { name: 'damage', share: 0.3, ofEthernet: true, add: withDamage },
+];
+
+const isOfEthernet = ({ set }: FabricStory): boolean => set['hca.capability.linkLayer'] === 'ethernet';
+
+function withLinks(random: Random, story: FabricStory): FabricStory {
+  const switches = drawForwardings(random, parsedTopology(story.fabric));
+  const set = { ...story.set, ...linksOf(random, isOfEthernet(story)) };
+  return { ...story, set, ...(switches.length === 0 ? {} : { switches }) };
+}
+
+/** Cables of Ethernet with several rates. */
+function withUnlikeCables(random: Random, story: FabricStory): FabricStory {
+  if (!isOfEthernet(story)) return story;
+  const topology = parsedTopology(story.fabric);
+  const set = { ...story.set, ...roomFor(topology, story.set) };
+  return { ...story, set, cables: withCableRates(random, topology, story.cables) };
+}
+
+function withLanes(random: Random, story: FabricStory): FabricStory {
+  const set = { ...story.set, ...lanesOf(random) };
+  return { ...story, set, flows: story.flows.map((flow) => ({ ...flow, level: random.below(16) })) };
+}
+
+/** Two partitions, with full and limited members; ports of switches that accept one of them or both. */
+function withPartitions(random: Random, story: FabricStory, hostCount: number): FabricStory {
+  const memberships = Array.from({ length: hostCount }, () => {
+    const own = random.chance(0.85) ? 0x7fff : 1;
+    const other = own === 1 ? 0x7fff : 1;
+    const partitions = random.chance(0.1) ? [other] : random.chance(0.5) ? [own] : [1, 0x7fff];
+    return { pkey: own | (random.chance(0.8) ? 0x8000 : 0), partitions };
+  });
+  return { ...story, memberships };
+}
+
+function withRates(random: Random, story: FabricStory): FabricStory {
+  const buffers = between(random, 2, 5);
+  const set = {
+    ...story.set,
+    'hca.capability.staticRates': true,
+    // So few that a burst of packets that waited together is short.
+    ...{ 'hca.transmitBufferPackets': buffers, 'hca.responseBufferPackets': buffers },
   };
+  const rateOf = (): object => (random.chance(0.7) ? { rate: oneOf(random, ratesDrawn) } : {});
+  return { ...story, set, flows: story.flows.map((flow) => ({ ...flow, ...rateOf() })) };
+}
+
+/** 2.5, 5, 10 and 20 Gb/s. */
+const ratesDrawn = [2, 5, 3, 6] as const;
+
+/** Limits of the time of packets in switches that congestion reaches. */
+function withLimits(random: Random, story: FabricStory): FabricStory {
+  const hoqLife = (): number => oneOf(random, [0, 1, 2, 4, 6, 20]);
+  const vlStallCount = (): number => oneOf(random, [0, 1, 2, 7]);
+  const set = {
+    ...story.set,
+    'switch.hoqLife': hoqLife(),
+    'switch.vlStallCount': vlStallCount(),
+    'switch.lifetimeValue': oneOf(random, [1, 3, 6, 20, 20]),
+  };
+  const { links } = parsedTopology(story.fabric);
+  const others = new Map(story.cables.map((cable) => [cable.link, cable]));
+  for (const link of links.keys())
+    if (random.chance(0.3))
+      others.set(link, { link, ...others.get(link), hoqLife: hoqLife(), vlStallCount: vlStallCount() });
+  return { ...story, set, cables: [...others.values()] };
+}
+
+/** Damage within a switch, which only destinations find. */
+function withDamage(random: Random, story: FabricStory): FabricStory {
+  const cables = directionsOf(parsedTopology(story.fabric)).filter(
+    ({ from }) => parsedTopology(story.fabric).nodes[from.node]!.kind === 'switch',
+  );
+  const { from } = oneOf(random, cables);
+  const chance = oneOf(random, ['1%', '5%', '20%']);
+  const place = { node: from.node, portNumber: from.port };
+  const fault = { packet: 'corrupted', crc: 'icrc', ...place, chance, shots: between(random, 1, 30) };
+  return { ...story, faults: [...story.faults, fault as FaultEntry] };
 }
 
 const oneOf = <T>(random: Random, values: readonly T[]): T => values[random.below(values.length)]!;
@@ -189,7 +265,11 @@ function drawForwardings(random: Random, topology: Topology): SwitchOfStory[] {
 }
 
 /** Gives some cables of Ethernet a rate of their own. */
-function withRates(random: Random, { links }: Topology, cables: readonly CableOfStory[]): CableOfStory[] {
+function withCableRates(
+  random: Random,
+  { links }: Topology,
+  cables: readonly CableOfStory[],
+): CableOfStory[] {
   const own = new Map(cables.map((cable) => [cable.link, cable]));
   return links.flatMap((_, link) => {
     const cable = own.get(link);

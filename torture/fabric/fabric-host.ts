@@ -26,6 +26,8 @@ import { contentOf, type FabricFlow, type FlowEnd, type HostOutcome, startPs } f
 interface HostArgs {
   readonly flows: readonly FabricFlow[];
   readonly hostCount: number;
+  /** P_Keys of all QPs, by host; left out: the default one. */
+  readonly pkeys: readonly number[];
 }
 
 type Program = ProgramContext<HostArgs>;
@@ -65,6 +67,8 @@ interface End {
 export async function fabricStoryHost(program: Program): Promise<HostOutcome> {
   const { args, node, cpu } = program;
   const endpoint = await openEndpoint(program);
+  const pkey = args.pkeys[node];
+  if (pkey !== undefined) await ibv.smSetPkeys(endpoint.context, 1, 0, [pkey]);
   const entryCount = 2 * args.flows.reduce((sum, { messages }) => sum + messages, 1);
   const cqs = {
     send: await ibv.createCq(endpoint.context, entryCount),
@@ -126,9 +130,15 @@ async function openEnd(
   flow: FabricFlow,
 ): Promise<End> {
   const { node, memory } = program;
-  const { level } = flow;
-  const endpoint =
-    level === undefined ? anyEndpoint : { ...anyEndpoint, own: { ...anyEndpoint.own, serviceLevel: level } };
+  const { level, rate } = flow;
+  const endpoint = {
+    ...anyEndpoint,
+    own: {
+      ...anyEndpoint.own,
+      ...(level === undefined ? {} : { serviceLevel: level }),
+      ...(rate === undefined ? {} : { staticRate: rate }),
+    },
+  };
   const isSource = flow.from === node;
   const { messages, kind } = flow;
   const slotBytes = slotBytesOf(flow);
@@ -208,8 +218,8 @@ async function groupHandle(
   const sgidIndex = own.sgidIndex ?? (await ibv.queryGidTable(context, 1))[0]!.gidIndex;
   const grh = { dgid, flowLabel: 0, sgidIndex, hopLimit: 64, trafficClass: 0 };
   const dlid = own.gid === undefined ? groupLid + index : 0;
-  const sl = own.serviceLevel ?? 0;
-  return ibv.createAh(pd, { dlid, sl, srcPathBits: 0, portNum: 1, isGlobal: 1, grh });
+  const { serviceLevel: sl = 0, staticRate = 0 } = own;
+  return ibv.createAh(pd, { dlid, sl, staticRate, srcPathBits: 0, portNum: 1, isGlobal: 1, grh });
 }
 
 /** Place of the message at its source: for datagrams after those of the receives. */
@@ -303,7 +313,7 @@ function outcomeOf({ memory, node }: Program, end: End): FlowEnd {
       else came.push(message);
     }
   }
-  return { flow: index, statuses, came, wrong };
+  return { flow: index, qpn: end.qp.qpNum, statuses, came, wrong };
 }
 
 /** The message that has these bytes; -1 for none. */

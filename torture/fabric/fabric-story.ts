@@ -28,6 +28,14 @@ export interface FabricFlow {
   readonly window: number;
   /** Service level on InfiniBand; left out: 0. */
   readonly level?: number;
+  /** Code of the static rate of its paths; left out: that of the line. */
+  readonly rate?: number;
+}
+
+/** P_Key of all QPs of a host, and partitions that the switches' ports at its cables accept. */
+export interface Membership {
+  readonly pkey: number;
+  readonly partitions: readonly number[];
 }
 
 export interface CableOfStory extends LinkCable {
@@ -47,6 +55,8 @@ export interface FabricStory {
   readonly cables: readonly CableOfStory[];
   /** Switches that forward otherwise than the configuration says; left out: none. */
   readonly switches?: readonly SwitchOfStory[];
+  /** By host; left out: all are full members of the default partition, and switches check nothing. */
+  readonly memberships?: readonly Membership[];
   /** Changed parameters, by path. */
   readonly set: ParameterValues;
   readonly faults: readonly FaultEntry[];
@@ -60,12 +70,17 @@ export function topologyOf({
   fabric,
   cables,
   switches = [],
-}: Pick<FabricStory, 'fabric' | 'cables' | 'switches'>): Topology {
+  memberships = [],
+}: Pick<FabricStory, 'fabric' | 'cables' | 'switches' | 'memberships'>): Topology {
   const { nodes, links } = parsedTopology(fabric);
   const own = new Map(cables.map(({ link, ...cable }) => [link, cable]));
   const modes = new Map(switches.map(({ node, forwarding }) => [node, { forwarding }]));
+  const partitionsOf = (host: number): object => {
+    const partitions = memberships[host]?.partitions;
+    return partitions === undefined ? {} : { partitions };
+  };
   return {
-    nodes: nodes.map((node, at) => ({ ...node, ...modes.get(at) })),
+    nodes: nodes.map((node, at) => ({ ...node, ...modes.get(at), ...partitionsOf(at) })),
     links: links.map((link, at) => ({ ...link, ...own.get(at) })),
   };
 }
@@ -80,6 +95,7 @@ export function renderFabricStory({
   faults,
   flows,
   again,
+  memberships = [],
 }: FabricStory): string[] {
   const pairs = (entry: object): string =>
     Object.entries(entry)
@@ -91,6 +107,7 @@ export function renderFabricStory({
       .join(' ')}`,
     ...cables.map((cable) => `cable ${pairs(cable)}`),
     ...switches.map((each) => `switch ${pairs(each)}`),
+    ...memberships.map((membership, host) => `host ${host} ${pairs(membership)}`),
     ...faults.map((fault) => `fault ${pairs(fault)}`),
     ...flows.map((flow, index) => `flow ${index} ${pairs(flow)}`),
     `again ${pairs(again)}`,
@@ -103,6 +120,7 @@ export const startPs = 20_000_000_000;
 /** Outcome of one flow at one of its ends. */
 export interface FlowEnd {
   readonly flow: number;
+  readonly qpn: number;
   /** Status of each message in the order of completion, at the host that posts. */
   readonly statuses: readonly string[];
   /** Numbers of the messages that came, in the order of their completions; of WRITEs and READs those whose bytes are right. */

@@ -13,21 +13,17 @@ const flow = (
   window: number,
 ): FabricFlow => ({ kind, from, to: 0, sizeBytes, messages, window });
 
-it('the wait of a cable for credits is the same whatever the order within an instant', async () => {
-  const story: FabricStory = {
+const memory = { 'host.memory.sizeMib': 64 };
+
+const found: Readonly<Record<string, Omit<FabricStory, 'cables' | 'faults'>>> = {
+  'the wait of a cable for credits is the same whatever the order within an instant': {
     seed: 4098,
     fabric: 'ring:8',
-    cables: [],
     set: {
-      'host.memory.sizeMib': 64,
-      'switch.inputBufferBytes': 12_288,
-      'switch.latencyNs': 1,
-      'switch.hoqLife': 14,
-      'wire.speed': 'FDR',
-      'wire.lanes': '1',
-      'wire.cableMetres': 30,
+      ...memory,
+      ...{ 'switch.inputBufferBytes': 12_288, 'switch.latencyNs': 1, 'switch.hoqLife': 14 },
+      ...{ 'wire.speed': 'FDR', 'wire.lanes': '1', 'wire.cableMetres': 30 },
     },
-    faults: [],
     flows: [
       flow('read', 7, 1024, 1, 6),
       flow('datagram', 1, 1649, 7, 5),
@@ -38,27 +34,16 @@ it('the wait of a cable for credits is the same whatever the order within an ins
       flow('send', 5, 4096, 24, 2),
     ],
     again: { partition: 'single', shuffleSeed: 727, isPlain: true, epochPs: 2_030_000_000 },
-  };
-  expect((await playFabricStory(story)).findings).toEqual([]);
-});
-
-it('the most packets that wait at an input are the same whatever the order within an instant', async () => {
-  const story: FabricStory = {
+  },
+  'the most packets that wait at an input are the same whatever the order within an instant': {
     seed: 1040,
     fabric: 'leaf-spine:3x2:4',
-    cables: [],
     set: {
-      'host.memory.sizeMib': 64,
-      'machine.routing': 'up-down',
-      'switch.forwarding': 'store-and-forward',
-      'switch.inputBufferBytes': 32_768,
-      'switch.latencyNs': 1,
-      'switch.hoqLife': 18,
-      'wire.speed': 'QDR',
-      'wire.lanes': '4',
-      'wire.cableMetres': 2,
+      ...memory,
+      ...{ 'machine.routing': 'up-down', 'switch.forwarding': 'store-and-forward' },
+      ...{ 'switch.inputBufferBytes': 32_768, 'switch.latencyNs': 1, 'switch.hoqLife': 18 },
+      ...{ 'wire.speed': 'QDR', 'wire.lanes': '4', 'wire.cableMetres': 2 },
     },
-    faults: [],
     flows: [
       flow('read', 3, 4096, 24, 4),
       { ...flow('group', 2, 854, 7, 3), to: 2 },
@@ -66,6 +51,16 @@ it('the most packets that wait at an input are the same whatever the order withi
       flow('send', 3, 65_536, 1, 1),
     ],
     again: { partition: 'single', shuffleSeed: 641 },
-  };
-  expect((await playFabricStory(story)).findings).toEqual([]);
+  },
+  'packets of a static rate leave at the same instants whatever the epochs': {
+    seed: 7_800_000_086,
+    fabric: 'star:2',
+    set: { ...memory, 'hca.capability.staticRates': true, 'wire.speed': 'SDR' },
+    flows: [{ ...flow('write', 1, 65_536, 7, 5), rate: 2 }],
+    again: { partition: 'single', shuffleSeed: undefined, epochPs: 100_000_000 },
+  },
+};
+
+it.each(Object.entries(found))('%s', async (_, story) => {
+  expect((await playFabricStory({ ...story, cables: [], faults: [] })).findings).toEqual([]);
 });

@@ -69,7 +69,8 @@ export async function playOnce(
   });
   const fresh = await switchStatesOf(machine);
   const run = { url: program, exportName: 'fabricStoryHost' };
-  const args = { flows: flows.map((flow) => ({ ...flow })), hostCount: hosts.length };
+  const pkeys = (story.memberships ?? []).map(({ pkey }) => pkey);
+  const args = { flows: flows.map((flow) => ({ ...flow })), hostCount: hosts.length, pkeys };
   for (const node of hosts) await machine.load({ node, run, name: `host${node}`, args });
   let error: Error | undefined;
   try {

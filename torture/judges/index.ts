@@ -83,3 +83,4 @@ function judgeScene({ story, results, report, error }: Played): string[] {
 export { transportPacketIn } from './answers/transport-packet.ts';
 export { judgeCosts } from './costs.ts';
 export { cableEndsOf, isIntact, type SeenFrame } from './ethernet/cable-end.ts';
+export { packetIn } from './ethernet/frame.ts';

@@ -137,14 +137,17 @@ function leastCycles(hca: HcaConfig, requests: number, sent: Sent, gathers: bool
 }
 
 function mostCycles(hca: HcaConfig, requests: number, { packets, payloadBytes }: Sent): number {
-  const { requestPacketCycles, gatherCycles, gatherBytesPerCycle } = hca;
+  const { requestPacketCycles, gatherCycles, gatherBytesPerCycle, sendContextRegisters } = hca;
   const move = gatherBytesPerCycle === 0 ? 0 : Math.ceil(payloadBytes / gatherBytesPerCycle) + packets;
-  return requests * takeUpCycles(hca, wqeBytesMax) + packets * (requestPacketCycles + gatherCycles) + move;
+  // Each request may be of another QP than those in registers.
+  const load = sendContextRegisters === 0 ? 0 : hca.sendContextLoadCycles;
+  const start = load + takeUpCycles(hca, wqeBytesMax);
+  return requests * start + packets * (requestPacketCycles + gatherCycles) + move;
 }
 
 /** Whether each request was started and made into packets once, and none waited for the unit that keeps READs. */
 function isSmooth({ story, report, config, seen }: Played): boolean {
-  const { readRequestCycles, readResponseCycles, readResponseBytesPerCycle } = config.hca;
+  const { readRequestCycles, readResponseCycles, readResponseBytesPerCycle, readSegmentCycles } = config.hca;
   const { nodes, operations, wire } = report;
   const isUntroubled = nodes.every(
     ({ hca, onDemand }) =>
@@ -161,7 +164,7 @@ function isSmooth({ story, report, config, seen }: Played): boolean {
     areAllSeen &&
     isUntroubled &&
     isCabled &&
-    readRequestCycles + readResponseCycles + readResponseBytesPerCycle === 0 &&
+    readRequestCycles + readResponseCycles + readResponseBytesPerCycle + readSegmentCycles === 0 &&
     Object.values(operations).every(({ failed }) => failed === 0)
   );
 }

@@ -24,6 +24,7 @@ import {
   portInfoOfLink,
   vlCapOf,
 } from '../../management/index.ts';
+import type { HeadOfQueueLimit } from '../head-of-queue-limit.ts';
 import type { PartitionFilter } from '../partition-filter.ts';
 import type { PortWeights } from './lane-tables.ts';
 
@@ -31,8 +32,8 @@ import type { PortWeights } from './lane-tables.ts';
 export interface PortDrops {
   readonly noRoute: number;
   readonly ownPort: number;
-  /** Packets for this output that were the first of their input for too long. */
-  readonly headOfQueue: number;
+  /** Packets for this output whose time was up: HOQLife, stalled lanes, LifeTimeValue. */
+  readonly expired: number;
   /** Packets that came by this port, and that were to leave by it, with a P_Key that it does not accept. */
   readonly inboundPkey: number;
   readonly outboundPkey: number;
@@ -46,6 +47,7 @@ export interface ManagedPortSetup {
   readonly linkSetting: LinkSetting;
   readonly drops: PortDrops;
   readonly partition: PartitionFilter;
+  readonly headOfQueue: HeadOfQueueLimit;
   /** Whether the embedded subnet manager makes the port active. */
   readonly isEmbedded: boolean;
   /** Data lanes of its cable. */
@@ -70,8 +72,14 @@ const fieldsOfSwitch = [
 ] as const;
 /** Fields that a Set replaces at the other ports. */
 const fieldsOfLink = [
-  ...(['vlHighLimit', 'vlStallCount', 'hoqLife'] as const),
-  ...(['filterRawIn', 'filterRawOut', 'pkeyViolations', 'localPhysicalErrors', 'overrunErrors'] as const),
+  ...([
+    'vlHighLimit',
+    'filterRawIn',
+    'filterRawOut',
+    'pkeyViolations',
+    'localPhysicalErrors',
+    'overrunErrors',
+  ] as const),
 ] as const;
 /** Numbers in which 0 means no change. */
 const zeroKeeps = ['operationalVls', 'linkDownDefault', 'neighborMtu'] as const;
@@ -92,6 +100,7 @@ export class ManagedPort {
   readonly #link: WirePort | undefined;
   readonly #drops: PortDrops;
   readonly #weights: PortWeights;
+  readonly #headOfQueue: HeadOfQueueLimit;
   readonly #isEmbedded: boolean;
   readonly #tickMHz: number;
   #linkDownedCount = 0;
@@ -104,6 +113,7 @@ export class ManagedPort {
     this.#drops = drops;
     this.#tickMHz = setup.tickMHz;
     this.#weights = weights;
+    this.#headOfQueue = setup.headOfQueue;
     this.#isEmbedded = isEmbedded;
     this.partition = partition;
     portInfo.encodeInto(
@@ -181,12 +191,12 @@ export class ManagedPort {
 
   /** See CountedPort. */
   get linkTotals(): LinkTotals {
-    const { noRoute, ownPort, headOfQueue, inboundPkey, outboundPkey } = this.#drops;
+    const { noRoute, ownPort, expired, inboundPkey, outboundPkey } = this.#drops;
     return linkTotalsOf(this.#link, {
       tickMHz: this.#tickMHz,
       linkDowned: this.#linkDownedCount,
       relayErrors: noRoute + ownPort,
-      otherDiscards: headOfQueue,
+      otherDiscards: expired,
       receiveConstraintErrors: inboundPkey,
       transmitConstraintErrors: outboundPkey,
     });
@@ -211,6 +221,9 @@ export class ManagedPort {
     fields.localPort.set(view, 0, arrival);
     fields.partitionEnforcementIn.set(view, 0, Number(this.partition.inbound));
     fields.partitionEnforcementOut.set(view, 0, Number(this.partition.outbound));
+    const { hoqLife, vlStallCount } = this.#headOfQueue.setting;
+    fields.hoqLife.set(view, 0, this.number === 0 ? 0 : hoqLife);
+    fields.vlStallCount.set(view, 0, this.number === 0 ? 0 : vlStallCount);
     if (hidesKey) fields.mkey.set(view, 0, 0n);
   }
 
@@ -235,6 +248,10 @@ export class ManagedPort {
       (field) => field.get(wanted, 0) === 1,
     ) as [boolean, boolean];
     this.partition.setDirections(inbound, outbound, nowPs);
+    this.#headOfQueue.set({
+      hoqLife: fields.hoqLife.get(wanted, 0),
+      vlStallCount: fields.vlStallCount.get(wanted, 0),
+    });
     this.#weights.highLimit = fields.vlHighLimit.get(this.#view, 0);
     this.#copy(
       zeroKeeps.filter((name) => fields[name].get(wanted, 0) !== 0),

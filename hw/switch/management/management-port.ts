@@ -28,6 +28,7 @@ import {
 } from '../../../wire/index.ts';
 import { type LinkSetting, PerformanceAgent } from '../../management/index.ts';
 import { type ForwardingTables, NO_PORT } from '../forwarding-tables.ts';
+import { HeadOfQueueLimit } from '../head-of-queue-limit.ts';
 import type { SwitchConfig } from '../parameters.ts';
 import { PartitionFilter } from '../partition-filter.ts';
 import {
@@ -38,9 +39,11 @@ import {
   stepDirected,
 } from './directed-route.ts';
 import type { SwitchLanes } from './lane-tables.ts';
+import { LinkChangeNotice, linkChangeTrap } from './link-change-notice.ts';
 import { ManagedPort, type PortDrops } from './managed-port.ts';
 import { type SwitchIdentity, SwitchManagementAgent } from './switch-management-agent.ts';
-import { type PartitionViolation, ViolationNotice } from './violation-notice.ts';
+import { type Trap, trapMad } from './trap.ts';
+import { type PartitionViolation, ViolationNotice, violationTrap } from './violation-notice.ts';
 
 /** Management of a switch, as the plan decides it. */
 export interface SwitchManagement extends SwitchIdentity {
@@ -49,13 +52,17 @@ export interface SwitchManagement extends SwitchIdentity {
 }
 
 export interface ManagementPortSetup {
-  readonly config: Pick<SwitchConfig, 'managementLatencyNs' | 'waitTickMHz'>;
+  readonly config: Pick<
+    SwitchConfig,
+    'managementLatencyNs' | 'waitTickMHz' | 'hoqLife' | 'vlStallCount' | 'lifetimeValue'
+  >;
   readonly management: SwitchManagement;
   readonly tables: ForwardingTables;
   /** By port from 1; undefined for a port without a cable. */
   readonly links: readonly (WirePort | undefined)[];
   readonly drops: readonly (PortDrops | undefined)[];
   readonly partitions: readonly PartitionFilter[];
+  readonly headOfQueues: readonly HeadOfQueueLimit[];
   readonly lanes: SwitchLanes;
 }
 
@@ -74,7 +81,7 @@ interface Arrival {
 
 export class ManagementPort {
   readonly agent: SwitchManagementAgent;
-  /** Packets taken, sent, and dropped, by reason; and traps, of which the embedded subnet manager needs no packet. */
+  /** Packets taken, sent, and dropped, by reason; and traps, of which the embedded subnet manager needs no packet: 128 is not made for it. */
   readonly counts = {
     taken: 0,
     sent: 0,
@@ -95,16 +102,19 @@ export class ManagementPort {
   readonly #arrivals: Arrival[] = [];
   /** By output from 1. */
   readonly #waiting: readonly Datagram[][];
-  readonly #notice = new ViolationNotice();
+  readonly #violations = new ViolationNotice();
+  readonly #linkChanges = new LinkChangeNotice();
+  #transactionId = 0n;
   readonly #isEmbedded: boolean;
   /** When a link has changed: seen from the next instant on. */
   #linkChangePs = NEVER;
 
-  constructor({ config, management, tables, links, drops, lanes, partitions }: ManagementPortSetup) {
+  constructor(setup: ManagementPortSetup) {
+    const { config, management, tables, links, drops, lanes, partitions, headOfQueues } = setup;
     this.#latencyPs = nsToPs(config.managementLatencyNs);
     const isEmbedded = management.embedded !== undefined;
     this.#isEmbedded = isEmbedded;
-    const none: PortDrops = { noRoute: 0, ownPort: 0, headOfQueue: 0, inboundPkey: 0, outboundPkey: 0 };
+    const none: PortDrops = { noRoute: 0, ownPort: 0, expired: 0, inboundPkey: 0, outboundPkey: 0 };
     const linkSettingOf = (link: WirePort | undefined): LinkSetting => link?.config ?? idleLink;
     this.#ports = [undefined, ...links].map(
       (link, number) =>
@@ -112,6 +122,7 @@ export class ManagementPort {
           ...{ number, link, isEmbedded, linkSetting: linkSettingOf(link) },
           drops: number === 0 ? none : (drops[number - 1] ?? none),
           partition: partitions[number - 1] ?? new PartitionFilter(),
+          headOfQueue: headOfQueues[number - 1] ?? new HeadOfQueueLimit(lanes.count, config),
           laneCount: lanes.count,
           tickMHz: config.waitTickMHz,
           weights: lanes.weights[number]!,
@@ -119,7 +130,8 @@ export class ManagementPort {
     );
     if (management.embedded !== undefined)
       this.#ports[0]!.address(management.embedded.lid, management.embedded.subnetManagerLid);
-    this.agent = new SwitchManagementAgent(management, this.#ports, { tables, lanes });
+    const { lifetimeValue } = config;
+    this.agent = new SwitchManagementAgent(management, this.#ports, { tables, lanes, lifetimeValue });
     this.#performance = new PerformanceAgent(this.#ports.slice(1));
     this.#links = links;
     this.#tables = tables;
@@ -145,7 +157,7 @@ export class ManagementPort {
 
   /** A port has dropped a packet for its P_Key; {@link run} sends the trap at a later instant. */
   violated(violation: PartitionViolation, nowPs: Picoseconds): void {
-    this.#notice.violated(violation, nowPs);
+    this.#violations.violated(violation, nowPs);
   }
 
   linkChanged(nowPs: Picoseconds): void {
@@ -154,7 +166,7 @@ export class ManagementPort {
 
   /** When there is something to do next. */
   get duePs(): Picoseconds {
-    return this.#arrivals[0]?.duePs ?? NEVER;
+    return Math.min(this.#arrivals[0]?.duePs ?? NEVER, this.#linkChanges.duePs);
   }
 
   hasWaiting(output: number): boolean {
@@ -174,10 +186,12 @@ export class ManagementPort {
   run(nowPs: Picoseconds): void {
     if (this.#linkChangePs < nowPs) {
       this.#linkChangePs = NEVER;
-      for (const port of this.#ports) if (port.followLink()) this.agent.noteLinkChange();
+      for (const port of this.#ports) if (port.followLink()) this.#noteLinkChange();
     }
-    const violation = this.#notice.take(nowPs, this.#ports[0]!.trapIntervalPs);
-    if (violation !== undefined) this.#sendTrap(violation, nowPs);
+    const { lid, trapIntervalPs } = this.#ports[0]!;
+    const violation = this.#violations.take(nowPs, trapIntervalPs);
+    if (violation !== undefined) this.#sendTrap(violationTrap(violation, lid), nowPs);
+    if (this.#linkChanges.take(nowPs, trapIntervalPs)) this.#sendTrap(linkChangeTrap(lid), nowPs);
     for (let next = this.#arrivals[0]; next !== undefined && next.duePs <= nowPs; next = this.#arrivals[0]) {
       this.#arrivals.shift();
       const link = this.#links[next.input - 1]!;
@@ -204,7 +218,8 @@ export class ManagementPort {
   rebase(ps: Picoseconds): void {
     for (const arrival of this.#arrivals) arrival.duePs -= ps;
     this.#linkChangePs -= ps;
-    this.#notice.rebase(ps);
+    this.#violations.rebase(ps);
+    this.#linkChanges.rebase(ps);
     for (const { partition } of this.#ports) partition.rebase(ps);
   }
 
@@ -212,13 +227,23 @@ export class ManagementPort {
     return { agent: this.agent.inspect(), arrivals: this.#arrivals.length, waiting: this.waitingCount };
   }
 
-  /** To the LID of the subnet manager, if one has made itself known. */
-  #sendTrap(violation: PartitionViolation, nowPs: Picoseconds): void {
+  #noteLinkChange(): void {
+    this.agent.noteLinkChange();
+    this.#linkChanges.changed(this.#hasManager);
+  }
+
+  /** Whether a subnet manager on the fabric has made itself known. */
+  get #hasManager(): boolean {
+    const { lid, masterSmLid } = this.#ports[0]!;
+    return !this.#isEmbedded && lid !== 0 && masterSmLid !== 0;
+  }
+
+  #sendTrap(trap: Trap, nowPs: Picoseconds): void {
     const { lid, masterSmLid, masterSmSl } = this.#ports[0]!;
     this.counts.traps++;
-    if (this.#isEmbedded || lid === 0 || masterSmLid === 0) return;
+    if (!this.#hasManager) return;
     const qps = { sourceQpn: subnetQpn, destinationQpn: subnetQpn, queueKey: 0, psn: 0 };
-    const payload = this.#notice.madOf(violation, lid);
+    const payload = trapMad(trap, lid, ++this.#transactionId);
     this.#put(
       {
         ...{ ...qps, payload, sourceLid: lid, destinationLid: masterSmLid, serviceLevel: masterSmSl },

@@ -25,6 +25,7 @@ import { type Picoseconds, viewOf } from '../../../base/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { vendorSpeedOf } from '../../management/index.ts';
 import { type ForwardingTables, LINEAR_ENTRIES, MULTICAST_ENTRIES, NO_PORT } from '../forwarding-tables.ts';
+import { lifetimePsOf } from '../head-of-queue-limit.ts';
 import { FILTER_ENTRIES } from '../partition-filter.ts';
 import { arbitrationAttribute, type SwitchLanes, slToVlAttribute } from './lane-tables.ts';
 import type { ManagedPort } from './managed-port.ts';
@@ -35,6 +36,14 @@ export interface SwitchIdentity {
   readonly guid: bigint;
   /** At most 64 bytes of UTF-8. */
   readonly description: string;
+}
+
+/** Settings of the data plane that subnet management reads and writes. */
+interface SwitchSettings {
+  readonly tables: ForwardingTables;
+  readonly lanes: SwitchLanes;
+  /** At power-on. */
+  readonly lifetimeValue: number;
 }
 
 /** A request, and where it came from. */
@@ -63,18 +72,22 @@ export class SwitchManagementAgent {
   readonly #lanes: SwitchLanes;
   readonly #info = new Uint8Array(switchInfo.sizeBytes);
   readonly #infoView = viewOf(this.#info);
+  /** LifeTimeValue: the longest time for which a packet is in the switch. */
+  lifetimePs: Picoseconds;
 
   constructor(
     identity: SwitchIdentity,
     ports: readonly ManagedPort[],
-    { tables, lanes }: { readonly tables: ForwardingTables; readonly lanes: SwitchLanes },
+    { tables, lanes, lifetimeValue }: SwitchSettings,
   ) {
     this.#identity = identity;
     this.#ports = ports;
     this.#tables = tables;
     this.#lanes = lanes;
+    this.lifetimePs = lifetimePsOf(lifetimeValue);
     switchInfo.encodeInto(
       {
+        lifetimeValue,
         linearFdbCap: LINEAR_ENTRIES,
         multicastFdbCap: MULTICAST_ENTRIES,
         defaultPort: NO_PORT,
@@ -212,6 +225,7 @@ export class SwitchManagementAgent {
       this.#tables.setLinearTop(top, nowPs);
       for (const name of writtenSwitchFields)
         fields[name].set(this.#infoView, 0, fields[name].get(wanted, 0));
+      this.lifetimePs = lifetimePsOf(fields.lifetimeValue.get(wanted, 0));
       if (fields.portStateChange.get(wanted, 0) === 1) fields.portStateChange.set(this.#infoView, 0, 0);
     }
     fields.linearFdbTop.set(this.#infoView, 0, this.#tables.linearTop);

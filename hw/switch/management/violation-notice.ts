@@ -2,22 +2,10 @@
  * Trap 259 of a switch: reports to the subnet manager a packet whose P_Key a port rejected. At most one trap is sent for each
  * subnet timeout, and none is repeated; other violations are counted alone (IBTA volume 1, 13.4.9, 14.2.5.1).
  */
-import {
-  MadClass,
-  MadMethod,
-  mad,
-  madBytes,
-  NodeType,
-  NoticeType,
-  notice,
-  SmpAttribute,
-  SwitchPkeyValid,
-  smpDataOffset,
-  switchPkeyDetails,
-  TRAP_SWITCH_PKEY,
-} from '../../../abi/index.ts';
+import { NoticeType, SwitchPkeyValid, switchPkeyDetails, TRAP_SWITCH_PKEY } from '../../../abi/index.ts';
 import { NEVER, type Picoseconds } from '../../../base/index.ts';
 import type { PacketIdentity } from '../../../wire/index.ts';
+import type { Trap } from './trap.ts';
 
 /** A packet that a port of the switch did not accept. */
 export interface PartitionViolation extends PacketIdentity {
@@ -32,7 +20,6 @@ export class ViolationNotice {
   #violation: PartitionViolation | undefined;
   #violatedPs = NEVER;
   #allowedPs = Number.NEGATIVE_INFINITY;
-  #transactionId = 0n;
 
   /** Notes a violation. If several occur at one instant, the one at the lowest port counts, whatever their order. */
   violated(violation: PartitionViolation, nowPs: Picoseconds): void {
@@ -53,27 +40,17 @@ export class ViolationNotice {
     return violation;
   }
 
-  /** The MAD of a trap. */
-  madOf(violation: PartitionViolation, switchLid: number): Uint8Array {
-    const bytes = new Uint8Array(madBytes);
-    const header = { baseVersion: 1, managementClass: MadClass.SUBN_LID_ROUTED, classVersion: 1 };
-    const attribute = { attributeId: SmpAttribute.NOTICE, transactionId: ++this.#transactionId };
-    mad.encodeInto({ ...header, ...attribute, method: MadMethod.TRAP }, bytes);
-    notice.encodeInto(
-      {
-        ...{ isGeneric: 1, type: NoticeType.SECURITY, producerType: NodeType.SWITCH },
-        ...{ trapNumber: TRAP_SWITCH_PKEY, issuerLid: switchLid, details: detailsOf(violation, switchLid) },
-      },
-      bytes.subarray(smpDataOffset),
-    );
-    return bytes;
-  }
-
   /** Handles a new epoch: see TimeKeeper. */
   rebase(ps: Picoseconds): void {
     this.#violatedPs -= ps;
     this.#allowedPs -= ps;
   }
+}
+
+/** The trap of a switch with this LID. */
+export function violationTrap(violation: PartitionViolation, switchLid: number): Trap {
+  const details = detailsOf(violation, switchLid);
+  return { type: NoticeType.SECURITY, trapNumber: TRAP_SWITCH_PKEY, details };
 }
 
 const byPorts = (left: PartitionViolation, right: PartitionViolation): number =>

@@ -22,7 +22,7 @@ import {
   wireChannelBytes,
   wireParameters,
 } from '../../../wire/index.ts';
-import { InfinibandSwitch } from '../infiniband-switch.ts';
+import { InfinibandSwitch, type SwitchCable } from '../infiniband-switch.ts';
 import type { SwitchManagement } from '../management/index.ts';
 import {
   type SwitchConfig,
@@ -172,6 +172,12 @@ export class BenchEnd {
   }
 }
 
+/** Drops of a port that forwarded all its packets. */
+export const noSwitchDrops = {
+  ...{ noRoute: 0, ownPort: 0, noLane: 0, inboundPkey: 0, outboundPkey: 0 },
+  ...{ hoqLife: 0, vlStalled: 0, switchLifetime: 0 },
+};
+
 export class SwitchBench {
   readonly ends: readonly BenchEnd[];
   readonly device: InfinibandSwitch;
@@ -194,6 +200,8 @@ export class SwitchBench {
       readonly congestion?: Partial<SwitchCongestionConfig>;
       /** Ports, from 1, with a bit in Victim_Mask. */
       readonly victimPorts?: readonly number[];
+      /** Limits of single ports, from 1. */
+      readonly headOfQueues?: Readonly<Record<number, SwitchCable['headOfQueue']>>;
       /** Left out: the embedded subnet manager's, with LID 0x201. */
       readonly management?: Partial<SwitchManagement>;
       /** Tables of lanes; left out: the defaults. */
@@ -221,6 +229,7 @@ export class SwitchBench {
         reader: new ChannelReader(out),
         wire: wireOf(index),
         sentArrival: 'tail',
+        headOfQueue: changes.headOfQueues?.[index + 1] ?? {},
         marksVictims: changes.victimPorts?.includes(index + 1) === true,
       })),
       management: {

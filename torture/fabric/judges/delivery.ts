@@ -4,6 +4,8 @@
  */
 import type { FabricFlow, FlowEnd } from '../fabric-story.ts';
 import { hasPacketFault, isLossless, isOnEthernet, type PlayedFabric } from '../played.ts';
+import { mayExpire } from './limits.ts';
+import { isAccepted } from './partitions.ts';
 import { canDeadlock } from './routes.ts';
 
 const failures: ReadonlySet<string> = new Set(['RETRY_EXC_ERR', 'WR_FLUSH_ERR']);
@@ -12,7 +14,8 @@ export function judgeDelivery(played: PlayedFabric): string[] {
   const { error, outcomes, hostCount, story } = played;
   if (error !== undefined) return [`the run ended with ${error.message}`];
   if (outcomes.length < hostCount) return [`${hostCount - outcomes.length} hosts returned nothing`];
-  const isSure = story.faults.length === 0 && isLossless(played) && !canDeadlock(played);
+  const isSure =
+    story.faults.length === 0 && isLossless(played) && !mayExpire(played) && !canDeadlock(played);
   return [
     ...story.flows.flatMap((flow, index) => judgeFlow(played, flow, index, isSure)),
     ...(isSure ? judgeSure(played) : []),
@@ -29,16 +32,28 @@ function judgeFlow(played: PlayedFabric, flow: FabricFlow, index: number, isSure
   const { statuses } = ends[kind === 'read' ? to : from]!;
   const receivers = kind === 'group' ? [...ends.keys()] : [to];
   const what = `flow ${index} (${kind} from ${from} to ${to})`;
+  const isReliable = kind !== 'datagram' && kind !== 'group';
+  if (isReliable && !isAccepted(played, from, to))
+    return judgeForeign(statuses).map((text) => `${what}: ${text}`);
   return [
     ...judgeStatuses(statuses, flow, isSure),
     ...receivers.flatMap((host) =>
-      judgeReceiver(played, flow, ends[host]!, statuses, isSure).map((text) => `host ${host}: ${text}`),
+      (isAccepted(played, from, host)
+        ? judgeReceiver(played, flow, ends[host]!, statuses, isSure)
+        : ends[host]!.came.map((message) => `message ${message} came from another partition`)
+      ).map((text) => `host ${host}: ${text}`),
     ),
     ...(isSure && statuses.length !== messages
       ? [`${statuses.length} of ${messages} messages completed`]
       : []),
   ].map((text) => `${what}: ${text}`);
 }
+
+/** Between partitions the first request times out. */
+const judgeForeign = (statuses: readonly string[]): string[] =>
+  statuses[0] === 'RETRY_EXC_ERR' && statuses.slice(1).every((status) => status === 'WR_FLUSH_ERR')
+    ? []
+    : [`requests to another partition ended with ${statuses.join()}`];
 
 function judgeStatuses(statuses: readonly string[], { kind }: FabricFlow, isSure: boolean): string[] {
   const failed = statuses.findIndex((status) => status !== 'SUCCESS');
@@ -85,7 +100,8 @@ function judgeReceiver(
 function judgeSure(played: PlayedFabric): string[] {
   const { report } = played;
   // A bridge floods to stations that it does not know: copies end where they are of no use.
-  const harmless = isOnEthernet(played) ? ['noRoute', 'ownPort', 'linkLocal'] : [];
+  const ofPartitions = played.story.memberships === undefined ? [] : ['inboundPkey', 'outboundPkey'];
+  const harmless = isOnEthernet(played) ? ['noRoute', 'ownPort', 'linkLocal'] : ofPartitions;
   const dropped = (report.switches ?? []).flatMap(({ node, ports }) =>
     ports.flatMap(({ port, notForwarded, output }) => [
       ...Object.entries(notForwarded)
@@ -106,7 +122,7 @@ function judgeSure(played: PlayedFabric): string[] {
         ],
   );
   const repeated = report.nodes.flatMap(({ hca }, host) =>
-    Object.keys(hca.transport).length === 0
+    Object.keys(hca.transport).length === 0 || played.story.memberships !== undefined
       ? []
       : [`host ${host} recovered: ${JSON.stringify(hca.transport)}`],
   );

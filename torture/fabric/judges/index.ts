@@ -2,8 +2,10 @@
 import type { PlayedFabric } from '../played.ts';
 import { judgeBalance } from './balance.ts';
 import { judgeDelivery } from './delivery.ts';
+import { judgeLimits } from './limits.ts';
 import { judgePackets } from './packets.ts';
 import { judgeQuiet } from './quiet.ts';
+import { judgeRates } from './rates.ts';
 import { judgeRoutes } from './routes.ts';
 
 export interface FabricJudge {
@@ -17,5 +19,7 @@ export const fabricJudges: readonly FabricJudge[] = [
   { name: 'delivery', judge: judgeDelivery },
   { name: 'balance', judge: judgeBalance },
   { name: 'packets', judge: judgePackets },
+  { name: 'rates', judge: judgeRates },
+  { name: 'limits', judge: judgeLimits },
   { name: 'quiet', judge: judgeQuiet },
 ];

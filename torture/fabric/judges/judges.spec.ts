@@ -1,6 +1,6 @@
 /** Each judge of fabrics finds a falsified account of a story, and nothing in the true one. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { LinkType, writeCapture } from '../../../analyser/capture/index.ts';
+import { LinkType, readCapture, writeCapture } from '../../../analyser/capture/index.ts';
 import type { Report } from '../../../machine/index.ts';
 import type { BlockState } from '../../../sim/index.ts';
 import { type FabricStory, renderFabricStory } from '../fabric-story.ts';
@@ -155,6 +155,66 @@ describe('the judges of fabrics', () => {
       outcomes: played.outcomes.map((outcome) => ({ ...outcome, lid: outcome.lid + 1 })),
     };
     expect(found(lids).join()).toContain('a packet for another host');
+  });
+
+  /** The account of another story, with other parameters. */
+  const withStory = (story: Partial<FabricStory>, config: object = {}): PlayedFabric => {
+    const own = played.report.config;
+    const hca = { ...own.hca, transmitBufferPackets: 0, responseBufferPackets: 0 };
+    const changed = { ...own, hca, switch: { ...own.switch, ...config } };
+    return {
+      ...played,
+      story: { ...played.story, ...story },
+      report: { ...played.report, config: changed },
+    };
+  };
+
+  it('partitions: packets and messages of hosts that share none', () => {
+    const memberships = [1, 2, 2, 2].map((own) => ({ pkey: 0x8000 + own, partitions: [own] }));
+    const texts = found(withStory({ memberships })).join();
+    expect(texts).toContain('flow 0 (write from 0 to 1): requests to another partition ended with SUCCESS');
+    expect(texts).toContain('flow 4 (group from 1 to 1): host 0: message 0 came from another partition');
+    expect(texts).toContain('a packet from host 1, of a partition that switches do not accept');
+    const limited = [0, 1, 2, 3].map(() => ({ pkey: 1, partitions: [1] }));
+    const ofLimited = found(withStory({ memberships: limited }));
+    expect(ofLimited.join()).toContain('flow 3 (datagram from 2 to 3): host 3: message 0 came from another');
+    expect(ofLimited.join()).not.toContain('that switches do not accept');
+  });
+
+  it('rates: packets that leave sooner than their path allows, of WRITEs and of READ responses', () => {
+    const flows = infiniband.flows.map((flow) => ({ ...flow, rate: 2 }));
+    const texts = found(withStory({ flows })).filter((text) => text.startsWith('rates: '));
+    expect(texts.map((text) => text.slice(0, 14))).toEqual(
+      expect.arrayContaining(['rates: flow 0 ', 'rates: flow 1 ']),
+    );
+  });
+
+  it('limits: drops without a limit, and packets older than one', () => {
+    const [device, ...others] = played.report.switches!;
+    const [port, ...rest] = device!.ports;
+    const dropped = (reason: string, config: object): string => {
+      const own = withStory({}, config);
+      const ports = [{ ...port!, notForwarded: { [reason]: 1 } }, ...rest];
+      return found({
+        ...own,
+        report: { ...own.report, switches: [{ ...device!, ports }, ...others] },
+      }).join();
+    };
+    expect(dropped('hoqLife', { hoqLife: 20 })).toContain('1 drops by HOQLife without a limit');
+    expect(dropped('vlStalled', { vlStallCount: 0 })).toContain('1 drops of lanes that no drop stalled');
+    expect(dropped('switchLifetime', {})).toContain('1 drops by LifeTimeValue without a limit');
+    const { interfaces, frames } = readCapture(played.capture!);
+    const ends = interfaces.map((end) => ({ ...end, description: '', bitsPerSecond: 1n }));
+    const late = frames.map((frame) => {
+      const direction = frame.direction === 'inbound' ? 'inbound' : 'outbound';
+      return {
+        ...frame,
+        direction,
+        timePs: frame.timePs + (direction === 'inbound' ? 1_000_000_000n : 0n),
+      } as const;
+    });
+    const old = { ...withStory({}, { lifetimeValue: 0 }), capture: writeCapture('', ends, late) };
+    expect(found(old).join()).toContain('in switches for longer than their limits allow');
   });
 
   it('quiet: what switches still hold', () => {

@@ -3,9 +3,11 @@
  * from one host to one queue pair keep their order. As many arrive as the report counts.
  */
 
-import { cableEndsOf, isIntact, type SeenFrame, transportPacketIn } from '../../judges/index.ts';
+import { cableEndsOf, isIntact, packetIn, type SeenFrame, transportPacketIn } from '../../judges/index.ts';
 import { hasPacketFault, isOnEthernet, type PlayedFabric } from '../played.ts';
 import { dueOn } from './balance.ts';
+import { ageMaxPs } from './limits.ts';
+import { isCarried } from './partitions.ts';
 
 const findingsMax = 3;
 const frameBytesMin = 60;
@@ -46,9 +48,16 @@ export function judgePackets(played: PlayedFabric): string[] {
   return found.slice(0, findingsMax);
 }
 
+/** A packet that a host sent: its number there, and when it passed the cable. */
+interface Place {
+  readonly host: number;
+  readonly at: number;
+  readonly atPs: bigint;
+}
+
 /** The packets of all hosts by their bytes. */
 class Sources {
-  readonly #places = new Map<string, { readonly host: number; readonly at: number }[]>();
+  readonly #places = new Map<string, Place[]>();
   readonly #isEthernet: boolean;
 
   constructor(sent: readonly (readonly SeenFrame[])[], isEthernet: boolean) {
@@ -57,12 +66,12 @@ class Sources {
       for (const [at, frame] of frames.entries()) {
         const key = this.#keyOf(frame);
         const places = this.#places.get(key) ?? [];
-        places.push({ host, at });
+        places.push({ host, at, atPs: frame.atPs });
         this.#places.set(key, places);
       }
   }
 
-  placesOf(frame: SeenFrame): readonly { readonly host: number; readonly at: number }[] {
+  placesOf(frame: SeenFrame): readonly Place[] {
     return this.#places.get(this.#keyOf(frame)) ?? [];
   }
 
@@ -87,12 +96,15 @@ function judgeHost(
   const isEthernet = isOnEthernet(played);
   const mayPass = hasPacketFault(played, 'reordered', 'duplicated');
   const mayStray = played.story.faults.some((fault) => 'forwarding' in fault);
+  const agePs = ageMaxPs(played);
+  // A capture of Ethernet does not name damage that a switch on the way did not find.
+  const mayBeSpoilt = isEthernet && played.story.faults.some(({ crc }) => crc === 'icrc');
   const { lid } = played.outcomes[host]!;
   /** Place of the last packet from a host to a queue pair. */
   const last = new Map<string, number>();
   const found: string[] = [];
   for (const frame of frames) {
-    if (!isIntact(frame.note)) continue;
+    if (!isIntact(frame.note) || (mayBeSpoilt && packetIn(frame.bytes)?.isIcrcRight !== true)) continue;
     const what = `host ${host} at ${frame.atPs} ps`;
     const places = sources.placesOf(frame);
     if (places.length === 0) {
@@ -104,6 +116,10 @@ function judgeHost(
       found.push(`${what}: a packet of its own came back`);
       continue;
     }
+    if (places.every(({ atPs }) => Number(frame.atPs - atPs) > agePs))
+      found.push(`${what}: a packet that has been in switches for longer than their limits allow`);
+    if (places.every((place) => !isCarried(played, place.host, host)))
+      found.push(`${what}: a packet from host ${from}, of a partition that switches do not accept`);
     if (!isEthernet && !mayStray && !isForLid(frame.bytes, lid))
       found.push(`${what}: a packet for another host`);
     const packet = transportPacketIn(frame.bytes, isEthernet);

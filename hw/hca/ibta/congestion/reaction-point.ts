@@ -63,6 +63,10 @@ interface Limited {
   nextCycle: number;
 }
 
+/** Parts of a cycle in which distances are kept: sums and differences of them have no rounding, so they are the same in every epoch. */
+const partsOfCycle = 2 ** 16;
+const wholeParts = (cycles: number): number => Math.floor(cycles * partsOfCycle) / partsOfCycle;
+
 export class ReactionPoint {
   /** CNPs that were for a QP whose rate they may reduce, and others. */
   handledCount = 0;
@@ -153,7 +157,7 @@ export class ReactionPoint {
     limited.control?.onSent(bytes, atPs);
     const rateMbps = Math.min(limited.control?.rateMbps(atPs) ?? line.rateMbps, staticMbps);
     if (rateMbps >= line.rateMbps) return;
-    const distanceCycles = (bytes * 8 * this.#clock.frequencyMHz) / rateMbps;
+    const distanceCycles = wholeParts((bytes * 8 * this.#clock.frequencyMHz) / rateMbps);
     limited.nextCycle = Math.max(limited.nextCycle, cycle - distanceCycles) + distanceCycles;
     pair.pacedCycle = Math.ceil(limited.nextCycle);
   }
