@@ -27,8 +27,8 @@ export const suspicions = {
     'Two lines of a WQE for each datagram fill the slot beside what comes in, where the card still had room.',
   sharedHost:
     'Threads of one host share only the section of their posts, where the source’s belong to one process; on real hosts more threads than four to eight, or more outstanding requests, lower the total in other ways, too.',
-  lastLevelCache:
-    'The last-level cache has no model: an access that misses it takes as long as one that hits.',
+  iotlb:
+    'Reads that hit the cache are slower on the model than on either host, by a latency fitted to other rows. With the IOMMU, the older host (Sandy Bridge) takes three to four times longer for a walk in a window of 1 MB than in one of 64 MB, and loses single reads in 256 KB, for reasons that are not known; the newer one walks faster for writes in 1 MB than for reads.',
   contextCache:
     'Translations of 20 GiB in pages of 2 MB exceed the MTT cache, and each READ waits for its miss, one at a time; the cards either hold them or read several at once.',
   sendContexts:
