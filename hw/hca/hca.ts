@@ -417,7 +417,7 @@ export class Hca implements BarTarget {
 
   /** Wrappers of the engines, where TLPs are attributed to operations. */
   #attributed(
-    { lp, operationSource: source }: HcaSetup,
+    { lp, config, operationSource: source }: HcaSetup,
     { qps, cqs }: DataPathTables,
     { events }: Personality,
   ) {
@@ -428,7 +428,7 @@ export class Hca implements BarTarget {
       source,
       qps,
       cqs,
-      portCount: PORT_COUNT,
+      portCount: PORT_COUNT + config.readTranslationsAhead,
       numberMask: packetNumberMask,
     });
     const misses = new MissingPort();
