@@ -4,7 +4,14 @@
  */
 import { configurationOf, parametersByPath } from '../../machine/profile/index.ts';
 import { cardValues } from './card-values.ts';
-import { apt, isolationMtuBytes, rfpInlineBytes, rfpSectionNs, sourceMachines } from './families/index.ts';
+import {
+  apt,
+  isolationLoopNs,
+  isolationMtuBytes,
+  rfpInlineBytes,
+  rfpSectionNs,
+  sourceMachines,
+} from './families/index.ts';
 import { measuringDeviceNs } from './measuring-device.ts';
 
 interface FittedParameter {
@@ -62,11 +69,18 @@ export const fittedParameters = (): readonly FittedParameter[] => [
     value: `${isolationMtuBytes} bytes`,
     rows: 'G-041',
   },
+  {
+    of: 'hosts of Performance Isolation Anomalies',
+    name: 'from a completion to the next post, Fig 2',
+    value: `${isolationLoopNs} ns`,
+    rows: 'G-058',
+  },
   ...[
     { name: 'section of a post', value: `${rfpSectionNs.post} ns`, rows: 'G-009' },
     { name: 'section of a post, for each thread', value: `${rfpSectionNs.thread} ns`, rows: 'G-004' },
     { name: 'WRITEs inlined up to', value: `${rfpInlineBytes} bytes`, rows: 'G-001' },
   ].map((one) => ({ of: 'hosts of RFP', ...one })),
+  ...ofConfiguration('IOMMU of group I’s hosts', { 'pcie.iommu.walksInFlight': 'I-267' }, {}),
   ...Object.entries(measuringDeviceNs).map(([name, ns]) => ({
     of: 'measuring device of group I',
     name,

@@ -132,6 +132,24 @@ describe('the slot', () => {
     expect(of('writeThenRead', 64, 1, 'command')['latencyNs']! - byCommand).toBeGreaterThan(command);
   });
 
+  it('takes 70 ns longer for lines that the cache lacks, and 200 ns for a page that the IOTLB lacks', () => {
+    const translating = configurationOf({ set: { 'pcie.iommu.isEnabled': true } });
+    const at = (kibibytes: number, cached: 'nothing' | 'byHost' | 'byDevice', of = config): number => {
+      const memory = { bytes: kibibytes * 1024, cacheBytes: 15 * 2 ** 20, cached };
+      const single = { via: 'command', access: 'read', sizeBytes: 64, window: 1 } as const;
+      return slotFigures(of, { kind: 'slot', ...single, memory })['latencyNs']!;
+    };
+    const heldNs = at(4, 'byDevice');
+    expect(heldNs).toBe(of('read', 64, 1, 'command')['latencyNs']!);
+    expect([at(1024, 'byHost'), at(1024, 'nothing'), at(8192, 'byDevice')].map((ns) => ns - heldNs)).toEqual([
+      0, 70, 70,
+    ]);
+    // 16 pages fit the IOTLB of 64, 2048 do not.
+    expect([at(64, 'byHost', translating), at(8192, 'byHost', translating)].map((ns) => ns - heldNs)).toEqual(
+      [0, 200],
+    );
+  });
+
   it('carries 256 of 288 bytes of a Gen3 x8 link, and less if the device is limited by small TLPs', () => {
     const bound = (64 * (128 / 130) * (369 / 370) * 256) / 288;
     for (const access of ['read', 'write'] as const) {

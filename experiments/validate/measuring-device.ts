@@ -24,10 +24,10 @@ import {
   WORD_LENGTH,
 } from '../../hw/pcie/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
-import type { ClockDomain, LogicalProcess } from '../../sim/index.ts';
+import { type ClockDomain, type LogicalProcess, Random } from '../../sim/index.ts';
 import type { Figures, SlotPoint } from './points.ts';
 
-/** Accessed memory: a window of the last-level cache. */
+/** Accessed memory, if the point names none. */
 export const windowBytes = 8192;
 const lineBytes = 64;
 const clockMHz = 1200;
@@ -39,6 +39,10 @@ const readClass = 4;
 const writeClass = 5;
 /** Enough for a steady state; the first quarter is not counted. */
 const accessesMax = 4000;
+/** Single accesses: all are alike if their places are in turn. */
+const singleAccesses = 20;
+const singleAccessesAtRandom = 1000;
+const placesSeed = 1;
 
 /** Times of the device in nanoseconds, each fitted to a few rows of measurements.csv group I. */
 export const measuringDeviceNs = {
@@ -89,6 +93,9 @@ export class MeasuringDevice {
   readonly #endHandler: number;
   readonly #source = new Uint8Array(windowBytes);
   readonly #count: number;
+  readonly #windowBytes: number;
+  readonly #isRandom: boolean;
+  readonly #places = new Random(placesSeed, 'slot.places');
   readonly #accessOfTag: (Access | undefined)[] = Array.from({ length: readsMax }, () => undefined);
   /** Accesses that wait to be issued, in rotation, and those whose data are being moved on. */
   readonly #waiting: Access[] = [];
@@ -109,7 +116,10 @@ export class MeasuringDevice {
     this.#alignmentBytes = pcie.link.packetAlignmentBytes;
     this.#framingBytes = framingOf(pcie.link.generation).tlpBytes;
     this.#psPerByte = 8e3 / linkRateOf(pcie.link).gigabitsPerSecond;
-    this.#count = point.window === 1 ? 20 : accessesMax;
+    this.#windowBytes = point.memory?.bytes ?? windowBytes;
+    this.#isRandom = point.memory !== undefined;
+    const singles = this.#isRandom ? singleAccessesAtRandom : singleAccesses;
+    this.#count = point.window === 1 ? singles : accessesMax;
     this.#domain = lp.addClockDomain(clockMHz);
     this.#stage = this.#domain.addStage(() => this.#run());
     this.#endHandler = lp.queue.addHandler(() => this.#end(this.#moving.shift()!));
@@ -128,7 +138,7 @@ export class MeasuringDevice {
     const { sizeBytes, access } = this.#point;
     const [from, last] = [this.#count >> 2, this.#count - 1];
     const spanPs = this.#endsPs[last]! - this.#endsPs[from]!;
-    const sorted = this.#latenciesPs.toSorted((left, right) => left - right);
+    const sorted = this.#latenciesPs.slice(from).toSorted((left, right) => left - right);
     // If reads and writes alternate, half go in either direction; the link carries both at once.
     const counted = access === 'both' ? (last - from) / 2 : last - from;
     return {
@@ -179,8 +189,9 @@ export class MeasuringDevice {
   /** Address of an access's remaining bytes: accesses begin at cache lines. */
   #addressOf(left: number): number {
     const strideBytes = linesOf(this.#point.sizeBytes) * lineBytes;
-    const places = Math.floor(windowBytes / strideBytes);
-    return (this.#begun % places) * strideBytes + this.#point.sizeBytes - left;
+    const places = Math.floor(this.#windowBytes / strideBytes);
+    const place = this.#isRandom ? this.#places.below(places) : this.#begun % places;
+    return place * strideBytes + this.#point.sizeBytes - left;
   }
 
   #write(access: Access): boolean {

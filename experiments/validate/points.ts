@@ -72,6 +72,14 @@ export interface TimerPoint {
   readonly retryCount: number;
 }
 
+/** Memory that accesses reach at random places, and what the host's cache of `cacheBytes` holds of it before the first. */
+export interface SlotWindow {
+  readonly bytes: number;
+  readonly cacheBytes: number;
+  /** Nothing; what cores touched last; what the device wrote last. */
+  readonly cached: 'nothing' | 'byHost' | 'byDevice';
+}
+
 /** The measuring device of pcie-bench in the host's slot, which reads and writes memory. */
 export interface SlotPoint {
   readonly kind: 'slot';
@@ -81,6 +89,8 @@ export interface SlotPoint {
   readonly sizeBytes: number;
   /** Accesses in flight: 1 gives latencies, many give bandwidths. */
   readonly window: number;
+  /** Left out: a few pages, in turn, all held by a cache. */
+  readonly memory?: SlotWindow;
 }
 
 /** Traffic of `hca fabric` over all hosts of the machine's topology. */

@@ -6,32 +6,15 @@
  *     many          accesses of a window in flight: the payload that the link carries
  */
 import { psPerUs } from '../../base/index.ts';
-import { type HostMemory, PcieLinkPort, RootComplex } from '../../hw/pcie/index.ts';
+import { PcieLinkPort, RootComplex } from '../../hw/pcie/index.ts';
 import type { MachineConfig } from '../../machine/profile/index.ts';
 import { ChannelReader, ChannelWriter, channelBufferBytes, LogicalProcess } from '../../sim/index.ts';
-import { MeasuringDevice, windowBytes } from './measuring-device.ts';
+import { MeasuringDevice } from './measuring-device.ts';
 import type { Figures, SlotPoint } from './points.ts';
+import { memoryOfSlot } from './slot-memory.ts';
 
 const channelBytes = 1 << 20;
 const limitPs = 2000 * psPerUs;
-
-class SlotMemory implements HostMemory {
-  readonly #bytes = new Uint8Array(2 * windowBytes);
-
-  get sizeBytes(): number {
-    return this.#bytes.length;
-  }
-
-  readInto(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
-    target.set(this.#bytes.subarray(address, address + lengthBytes), targetOffset);
-    return true;
-  }
-
-  write(address: number, lengthBytes: number, source: Uint8Array, sourceOffset: number): boolean {
-    this.#bytes.set(source.subarray(sourceOffset, sourceOffset + lengthBytes), address);
-    return true;
-  }
-}
 
 /**
  * Runs the accesses of a point.
@@ -63,7 +46,7 @@ export function slotFigures(config: MachineConfig, point: SlotPoint): Figures {
     config: rootComplex,
     end: rootPort,
     port,
-    memory: new SlotMemory(),
+    memory: memoryOfSlot(config, hostLp, point),
     interrupts: { message: () => {}, intx: () => {} },
     coreCount: 1,
     trafficClasses: { register: 12, config: 13 },

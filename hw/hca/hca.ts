@@ -418,7 +418,7 @@ export class Hca implements BarTarget {
 
   /** Wrappers of the engines, where TLPs are attributed to operations. */
   #attributed(
-    { lp, operationSource: source }: HcaSetup,
+    { lp, config, operationSource: source }: HcaSetup,
     { qps, cqs }: DataPathTables,
     { events }: Personality,
   ) {
@@ -429,7 +429,7 @@ export class Hca implements BarTarget {
       source,
       qps,
       cqs,
-      portCount: PORT_COUNT,
+      portCount: PORT_COUNT + config.readTranslationsAhead,
       numberMask: packetNumberMask,
     });
     const misses = new MissingPort();

@@ -438,6 +438,13 @@ export const hcaParameters = {
     'estimate: as many as of WQEs; measurements.csv C-141 shows that it is not one',
     'QP contexts read at once for the requester, which serves other QPs meanwhile.',
   ),
+  readTranslationsAhead: number(
+    0,
+    'count',
+    [0, 24],
+    'estimate: one miss at a time; measurements.csv G-074 shows that some cards have several',
+    'READs of other QPs whose memory the responder looks up while it answers one: so many misses in flight besides its own.',
+  ),
   cqcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'CQ contexts on chip.'),
   cqcCacheWays: powerOfTwo(8, 'ways', [1, 64], 'estimate', 'Associativity of the CQC cache.'),
   eqcCacheEntries: powerOfTwo(32, 'entries', [1, 65536], 'estimate', 'EQ contexts on chip.'),

@@ -50,7 +50,7 @@ function iommuSubject(): Subject {
   const bytes = new Uint8Array(8);
   const steps: readonly ((address: number) => void)[] = [
     () => iommu.setRoot(ROOT),
-    (address) => iommu.translationPs(address),
+    (address) => iommu.translationPs(address, 0),
     (address) => iommu.write(address, 8, bytes, 0),
     (address) => iommu.readInto(address, 8, bytes, 0),
     (address) => iommu.invalidate(address),

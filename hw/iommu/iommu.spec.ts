@@ -31,7 +31,7 @@ function newIommu(parts: Partial<ReturnType<typeof defaultsOf<typeof iommuParame
       setEntry(view, (5 - level) * 0x1000 + entryOffsetOf(device, level), (6 - level) * 0x1000, 3);
     setEntry(view, 0x4000 + entryOffsetOf(device, 1), physical, rights);
   };
-  return { bytes, iommu, map, interrupts: () => interruptCount };
+  return { bytes, iommu, map, memory, interrupts: () => interruptCount };
 }
 
 const eight = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
@@ -53,10 +53,10 @@ describe('the IOMMU', () => {
   it('maps an access to the frame of its page, by walking once and then by the IOTLB', () => {
     const { bytes, iommu, map } = newIommu();
     map(0x7_0000_5000, 0x8000, 3);
-    expect(iommu.translationPs(0x7_0000_5010)).toBe(4 * 50_000);
+    expect(iommu.translationPs(0x7_0000_5010, 0)).toBe(4 * 50_000);
     expect(iommu.write(0x7_0000_5010, 8, eight, 0)).toBe(true);
     expect([...bytes.subarray(0x8010, 0x8018)]).toEqual([...eight]);
-    expect(iommu.translationPs(0x7_0000_5ff0)).toBe(0);
+    expect(iommu.translationPs(0x7_0000_5ff0, 0)).toBe(0);
     const back = new Uint8Array(8);
     expect(iommu.canRead(0x7_0000_5010, 8) && iommu.readInto(0x7_0000_5010, 8, back, 0)).toBe(true);
     expect(back).toEqual(eight);
@@ -94,13 +94,30 @@ describe('the IOMMU', () => {
     expect([bytes[0x8000], bytes[0xa000]]).toEqual([9, 7]);
   });
 
+  it('walks for four misses at a time: the fifth waits for the first', () => {
+    const { iommu, map } = newIommu();
+    for (const page of [1, 2, 3, 4, 5]) map(page * 0x1000 + 0x10000, 0x8000, 3);
+    const waitsPs = [1, 2, 3, 4, 5].map((page) => iommu.translationPs(page * 0x1000 + 0x10000, 1000 * page));
+    // 200 ns each; the first ends at 201 ns, of which 5 ns have passed.
+    expect(waitsPs).toEqual([200_000, 200_000, 200_000, 200_000, 196_000 + 200_000]);
+  });
+
+  it('tells how much longer a read of the mapped frame takes, without a record of its own', () => {
+    const { iommu, map, memory } = newIommu();
+    map(0x5000, 0x8000, 1);
+    expect(iommu.missPs(0x5010, 64)).toBe(0);
+    Object.assign(memory, { missPs: (address: number, lengthBytes: number) => address + lengthBytes });
+    expect([iommu.missPs(0x5010, 64), iommu.missPs(0x9000, 64)]).toEqual([0x8010 + 64, 0]);
+    expect([iommu.iotlb.misses, iommu.blocks.faultLog.faultCount]).toEqual([0, 0]);
+  });
+
   it('holds as many translations as it has entries, and does not keep absent ones', () => {
     const { iommu, map } = newIommu({ iotlbEntries: 2, iotlbWays: 2 });
     for (const page of [1, 2, 3]) map(page * 0x1000 + 0x10000, 0x8000, 3);
-    for (const page of [1, 2, 1, 3, 1, 2]) iommu.translationPs(page * 0x1000 + 0x10000);
+    for (const page of [1, 2, 1, 3, 1, 2]) iommu.translationPs(page * 0x1000 + 0x10000, 0);
     // 2 is replaced by 3, since 1 was used later; then 3 by 2.
     expect([iommu.iotlb.hits, iommu.iotlb.misses]).toEqual([2, 4]);
-    iommu.translationPs(0x9_0000);
+    iommu.translationPs(0x9_0000, 0);
     map(0x9_0000, 0x8000, 3);
     expect(iommu.canRead(0x9_0000, 8)).toBe(true);
   });

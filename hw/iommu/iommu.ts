@@ -2,7 +2,7 @@
  * The IOMMU between a root port and memory: every access of the device is translated and checked.
  *
  *     device address ─► IOTLB ── hit ───────────────────────────────► frame, rights ─► memory
- *                          └─ miss ─► four entries, from memory ─────►      └─ none, or not this kind: fault
+ *                          └─ miss ─► slot ─► four entries, from memory ─►      └─ none, or not this kind: fault
  *
  * Promises: an access that is not mapped for its kind reaches no memory; a read is answered Unsupported Request, a write is
  * dropped, each is recorded and reported by an interrupt. The device's interrupt messages do not pass through here: the root
@@ -11,8 +11,8 @@
  * architecture specification.
  */
 
-import { entryReadable, entryWritable, iommuPageBytes, levelCount } from '../../abi/index.ts';
-import { nsToPs, type Picoseconds } from '../../base/index.ts';
+import { entryReadable, entryWritable, iommuPageBytes } from '../../abi/index.ts';
+import type { Picoseconds } from '../../base/index.ts';
 import { type BlockState, connectBlocks } from '../../sim/index.ts';
 import type { HostMemory, MemoryWatcher } from '../pcie/index.ts';
 import type { FaultLogPorts, IommuFault } from './fault-log.ts';
@@ -24,11 +24,9 @@ export class Iommu implements HostMemory {
   invalidationCount = 0;
 
   readonly #memory: HostMemory;
-  readonly #walkPs: Picoseconds;
 
   constructor(core: IommuCore) {
     this.#memory = core.memory;
-    this.#walkPs = levelCount * nsToPs(core.config.walkLevelNs);
     this.blocks = makeBlocks(core);
   }
 
@@ -42,14 +40,15 @@ export class Iommu implements HostMemory {
 
   /** See Block.inspect. */
   inspect(): BlockState {
-    const { walker, faultLog, iotlb } = this.blocks;
-    return { ...walker.inspect(), ...faultLog.inspect(), iotlb: iotlb.inspect() };
+    const { walker, walks, faultLog, iotlb } = this.blocks;
+    return { ...walker.inspect(), ...walks.inspect(), ...faultLog.inspect(), iotlb: iotlb.inspect() };
   }
 
   /** Restores the state after power-on: no page table, no translation, no fault. */
   reset(): void {
-    const { walker, iotlb, faultLog, watches } = this.blocks;
+    const { walker, walks, iotlb, faultLog, watches } = this.blocks;
     walker.reset();
+    walks.reset();
     iotlb.reset();
     faultLog.reset();
     watches.rootChanged();
@@ -83,8 +82,19 @@ export class Iommu implements HostMemory {
   // Methods for the root complex.
 
   /** Duration of translating a request that has just arrived; its entry is held from then on. */
-  translationPs(address: number): number {
-    return this.blocks.translation.prepare(address) ? this.#walkPs : 0;
+  translationPs(address: number, nowPs: Picoseconds): Picoseconds {
+    const { translation, walks } = this.blocks;
+    return translation.prepare(address) ? walks.take(nowPs) : 0;
+  }
+
+  missPs(address: number, lengthBytes: number): Picoseconds {
+    const physical = this.#memory.missPs === undefined ? -1 : this.blocks.watches.physicalOf(address);
+    return physical < 0 ? 0 : this.#memory.missPs!(physical, lengthBytes);
+  }
+
+  /** Handles a new epoch: see TimeKeeper. */
+  rebase(ps: Picoseconds): void {
+    this.blocks.walks.rebase(ps);
   }
 
   canRead(address: number, lengthBytes: number): boolean {

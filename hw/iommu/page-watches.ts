@@ -11,6 +11,8 @@ import { entryReadable, iommuPageBytes, levelCount } from '../../abi/index.ts';
 import type { HostMemory, MemoryWatcher } from '../pcie/index.ts';
 import type { PageWalker } from './page-walker.ts';
 
+const NOWHERE = -1;
+
 export interface PageWatchesPorts {
   readonly walker: Pick<PageWalker, 'peek' | 'frame' | 'rights'>;
 }
@@ -31,11 +33,16 @@ export class PageWatches {
 
   /** See HostMemory.peek: the bytes are within one page. */
   peek(address: number, lengthBytes: number, target: Uint8Array, targetOffset: number): boolean {
-    if (!this.#find(address)) return false;
-    const physical = this.#walker.frame + (address % iommuPageBytes);
+    const physical = this.physicalOf(address);
+    if (physical < 0) return false;
     const { peek } = this.#memory;
     if (peek === undefined) return this.#memory.readInto(physical, lengthBytes, target, targetOffset);
     return peek.call(this.#memory, physical, lengthBytes, target, targetOffset);
+  }
+
+  /** Physical address of a byte that the device may read; -1: it may not. */
+  physicalOf(address: number): number {
+    return this.#find(address) ? this.#walker.frame + (address % iommuPageBytes) : NOWHERE;
   }
 
   /** See HostMemory.watch. */

@@ -195,7 +195,10 @@ export class HostNode implements BusMap {
     this.accesses = accesses;
     if (this.accesses !== undefined) this.accesses.ownership = this.#frameOwnership();
     this.iommu = parts.iommu;
-    if (parts.iommu !== undefined) this.host.useIommu(parts.iommu, config.pcie.iommu);
+    if (parts.iommu !== undefined) {
+      this.host.useIommu(parts.iommu, config.pcie.iommu);
+      this.lp.addTimeKeeper(parts.iommu);
+    }
     this.interruptGate = parts.gate!;
     this.analyser = attachAnalyser(plan.analysis, name, this.lp, this.rootComplex, this.host.memory);
     this.exchange = this.#makeExchange(plan);

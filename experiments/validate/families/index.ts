@@ -24,4 +24,4 @@ export const families: readonly Family[] = [
 export { isPublished, refusalOf } from './own-rows.ts';
 export { sourceMachines } from './sources.ts';
 export { apt } from './streams.ts';
-export { isolationMtuBytes, rfpInlineBytes, rfpSectionNs } from './synchronous.ts';
+export { isolationLoopNs, isolationMtuBytes, rfpInlineBytes, rfpSectionNs } from './synchronous.ts';

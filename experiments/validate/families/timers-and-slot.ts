@@ -1,7 +1,8 @@
 /** Groups H and I: timers and wire bytes of a ConnectX-2; pcie-bench, a measuring device in a host's slot. */
+import { bytesPerKib, bytesPerMib, ConfigurationError } from '../../../base/index.ts';
 import type { Family, RunFamily } from '../family.ts';
 import { circumstance, type Measurement } from '../measurements.ts';
-import type { Point, SlotPoint, TimerPoint } from '../points.ts';
+import type { Point, SlotPoint, SlotWindow, TimerPoint } from '../points.ts';
 import { stream } from './streams.ts';
 
 const connectx2 = { profile: 'connectx2-gen2' } as const;
@@ -151,39 +152,51 @@ const slotFamilies: readonly Family[] = [
   bandwidth('PCIe reads and writes in turn', /^DMA read and write/, 'both'),
 ];
 
-/** Accesses of one line at random places of a window of memory: cold, or warm in the last-level cache. */
+/** Accesses of one line at random places of a window of memory, of which the cache holds what the row says. */
 const lineBytes = 64;
+const cachedBefore = { Cold: 'nothing', DThrash: 'nothing', HWarm: 'byHost', DWarm: 'byDevice' } as const;
+/** Last-level caches of an E5-2630 v4 and of an E5-2630: Intel's product specifications. */
+const cacheBytesOf = (params: string): number => (params.includes('Broadwell') ? 25 : 15) * bytesPerMib;
+
+function windowOf({ id, params }: Measurement): SlotWindow {
+  const [, count, unit] = /window=(\d+)(KB|MB)/.exec(params) ?? [];
+  const [, state] = /cache=(Cold|DThrash|HWarm|DWarm)/.exec(params) ?? [];
+  if (count === undefined || state === undefined)
+    throw new ConfigurationError(id, params, 'a window and a cache');
+  return {
+    bytes: Number(count) * (unit === 'KB' ? bytesPerKib : bytesPerMib),
+    cacheBytes: cacheBytesOf(params),
+    cached: cachedBefore[state as keyof typeof cachedBefore],
+  };
+}
+
 const inWindow = (
   name: string,
   workload: RegExp,
   access: SlotPoint['access'],
   window: number,
   figure: 'gbps' | 'latencyNs',
-): Family[] => [
-  {
-    name: `${name} in a window of memory`,
-    of: { group: 'I', workload, params: /IOMMU off/ },
-    workload: `${window === 1 ? 'one access' : `${window} accesses`} of 64 B at a time; the cache has no model`,
-    points: () => [
+): Family[] =>
+  [false, true].map((isTranslated) => ({
+    name: `${name} in a window of memory${isTranslated ? ', with an IOMMU' : ''}`,
+    of: { group: 'I', workload, params: isTranslated ? /IOMMU on/ : /IOMMU off/ },
+    workload: `${window === 1 ? 'one access' : `${window} accesses`} of 64 B at a time, at random places`,
+    points: (row) => [
       {
-        machine: { profile: 'connectx3-qdr-fitted' },
+        machine: {
+          profile: 'connectx3-qdr-fitted',
+          ...(isTranslated ? { set: { 'pcie.iommu.isEnabled': true } } : {}),
+        },
         workload: {
           ...{ kind: 'slot', via: window === 1 ? 'command' : 'engine', access },
-          ...{ sizeBytes: lineBytes, window },
+          ...{ sizeBytes: lineBytes, window, memory: windowOf(row) },
         },
       },
     ],
     figure,
     tolerance: 'rate',
-    suspects: ['lastLevelCache'],
-  },
-  {
-    name: `${name} in a window of memory, with an IOMMU`,
-    of: { group: 'I', workload, params: /IOMMU on/ },
-    workload: 'the same through the IOMMU',
-    notRun: { kind: 'workload', why: 'the bench of the slot has no IOMMU' },
-  },
-];
+    suspects: ['iotlb'],
+  }));
 
 const windowFamilies: readonly Family[] = [
   ...inWindow('PCIe reads', /^DMA read 64 B, random/, 'read', inFlight, 'gbps'),

@@ -13,7 +13,7 @@ import type { BlockState, ClockDomain } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { SetAssociativeDirectory } from '../objects/index.ts';
 import type { DmaReads } from './dma-ports.ts';
-import type { MissWaiter } from './ports.ts';
+import { type MissWaiter, PORT_COUNT } from './ports.ts';
 import { MTT_LINE_BYTES } from './translation-cache.ts';
 
 export const FILL_MPT = 0;
@@ -52,6 +52,7 @@ export interface LineFillSetup {
 export type EntryReads = Pick<LineFill, 'request' | 'holds' | 'take' | 'drop'>;
 
 export class LineFill {
+  readonly #domain: ClockDomain;
   readonly #dmaRead: DmaReads;
   readonly #missCycles: number;
   readonly #sramOffset: number;
@@ -59,6 +60,7 @@ export class LineFill {
   readonly #requester: number;
   /** Woken when their read has ended, by port. */
   #users: readonly MissWaiter[] = [];
+  #ahead: readonly MissWaiter[] = [];
   readonly #kind: Uint8Array;
   readonly #tag: Float64Array;
   readonly #isFilling: Uint8Array;
@@ -72,6 +74,9 @@ export class LineFill {
   /** Raised when all cached entries are forgotten: a read begun before is discarded. */
   #generation = 0;
   readonly #fillGeneration: Int32Array;
+  /** Ports that wait for the read of a port as well, one bit each, and the cycle at which its user takes what was read. */
+  readonly #joined: Int32Array;
+  readonly #takenCycle: Float64Array;
   /**
    * Tag of the entry in the buffer, by port and kind, or {@link NO_TAG}.
    */
@@ -79,6 +84,7 @@ export class LineFill {
 
   constructor(setup: LineFillSetup) {
     const { domain, dmaRead, missCycles, portCount, readDepth, sram, sramOffset } = setup;
+    this.#domain = domain;
     this.#dmaRead = dmaRead;
     this.#missCycles = missCycles;
     this.#sramOffset = sramOffset;
@@ -95,11 +101,24 @@ export class LineFill {
     this.#isFilling = new Uint8Array(portCount);
     this.#failedTag = new Float64Array(portCount).fill(NO_TAG);
     this.#fillGeneration = new Int32Array(portCount);
+    this.#joined = new Int32Array(portCount);
+    this.#takenCycle = new Float64Array(portCount);
+    if (portCount > PORT_COUNT) domain.addEdgeKeeper(this);
     this.#bufferedTag = new Float64Array(2 * portCount).fill(NO_TAG);
   }
 
   connect(users: readonly MissWaiter[]): void {
     this.#users = users;
+  }
+
+  /** Connects the users of the ports from {@link PORT_COUNT} on. */
+  connectAhead(users: readonly MissWaiter[]): void {
+    this.#ahead = users;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(_ps: number, cycles: number): void {
+    for (let port = 0; port < this.#takenCycle.length; port++) this.#takenCycle[port]! -= cycles;
   }
 
   /** Reads under way. */
@@ -117,6 +136,7 @@ export class LineFill {
       this.#failedTag[port] = NO_TAG;
       return FILL_FAILED;
     }
+    if (this.#joins(port, kind, tag)) return FILL_PENDING;
     if (!this.#dmaRead.canRequest(this.#requester)) {
       this.#deferred |= 1 << port;
       return FILL_PENDING;
@@ -129,6 +149,32 @@ export class LineFill {
     this.#bufferedTag[port * 2 + kind] = NO_TAG;
     this.#dmaRead.request(this.#requester, address, lengthBytes, this.#bufferOf(port, kind), port);
     return FILL_PENDING;
+  }
+
+  /**
+   * Whether the entry is already being read, or was read, for a lookup ahead, whose user places it in the cache at the cycle at
+   * which it is woken: the port is woken a cycle later.
+   */
+  #joins(port: number, kind: FillKind, tag: number): boolean {
+    for (let other = PORT_COUNT; other < this.#isFilling.length; other++) {
+      if (other === port) continue;
+      if (this.#isFilling[other] === 1 && this.#kind[other] === kind && this.#tag[other] === tag) {
+        if (this.#fillGeneration[other] !== this.#generation) continue;
+        this.#joined[other]! |= 1 << port;
+        return true;
+      }
+      const isTakenSoon = this.#isFilling[other] === 0 && this.#takenCycle[other]! >= this.#domain.cycle;
+      if (isTakenSoon && this.#bufferedTag[other * 2 + kind] === tag) {
+        this.#wake(port, this.#takenCycle[other]! + 1);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  #wake(port: number, cycle: Cycles): void {
+    const user = port < PORT_COUNT ? this.#users[port]! : this.#ahead[port - PORT_COUNT]!;
+    user.wake(cycle);
   }
 
   /** True when the port's buffer holds the entry. */
@@ -164,6 +210,7 @@ export class LineFill {
   reset(): void {
     this.forgetAll();
     this.#isFilling.fill(0);
+    this.#joined.fill(0);
     this.#deferred = 0;
   }
 
@@ -197,7 +244,11 @@ export class LineFill {
       else this.#bufferedTag[port * 2 + kind] = tag;
     }
     const wakeCycle = cycle + 1 + this.#missCycles;
-    this.#users[port]!.wake(wakeCycle);
+    this.#wake(port, wakeCycle);
+    this.#takenCycle[port] = wakeCycle;
+    const joined = this.#joined[port]!;
+    this.#joined[port] = 0;
+    this.#wakeAll(joined, wakeCycle + 1);
     this.#retryDeferred(wakeCycle);
   }
 
@@ -205,6 +256,10 @@ export class LineFill {
   #retryDeferred(cycle: Cycles): void {
     const ports = this.#deferred;
     this.#deferred = 0;
-    for (let port = 0; ports >> port !== 0; port++) if ((ports >> port) & 1) this.#users[port]!.wake(cycle);
+    this.#wakeAll(ports, cycle);
+  }
+
+  #wakeAll(ports: number, cycle: Cycles): void {
+    for (let port = 0; ports >> port !== 0; port++) if ((ports >> port) & 1) this.#wake(port, cycle);
   }
 }

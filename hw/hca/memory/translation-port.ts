@@ -107,6 +107,22 @@ export class TranslationPort {
     translator.contiguousBytes = lengthBytes < rest ? lengthBytes : rest;
     return TRANSLATED;
   }
+
+  /**
+   * Checks key, rights and bounds of an access like {@link translate}, but looks up no page.
+   * @returns {@link TRANSLATED} without a result, PENDING, or the error
+   */
+  check(
+    key: number,
+    pd: number,
+    address: VirtualAddress,
+    addressTop: number,
+    lengthBytes: number,
+    rights: number,
+    pair: QueuePair,
+  ): Translation {
+    return this.#translator.checkKey(this, key, pd, address, addressTop, lengthBytes, rights, pair);
+  }
 }
 
 /** Forgets the last translation of every port: a line of a cache may hold another entry. */

@@ -9,7 +9,7 @@ import { Translator } from './translator.ts';
 
 export interface TranslatorParts {
   readonly domain: ClockDomain;
-  readonly config: Pick<HcaConfig, 'cacheMissCycles'>;
+  readonly config: Pick<HcaConfig, 'cacheMissCycles' | 'readTranslationsAhead'>;
   readonly contextMemory: ContextMemory;
   readonly dmaRead: DmaReads;
   readonly sram: SramAllocator;
@@ -17,16 +17,17 @@ export interface TranslatorParts {
 
 export function makeTranslator(parts: TranslatorParts, mptCache: MptCache, mttCache: MttCache): Translator {
   const { config, contextMemory, dmaRead, sram, domain } = parts;
+  const portCount = PORT_COUNT + config.readTranslationsAhead;
   return new Translator({
     mptCache,
     mttCache,
     missCycles: config.cacheMissCycles,
-    portCount: PORT_COUNT,
+    portCount,
     domain,
     contextMemory,
     dmaRead,
-    readDepth: PORT_COUNT,
+    readDepth: portCount,
     sram: sram.bytes,
-    sramOffset: sram.allocate(2 * PORT_COUNT * MTT_LINE_BYTES),
+    sramOffset: sram.allocate(2 * portCount * MTT_LINE_BYTES),
   });
 }

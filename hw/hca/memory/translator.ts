@@ -22,7 +22,7 @@ import type { ContextMemory } from './context-memory.ts';
 import { checkReservedKey, KeyCheck } from './key-check.ts';
 import { LineFill, type LineFillSetup } from './line-fill.ts';
 import { MttWalk } from './mtt-walk.ts';
-import { portNames, type TranslatorUsers } from './ports.ts';
+import { type MissWaiter, PORT_COUNT, portNames, type TranslatorUsers } from './ports.ts';
 import {
   BAD_KEY,
   BAD_PAGE,
@@ -73,12 +73,22 @@ export class Translator {
 
   /** See Block.connect. */
   connect(users: TranslatorUsers): void {
-    this.#fill.connect(this.#ports.map(({ number }) => users[portNames[number]!]));
+    this.#fill.connect(portNames.map((name) => users[name]));
+  }
+
+  /** Connects the users of {@link aheadPorts}, in their order. */
+  connectAhead(users: readonly MissWaiter[]): void {
+    this.#fill.connectAhead(users);
   }
 
   /** The ways in of all users. */
   get users(): readonly TranslationPort[] {
-    return this.#ports;
+    return this.#ports.slice(0, PORT_COUNT);
+  }
+
+  /** Further ways in, each for a lookup ahead of its use: its user takes what was read at the cycle at which it is woken. */
+  get aheadPorts(): readonly TranslationPort[] {
+    return this.#ports.slice(PORT_COUNT);
   }
 
   /** Lines that are being read. */
@@ -119,6 +129,33 @@ export class Translator {
     // An entry of one QP is checked each time.
     const isOfQp = this.#mptCache.boundQpn[line] !== NO_QPN;
     if (answer === TRANSLATED && !isOfQp) this.#remember(port, key, pd, address, addressTop, rights);
+    return answer;
+  }
+
+  /** Checks an access by its key's entry alone: see {@link TranslationPort.check}. */
+  checkKey(
+    port: TranslationPort,
+    key: number,
+    pd: number,
+    address: VirtualAddress,
+    addressTop: number,
+    lengthBytes: number,
+    rights: number,
+    pair: QueuePair,
+  ): Translation {
+    if (key === RESERVED_LKEY)
+      return this.#translateReserved(port, address, addressTop, lengthBytes, rights, pair);
+    const { number } = port;
+    const tag = key >>> 8;
+    const line = this.#keys.find(number, tag);
+    port.turnTo(line);
+    port.mttLine = NO_LINE;
+    const answer =
+      line === NO_LINE
+        ? this.#keys.miss(number, tag)
+        : this.#keys.check(line, key, pd, address, addressTop, lengthBytes, rights, pair.qpn);
+    if (answer !== PENDING) this.#keys.ended(number, tag);
+    if (answer >= BAD_KEY) pair.lastRefusal = answer;
     return answer;
   }
 
@@ -292,7 +329,9 @@ export class Translator {
       mpt: this.#mptCache.directory.inspect(),
       mtt: this.#mttCache.directory.inspect(),
       deferred: this.#fill.deferred,
-      ports: Object.fromEntries(ports.map((port, number) => [portNames[number]!, port])),
+      ports: Object.fromEntries(
+        ports.map((port, number) => [portNames[number] ?? `ahead${number - PORT_COUNT}`, port]),
+      ),
     };
   }
 }

@@ -28,9 +28,14 @@ export interface HostMemory {
   /** Ends the watch that {@link watch} began, if any. Present with {@link watch}. */
   unwatch?(watcher: MemoryWatcher): void;
   /**
-   * Returns the time that a request that has just arrived waits for its address translation; omitted without an IOMMU.
+   * Returns the time that a request that arrives now waits for its address translation; omitted without an IOMMU.
    */
-  translationPs?(address: number): number;
+  translationPs?(address: number, nowPs: Picoseconds): Picoseconds;
+  /**
+   * Returns the time that a read takes longer because the last-level cache does not hold all of its bytes; omitted if
+   * `readLatencyPs` stands for all reads.
+   */
+  missPs?(address: number, lengthBytes: number): Picoseconds;
 }
 
 /**

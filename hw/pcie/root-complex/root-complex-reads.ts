@@ -292,8 +292,11 @@ export class RootComplexReads implements AnsweredReads {
   #start(read: DeviceRead, cycle: Cycles): void {
     let readyCycle = cycle + this.#latencyCycles;
     if (this.#jitterCycles > 0) readyCycle += jitterOf(read, this.#seed, this.#jitterCycles);
+    if (this.#memory.missPs !== undefined)
+      readyCycle += latencyCyclesOf(this.#domain, this.#memory.missPs(read.address, read.lengthBytes));
     if (this.#memory.translationPs !== undefined) {
-      readyCycle += latencyCyclesOf(this.#domain, this.#memory.translationPs(read.address));
+      const waitPs = this.#memory.translationPs(read.address, this.#lp.nowPs);
+      readyCycle += latencyCyclesOf(this.#domain, waitPs);
       // An earlier write may be waiting for its own translation.
       if (read.readyCycle > readyCycle) readyCycle = read.readyCycle;
     }

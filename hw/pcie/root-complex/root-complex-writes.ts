@@ -124,7 +124,7 @@ export class RootComplexWrites {
     const windowOffset = address - this.#messageWindow;
     const isMessage = windowOffset >= 0 && windowOffset < MESSAGE_WINDOW_BYTES;
     const isTranslated = this.#port.reader.kindAt(offset) === MEMORY_WRITE && !isMessage;
-    const waitPs = isTranslated ? this.#memory.translationPs!(address) : 0;
+    const waitPs = isTranslated ? this.#memory.translationPs!(address, this.#lp.nowPs) : 0;
     this.#lastCycle = Math.max(this.#lastCycle, cycle + latencyCyclesOf(this.#domain, waitPs));
     return this.#lastCycle;
   }

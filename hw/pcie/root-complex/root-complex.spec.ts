@@ -91,6 +91,18 @@ describe('the root complex, to a device', () => {
     expect(bench.atDevice[0]!.timePs).toBeGreaterThan(walkPs);
   });
 
+  it('answers a read later by what the last-level cache lacks', () => {
+    const answeredPs = (missPs: number): number => {
+      const bench = rootComplexBench();
+      Object.assign(bench.memory, { missPs: (address: number) => (address === 0x2000 ? missPs : 0) });
+      const read = { trafficClass: 4, lengthBytes: 64, requesterId: 0x100 };
+      memoryRead(bench.device, { ...read, address: 0x2000, tag: 1 });
+      bench.run(2_000_000);
+      return bench.atDevice[0]!.timePs;
+    };
+    expect(answeredPs(70_000) - answeredPs(0)).toBe(70_000);
+  });
+
   it('PCIe 2.4.1: lets a read see the earlier write', () => {
     const bench = rootComplexBench({ rootComplex: { readLatencyPs: 80_000, writeLatencyPs: 80_000 } });
     memoryWrite(bench.device, { address: 0x2000, trafficClass: 5, source: pattern(64), lengthBytes: 64 });

@@ -79,6 +79,8 @@ export class RequestChecks {
   readonly #request: InboundRequest;
   readonly #account: BlockAccount;
   readonly #translation: TranslationPort;
+  /** Whether the pages of a READ are looked up ahead of its answer, not here. */
+  readonly #isReadWalkedLater: boolean;
   #responses!: ResponseEngine;
   /** When the rights of the last WRITE were checked. */
   #checkedCycle = -1;
@@ -92,6 +94,7 @@ export class RequestChecks {
     this.#request = request;
     this.#account = account;
     this.#translation = setup.translator.port(PORT_RECEIVER);
+    this.#isReadWalkedLater = setup.translator.aheadPorts.length > 0;
     setup.domain.addEdgeKeeper(this);
   }
 
@@ -253,27 +256,24 @@ export class RequestChecks {
       return REFUSED;
     }
     if (bytes === 0) return DONE;
-    const found = this.#translation.translate(
-      request.remoteKey,
-      request.pd,
-      request.remoteAddress,
-      request.remoteAddressTop,
-      bytes,
-      right,
-      pair,
-    );
+    const { remoteKey, pd, remoteAddress, remoteAddressTop } = request;
+    const translation = this.#translation;
+    const found =
+      this.#isReadWalkedLater && right === RIGHT_REMOTE_READ
+        ? translation.check(remoteKey, pd, remoteAddress, remoteAddressTop, bytes, right, pair)
+        : translation.translate(remoteKey, pd, remoteAddress, remoteAddressTop, bytes, right, pair);
     if (found === PENDING) {
       this.#account.stall(cycle, STALL_TRANSLATION);
       return WAIT;
     }
     if (found < BAD_KEY) {
       // WRITEs count their translations when they place payload.
-      if (right !== RIGHT_REMOTE_WRITE) this.#translation.used();
+      if (right !== RIGHT_REMOTE_WRITE) translation.used();
       return DONE;
     }
     const isWrite = right !== RIGHT_REMOTE_READ;
-    const { remoteKey: key, remoteAddress: address, remoteAddressTop: addressTop } = request;
-    const wanted = { key, address, addressTop, lengthBytes: bytes, isWrite };
+    const at = { key: remoteKey, address: remoteAddress, addressTop: remoteAddressTop };
+    const wanted = { ...at, lengthBytes: bytes, isWrite };
     if (found === PAGE_FAULT && request.askForPage(wanted, cycle)) return REFUSED;
     request.refuseForGood(NakCode.REMOTE_ACCESS_ERROR, EventType.WQ_ACCESS_ERROR, cycle);
     return REFUSED;

@@ -132,6 +132,11 @@ export class ResponderResources {
     return this.rows.reduce((sum, { count, hasAck }) => sum + count + hasAck, 0);
   }
 
+  /** The QP at the beginning of the ring, if any. */
+  get firstWaiting(): PendingResponses | undefined {
+    return this.waitingCount > 0 ? this.#firstWaiting : undefined;
+  }
+
   /** Adds a QP that is not in the ring at its end. */
   enter(pending: PendingResponses): void {
     pending.isInRing = 1;

@@ -42,6 +42,7 @@ import type { IbtaStates } from '../state/index.ts';
 import { AtomicResponses, type AtomicResponsesSetup } from './atomic-responses.ts';
 import type { InboundRequest, RefusedQps } from './inbound-request.ts';
 import { ReadResponses, type ReadResponsesSetup } from './read-responses.ts';
+import { ReadsAhead } from './reads-ahead.ts';
 import {
   KIND_ATOMIC,
   KIND_READ,
@@ -119,6 +120,7 @@ export class ResponseEngine implements ResponseSide {
   readonly #stage: number;
   readonly #resources: ResponderResources;
   readonly #atomics: AtomicResponses;
+  readonly #ahead: ReadsAhead;
   /** Values of the configuration. */
   readonly #ackDelayCycles: number;
   readonly #responseCycles: number;
@@ -155,6 +157,7 @@ export class ResponseEngine implements ResponseSide {
     this.#resources = new ResponderResources(setup.qps, setup.states, setup.reorder);
     this.#reads = new ReadResponses(setup, this.#resources, this.#packets, this.account, this);
     this.#atomics = new AtomicResponses(setup, this.#resources, this.#packets, this.account, this);
+    this.#ahead = new ReadsAhead(setup, this.#resources);
     this.#active = undefined;
     this.#stage = setup.domain.addStage(this.#run, this);
   }
@@ -363,6 +366,7 @@ export class ResponseEngine implements ResponseSide {
     this.#active = undefined;
     this.#packets.reset();
     this.#atomics.reset();
+    this.#ahead.reset();
   }
 
   inspect(): BlockState {
@@ -371,6 +375,7 @@ export class ResponseEngine implements ResponseSide {
       owed: this.#resources.heldCount,
       openPacket: this.#packets.isOpen,
       inAtomic: this.isInAtomic,
+      ...this.#ahead.inspect(),
     };
   }
 
@@ -420,7 +425,10 @@ export class ResponseEngine implements ResponseSide {
   }
 
   #enter(pending: PendingResponses, cycle: Cycles): void {
-    if (pending.isInRing === 0 && this.#active !== pending) this.#resources.enter(pending);
+    if (pending.isInRing === 0 && this.#active !== pending) {
+      this.#resources.enter(pending);
+      this.#ahead.lookUp();
+    }
     this.wake(cycle);
   }
 
@@ -448,6 +456,7 @@ export class ResponseEngine implements ResponseSide {
     let nextCycle = NEVER;
     for (let tries = resources.waitingCount; tries > 0; tries--) {
       const pending = resources.leave();
+      this.#ahead.left();
       if (pending.isPaused === 1) continue;
       if (this.#laneGate.isOn && !this.#laneGate.mayAnswer(pending.pair)) {
         resources.enter(pending);
@@ -457,6 +466,7 @@ export class ResponseEngine implements ResponseSide {
       if (dueCycle <= cycle) {
         this.#active = pending;
         this.#burst = 0;
+        this.#ahead.lookUp();
         return pending;
       }
       if (dueCycle === NEVER) continue;
@@ -591,5 +601,6 @@ export class ResponseEngine implements ResponseSide {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#resources.rebase(cycles);
+    this.#ahead.rebase(cycles);
   }
 }
