@@ -30,7 +30,7 @@ export const suspicions = {
   lastLevelCache:
     'The last-level cache has no model: an access that misses it takes as long as one that hits.',
   contextCache:
-    'Translations of 20 GiB in pages of 2 MB exceed the MTT cache, and each READ waits for its miss, one at a time; the cards either hold them or read several at once.',
+    'Translations of 20 GiB in pages of 2 MB exceed the MTT cache, and each READ waits for its miss, one at a time, at both ends; the cards either hold them or read several at once.',
   sendContexts:
     'Over 144 QPs the model sends 9 million WRITEs a second, the card 15. Tried for 16, 36, 64, 144 and 256 QPs: 128 lines of four ways with six reads in flight (8.5 at 144, 5.4 at 256), 256 lines of eight ways with one, two and three reads (11, 18, 19 at 144; 4.5, 7.4, 8.5 at 256; measured 5.5), random replacement (the same). No combination gives both.',
   keysMax: `A run registers at most 65,536 regions.`,

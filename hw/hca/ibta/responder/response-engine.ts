@@ -591,5 +591,6 @@ export class ResponseEngine implements ResponseSide {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     this.#resources.rebase(cycles);
+    this.#atomics.rebase(cycles);
   }
 }
