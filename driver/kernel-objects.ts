@@ -90,6 +90,7 @@ export function contextInfo(device: Device, uar: UserUar): ContextInfo {
     blueFlameRegisterBytes: uar.blueFlameRegisterBytes,
     blueFlameBusAddress: uar.blueFlameBusAddress,
     coreClockBusAddress: coreClockBusAddressOf(device),
+    isBlueFlameForAll: device.config.blueFlameForAll,
     cqeBytes,
     completionVectors: device.completionEqs.length,
     linkLayers: device.ports.map(({ linkLayer }) => linkLayer),

@@ -242,6 +242,11 @@ export const driverParameters = {
     'interface sheet 8.1',
     'Whether to use MSI-X where the device and the platform have it.',
   ),
+  blueFlameForAll: flag(
+    false,
+    'Linux: rdma-core, providers/mlx4; providers/mlx5 does so (MLX5_POST_SEND_PREFER_BF is 1 by default)',
+    'Whether the library posts every single request by BlueFlame if its WQE fits, or only inline ones and READs.',
+  ),
   usesPause: flag(
     true,
     'Linux 6.1 mlx4_en: pause both ways unless told otherwise (ethtool -A)',

@@ -40,6 +40,12 @@ const connectx2Rows: Readonly<Record<string, string>> = {
   'pcie.rootComplex.completionCombineBytes': 'H-099',
 };
 
+/** A ConnectX-2 shares the time of an atomic. */
+const connectx5Rows: Readonly<Record<string, string>> = {
+  'hca.readResponseCycles': 'T-126',
+  'hca.atomicWriteBackCycles': 'T-134',
+};
+
 function ofConfiguration(
   of: string,
   rows: Readonly<Record<string, string>>,
@@ -62,6 +68,7 @@ export const fittedParameters = (): readonly FittedParameter[] => [
   ...ofConfiguration(card, { ...rowsOf, ...cardChoices }, { profile: 'connectx3-qdr-fitted' }),
   ...ofConfiguration('machines of the Apt cluster', aptRows, apt),
   ...ofConfiguration('ConnectX-2', connectx2Rows, { profile: 'connectx2-gen2' }),
+  ...ofConfiguration('ConnectX-5', connectx5Rows, { profile: 'connectx5-100gbe' }),
   ...sourceMachines.flatMap(({ of, fitted, set }) => ofConfiguration(of, fitted, { set })),
   {
     of: 'hosts of Performance Isolation Anomalies',

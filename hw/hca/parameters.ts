@@ -310,6 +310,13 @@ export const hcaParameters = {
     'estimate',
     'Arithmetic of one atomic, in addition to its PCIe read.',
   ),
+  atomicWriteBackCycles: number(
+    0,
+    'cycles',
+    [0, 10_000],
+    'estimate: the next atomic may read as soon as the write of this one has left',
+    'Cycles that the atomic unit stays occupied after its write has left, until it is in host memory; the answer does not wait for that.',
+  ),
   responderAtomicResults: powerOfTwo(
     16,
     'entries',

@@ -18,6 +18,9 @@ const fittedReads = Object.fromEntries(
   ),
 );
 
+/** T-134: one atomic follows another after 0.47 us, of which the read of its word takes 0.39. */
+const atomics: Profile['values'] = { 'hca.atomicWriteBackCycles': 35 };
+
 const connectx2: Profile['values'] = {
   'pcie.link.generation': 2,
   // H-195 to H-211: 3.27 times the delays of the standard.
@@ -40,9 +43,17 @@ const connectx2: Profile['values'] = {
   'pcie.link.packetAlignmentBytes': 8,
   'pcie.rootComplex.completionCombineBytes': 128,
   ...fittedReads,
+  ...atomics,
 };
 
 const connectx5: Profile['values'] = {
+  // Its library, rdma-core's mlx5, posts each single request by BlueFlame.
+  'driver.blueFlameForAll': true,
+  // T-126: one QP reads 87.2 Gb/s in packets of 1024 bytes. The unit that keeps READs has the path of the port, and takes
+  // 8 cycles more for each packet.
+  'hca.readResponseBytesPerCycle': 32,
+  'hca.readResponseCycles': 8,
+  ...atomics,
   // The narrowest path, in a power of two bytes, that carries 100 Gb/s at the card's clock: 109.
   'hca.transmitBytesPerCycle': 32,
   ...fittedReads,

@@ -316,6 +316,22 @@ export const hcaMistakes: readonly Mistake[] = [
     replace: 'results = new KeptResults(Math.min(this.#keptPerQp, outstandingMax));',
   },
   {
+    name: 'atomic-begins-during-write-back',
+    what: 'The atomic unit begins the next atomic while the write of the last one is on its way to host memory.',
+    kind: 'wrong time',
+    file: 'hw/hca/atomics/atomic-unit.ts',
+    find: 'this.#freeCycle = cycle + this.#writeBackCycles;',
+    replace: 'this.#freeCycle = cycle;',
+  },
+  {
+    name: 'occupied-unit-wakes-nobody',
+    what: 'An atomic that finds the unit occupied is not begun when the unit is free.',
+    kind: 'lost event',
+    file: 'hw/hca/atomics/atomic-unit.ts',
+    find: '    this.#user.wake(this.#freeCycle);\n',
+    replace: '',
+  },
+  {
     name: 'fetch-add-without-carry',
     what: 'FETCH_ADD adds the two halves of the word without the carry between them.',
     kind: 'wrong length',

@@ -11,6 +11,14 @@ export const userlibMistakes: readonly Mistake[] = [
     replace: 'if (((ring.head - ring.tail) >>> 0) + count > ring.maxPost) return ENOMEM;',
   },
   {
+    name: 'long-wqe-by-blueflame',
+    what: 'Where the library posts all single requests by BlueFlame, it does so with WQEs that half a register cannot hold.',
+    kind: 'check skipped',
+    file: 'userlib/post-send.ts',
+    find: 'if (count === 1 && mayBlueFlame && wqeBytes > wqeUnitBytes && fitsBlueFlame(qp, wqeBytes)) {',
+    replace: 'if (count === 1 && mayBlueFlame && wqeBytes > wqeUnitBytes) {',
+  },
+  {
     name: 'unsignalled-not-reclaimed',
     what: 'A completion frees its own place in the send queue, not those of unsignalled requests before it.',
     kind: 'resource not returned',

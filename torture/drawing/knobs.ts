@@ -201,6 +201,7 @@ const poolPrefixes = [
   'driver.commandsInFlightMax',
   'driver.eqUpdateInterval',
   'driver.useMsix',
+  'driver.blueFlameForAll',
 ];
 
 /** Parameters that would make another machine, another memory map or a driver that gives up, not another timing. */

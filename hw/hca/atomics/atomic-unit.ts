@@ -2,11 +2,12 @@
  * The atomic unit: one read-modify-write of 8 bytes of host memory at a time, for the whole device.
  *
  *   begin ──DMA read──> compute ──DMA write──> end, with the old value as the result
+ *                                               └── atomicWriteBackCycles ──> the next one may begin
  *
  * Executed one at a time, as measured (rate independent of the number of counters: measurements.csv D-062, D-063). Values are
  * in the host's byte order, little-endian, as low and high words. The user of the unit is woken when memory has answered.
  */
-import type { BusAddress } from '../../../base/index.ts';
+import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { Wakeable } from '../../../sim/index.ts';
 import { TrafficClass } from '../../dma/index.ts';
 import type { DmaReads, DmaWrites } from '../memory/index.ts';
@@ -33,7 +34,7 @@ const WRITTEN = 4;
 
 /** Parts of the device that {@link AtomicUnit} uses. */
 export interface AtomicUnitSetup {
-  readonly config: Pick<HcaConfig, 'atomicCycles'>;
+  readonly config: Pick<HcaConfig, 'atomicCycles' | 'atomicWriteBackCycles'>;
   readonly dmaRead: DmaReads;
   readonly dmaWrite: DmaWrites;
   readonly sram: Uint8Array;
@@ -54,10 +55,16 @@ export class AtomicUnit {
   #state = IDLE;
   #readStatus = 0;
   #address = 0;
+  /** Cycle from which the next atomic may begin. */
+  #freeCycle = 0;
+  readonly #user: Wakeable;
+  readonly #writeBackCycles: Cycles;
   readonly #value = new AtomicValue();
 
   /** @param user woken when memory has answered */
   constructor(setup: AtomicUnitSetup, user: Wakeable) {
+    this.#user = user;
+    this.#writeBackCycles = setup.config.atomicWriteBackCycles;
     this.#dmaRead = setup.dmaRead;
     this.#dmaWrite = setup.dmaWrite;
     this.#sram = setup.sram;
@@ -118,7 +125,14 @@ export class AtomicUnit {
     return this.#sramView.getInt32(this.#sramOffset + 4, true);
   }
 
-  /** Begins to read the 8 bytes at a physical address. */
+  /** True if the next atomic may begin at `cycle`; otherwise wakes the user at the first cycle in which it may. */
+  mayBegin(cycle: Cycles): boolean {
+    if (this.#freeCycle <= cycle) return true;
+    this.#user.wake(this.#freeCycle);
+    return false;
+  }
+
+  /** Begins to read the 8 bytes at a physical address. The caller has checked {@link mayBegin}. */
   begin(address: BusAddress): void {
     this.#address = address;
     this.#dmaRead.request(this.#readRequester, address, ATOMIC_BYTES, this.#sramOffset, 0);
@@ -140,9 +154,10 @@ export class AtomicUnit {
     this.#state = WRITING;
   }
 
-  /** The atomic is executed; its result stays until the next one begins. */
-  end(): void {
+  /** The atomic is executed; its result stays until the next one begins, which its write delays. */
+  end(cycle: Cycles): void {
     this.executedCount++;
+    this.#freeCycle = cycle + this.#writeBackCycles;
     this.#state = IDLE;
   }
 
@@ -151,5 +166,10 @@ export class AtomicUnit {
    */
   abandon(): void {
     this.#state = IDLE;
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#freeCycle -= cycles;
   }
 }

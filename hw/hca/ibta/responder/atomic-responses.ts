@@ -99,7 +99,7 @@ export class AtomicResponses {
   step(qp: QpSlot, entry: number, cycle: Cycles): number {
     const resources = this.#resources;
     const unit = this.#unit;
-    if (unit.isIdle) return this.#begin(qp, entry, cycle);
+    if (unit.isIdle && unit.mayBegin(cycle)) return this.#begin(qp, entry, cycle);
     if (unit.isRead) {
       if (unit.hasFailed) {
         unit.abandon();
@@ -109,7 +109,7 @@ export class AtomicResponses {
       return this.#config.atomicCycles;
     }
     if (unit.isWritten) {
-      unit.end();
+      unit.end(cycle);
       const { readResourcesMax } = this.#qps.rows[qp]!;
       const psn = resources.psn[entry]!;
       this.#results.keep(qp, readResourcesMax, psn, unit.resultLow, unit.resultHigh);
@@ -163,6 +163,11 @@ export class AtomicResponses {
   reset(): void {
     this.#unit.abandon();
     this.#results.reset();
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#unit.rebase(cycles);
   }
 
   /** Begins only if there is room for the response: every result is answered. */

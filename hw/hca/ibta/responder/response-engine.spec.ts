@@ -32,6 +32,35 @@ describe('the response engine', () => {
     expect((answeredPs[1]! - answeredPs[0]!) / ((1000 * 1e6) / 427)).toBeCloseTo(1, 2);
   });
 
+  it('begins an atomic when the write of the one before is in host memory, and does not delay its answer', async () => {
+    const answersPs: number[][] = [];
+    for (const atomicWriteBackCycles of [0, 1000]) {
+      const { bench, a, local, target } = await scene({ hca: { atomicWriteBackCycles } });
+      const beganPs = bench.a.lp.nowPs;
+      for (let place = 0; place < 3; place++)
+        a.post({
+          opcode: WqeOpcode.ATOMIC_FA,
+          swapOrAdd: 1n,
+          segments: [local.part(8 * place, 8)],
+          remote: target,
+        });
+      a.ring();
+      await bench.run(30);
+      const answers = bench.a.port.packets.filter(({ opcode }) => opcode === Opcode.RC_ATOMIC_ACKNOWLEDGE);
+      answersPs.push(answers.map(({ timePs }) => timePs - beganPs));
+      expect([0, 8, 16].map((offset) => at64(local, offset) - at64(local, 0))).toEqual([0n, 1n, 2n]);
+    }
+    const [without, occupied] = answersPs as [number[], number[]];
+    const cycles = (ps: number): number => (ps * 427) / 1e6;
+    expect(occupied[0]).toBe(without[0]);
+    // Each next one begins 1000 cycles later, less the few in which the engine would have begun it anyway.
+    for (const index of [1, 2]) {
+      const added = cycles(occupied[index]! - without[index]!) / index;
+      expect(added).toBeGreaterThan(980);
+      expect(added).toBeLessThanOrEqual(1001);
+    }
+  });
+
   it('IBTA 10.8.3.3: reads what was written before, on one QP', async () => {
     for (const hca of [{}, tightest]) {
       const { bench, a, aCq, local, remote, target } = await scene({ hca });

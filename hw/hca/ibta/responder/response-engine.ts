@@ -602,5 +602,6 @@ export class ResponseEngine implements ResponseSide {
   rebase(cycles: number): void {
     this.#resources.rebase(cycles);
     this.#ahead.rebase(cycles);
+    this.#atomics.rebase(cycles);
   }
 }

@@ -77,14 +77,14 @@ export class AtomicAnswers {
   /** Does the next step. DONE: the old value is in `read.original`. WAIT: the stage will be woken. */
   step(connection: RdmaConnection, read: InboundRead, cycle: Cycles): MemoryAnswer {
     const unit = this.#unit;
-    if (unit.isIdle) return this.#begin(connection, read, cycle);
+    if (unit.isIdle && unit.mayBegin(cycle)) return this.#begin(connection, read, cycle);
     if (unit.isRead) {
       if (!unit.hasFailed) return this.#compute(read, cycle);
       unit.abandon();
       return this.#refuse(NOT_EXECUTABLE);
     }
     if (!unit.isWritten) return this.#stall(this.#stage.stalls.atomic, cycle);
-    unit.end();
+    unit.end(cycle);
     read.original.low = unit.resultLow >>> 0;
     read.original.high = unit.resultHigh >>> 0;
     return DONE;
@@ -102,6 +102,11 @@ export class AtomicAnswers {
 
   reset(): void {
     this.#unit.abandon();
+  }
+
+  /** A new epoch: see EdgeKeeper. */
+  rebase(cycles: number): void {
+    this.#unit.rebase(cycles);
   }
 
   #begin({ pair }: RdmaConnection, { atomic }: InboundRead, cycle: Cycles): MemoryAnswer {

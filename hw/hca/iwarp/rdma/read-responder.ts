@@ -79,6 +79,7 @@ export interface ReadResponderSetup extends AtomicAnswersSetup {
     | 'transmitLatencyCycles'
     | 'burstPackets'
     | 'atomicCycles'
+    | 'atomicWriteBackCycles'
   >;
   readonly readUnit: ReadUnit;
   readonly responsePackets: PacketQueue<RdmaPacket>;
@@ -249,6 +250,7 @@ export class ReadResponder implements ResponseSide {
   /** A new epoch: see EdgeKeeper. */
   rebase(cycles: number): void {
     for (const connection of this.#ports.connections.rows) connection?.reads.rebase(cycles);
+    this.#atomics.rebase(cycles);
   }
 
   #enter(connection: RdmaConnection, cycle: Cycles): void {
