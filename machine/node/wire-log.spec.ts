@@ -5,11 +5,21 @@ import type { CaptureOptions } from '../analysis/index.ts';
 import { Machine } from '../machine.ts';
 
 /** Thirty messages between two hosts: the packets that host 0's end keeps. */
-async function keptOf(limits: Omit<CaptureOptions, 'ends'>): Promise<ReturnType<typeof readCapture>['frames']> {
+async function keptOf(
+  limits: Omit<CaptureOptions, 'ends'>,
+): Promise<ReturnType<typeof readCapture>['frames']> {
   const analysis = { capture: { ends: [{ node: 0 }], ...limits } };
   await using machine = await Machine.create({ set: { 'host.memory.sizeMib': 64 }, analysis });
   const args = {
-    ...{ verb: 'send', isLatency: true, sizeBytes: 300, iterations: 30, qpCount: 1, txDepth: 16, rxDepth: 16 },
+    ...{
+      verb: 'send',
+      isLatency: true,
+      sizeBytes: 300,
+      iterations: 30,
+      qpCount: 1,
+      txDepth: 16,
+      rxDepth: 16,
+    },
     ...{ inlineBytes: 0, usesEvents: false, cqModeration: 1, mtuBytes: 0 },
   };
   for (const [node, role] of ['Client', 'Server'].entries()) {
