@@ -154,7 +154,8 @@ export class LinuxSession {
 
   /** The last records of the machine, until its present instant. */
   moment(): LinuxMoment {
-    return this.#records.pictureOf(this.#linux.timeline(), this.#linux.nowPs);
+    const { machine, nowPs } = this.#linux;
+    return this.#records.pictureOf(this.#linux.timeline(), machine.emulation.capture()!, nowPs);
   }
 
   /** All inputs so far: with them, another session comes to the same instants. */

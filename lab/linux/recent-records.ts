@@ -1,6 +1,6 @@
 /**
- * The latest records of a machine that runs indefinitely: those of its timeline, and the events of its bus analysers. Older ones are
- * dropped, so that memory is bounded however long the machine runs.
+ * The latest records of a machine that runs indefinitely: those of its timeline, the events of its bus analysers, and the packets on its
+ * cable. Older ones are dropped, so that memory is bounded however long the machine runs.
  */
 import { type AnalysisOptions, traceDefaults } from '../../machine/analysis/index.ts';
 import { mergedTimeline, type Timeline } from '../../machine/timeline/index.ts';
@@ -8,6 +8,7 @@ import type { ProcessObservations } from '../../sim/index.ts';
 import type { LinuxMoment } from '../protocol.ts';
 import { busEvents } from '../worker/operation/bus-text.ts';
 import { Decoder } from '../worker/operation/decoder.ts';
+import { cablePackets } from '../worker/operation/packet-headers.ts';
 import { recordsOf } from '../worker/operation/picture.ts';
 import { joined } from '../worker/operation/recording.ts';
 
@@ -16,6 +17,8 @@ const batchRecords = 512;
 const batchesMax = 6;
 /** Events of the bus that are kept. */
 const eventsMax = 600;
+/** Bytes of packets that are kept: about those of a picture's records, since each picture decodes all of them. */
+const captureBytes = 192 * 1024;
 /** Records of a picture. */
 const shownMax = 1500;
 
@@ -42,6 +45,7 @@ export class RecentRecords {
         categories: ['commands', 'doorbells', 'dma', 'events', 'interrupts'],
         sinkOf: () => ({ write: (text) => this.#event(text), close: () => undefined }),
       },
+      capture: { ends: [{ node: 0 }], sizeBytes: captureBytes, keepsLatest: true },
     };
   }
 
@@ -57,8 +61,9 @@ export class RecentRecords {
   /**
    * The machine until an instant, and what its last records say; instants are relative to it.
    * @param rest the machine's own timeline: records that are not dropped yet, and intervals that have not ended
+   * @param capture the latest packets at host 0's end of the cable, as {@link analysis} requests them
    */
-  pictureOf(rest: Timeline, atPs: number): LinuxMoment {
+  pictureOf(rest: Timeline, capture: Uint8Array, atPs: number): LinuxMoment {
     const parts = rest.parts.map((part) =>
       joined(
         this.#batches
@@ -70,7 +75,7 @@ export class RecentRecords {
     const whole = mergedTimeline(parts, rest.topology);
     const first = whole.count === 0 ? atPs : Number(whole.record(Math.max(0, whole.count - shownMax)).atPs);
     const timeline = whole.between(first, atPs + 1);
-    const decoder = new Decoder(busEvents(this.#events), [], [], atPs);
+    const decoder = new Decoder(busEvents(this.#events), cablePackets(capture), [], atPs);
     const { records, tracks } = recordsOf(timeline, new Set(), atPs, decoder);
     const named = tracks.map((track) => ({ ...track, process: track.process.replace('guest', 'host') }));
     return { fromPs: first - atPs, toPs: 0, tracks: named, records, decoded: decoder.events };

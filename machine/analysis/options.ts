@@ -34,8 +34,10 @@ export interface CaptureEnd {
 export interface CaptureOptions {
   /** `all`: both ends of every cable. */
   readonly ends: readonly CaptureEnd[] | 'all';
-  /** Greatest number of packet bytes per end; the first packets are kept. */
+  /** Greatest number of packet bytes per end; the first packets are kept, or the latest. */
   readonly sizeBytes: number;
+  /** Whether the latest packets are kept, for a machine that runs indefinitely. Default: the first. */
+  readonly keepsLatest?: boolean;
   /** File that a served device writes; a machine returns the bytes instead. */
   readonly file?: string;
 }

@@ -1,6 +1,6 @@
 /**
  * Keeps the packets that pass one end of a cable, at an adapter or a switch, as bytes with exact times, for a capture
- * file. Bounded: packets beyond the limit are counted.
+ * file. Bounded: packets beyond the limit are counted, and are the last ones or the first.
  */
 import { type ExactPs, exactPs, type LogicalProcess } from '../../sim/index.ts';
 import { byteTimeOf, EthernetPort, type WirePort, type WireTap } from '../../wire/index.ts';
@@ -38,8 +38,11 @@ const ENTRY_BYTES = 64;
 class WireLog implements WireTap {
   readonly isEthernet: boolean;
   readonly bitsPerSecond: bigint;
-  readonly packets: CapturedPacket[] = [];
   droppedPackets = 0;
+  readonly #packets: CapturedPacket[] = [];
+  /** Index of the first packet that is kept; those before it await {@link #makeRoom}. */
+  #first = 0;
+  readonly #keepsLatest: boolean;
   readonly #lp: LogicalProcess;
   readonly #direction: CapturedPacket['direction'] | undefined;
   #bytesLeft: number;
@@ -47,7 +50,7 @@ class WireLog implements WireTap {
   constructor(
     lp: LogicalProcess,
     direction: CapturedPacket['direction'] | undefined,
-    sizeBytes: number,
+    { sizeBytes, keepsLatest = false }: CaptureOptions,
     port: WirePort | EthernetPort,
   ) {
     this.isEthernet = port instanceof EthernetPort;
@@ -55,6 +58,11 @@ class WireLog implements WireTap {
     this.#lp = lp;
     this.#direction = direction;
     this.#bytesLeft = sizeBytes;
+    this.#keepsLatest = keepsLatest;
+  }
+
+  get packets(): readonly CapturedPacket[] {
+    return this.#packets.slice(this.#first);
   }
 
   packetPassed(
@@ -67,17 +75,29 @@ class WireLog implements WireTap {
   ): void {
     if (this.#direction !== undefined && direction !== this.#direction) return;
     this.#bytesLeft -= lengthBytes + ENTRY_BYTES;
+    if (this.#keepsLatest) this.#makeRoom();
     if (this.#bytesLeft < 0) {
       this.#bytesLeft = 0;
       this.droppedPackets++;
       return;
     }
-    this.packets.push({
+    this.#packets.push({
       atPs: exactPs(this.#lp.epochUs, atPs),
       direction,
       bytes: new Uint8Array(bytes.subarray(first, first + lengthBytes)),
       note,
     });
+  }
+
+  /** Drops the earliest packets until the new one fits. They leave the array in batches, so that a packet costs constant time. */
+  #makeRoom(): void {
+    while (this.#bytesLeft < 0 && this.#first < this.#packets.length) {
+      this.#bytesLeft += this.#packets[this.#first++]!.bytes.length + ENTRY_BYTES;
+      this.droppedPackets++;
+    }
+    if (this.#first <= this.#packets.length / 2) return;
+    this.#packets.splice(0, this.#first);
+    this.#first = 0;
   }
 }
 
@@ -104,7 +124,7 @@ export const attachWireLogs = (
     if (options === undefined || port === undefined) return undefined;
     const end = capturedEndAt(options, node, index + 1);
     if (end === undefined) return undefined;
-    const log = new WireLog(lp, end.direction, options.sizeBytes, port);
+    const log = new WireLog(lp, end.direction, options, port);
     port.tap = log;
     return log;
   });

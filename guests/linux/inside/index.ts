@@ -38,6 +38,7 @@ export { type InsideChoice, type InsideFiles, insideFiles } from './inside-files
 export { type InsideStage, insideScenarioOf, needOfQemu, startInside } from './inside-session.ts';
 export { kernelCostsText } from './kernel-costs-text.ts';
 export { LinuxMachine, type LinuxMachineOptions, linuxHostsMax } from './linux-machine.ts';
+export type { LinuxSnapshot } from './linux-snapshot.ts';
 export { foldedProfile, profileText } from './profile-text.ts';
 export { renderHosts, renderLinuxReport } from './render-linux-report.ts';
 

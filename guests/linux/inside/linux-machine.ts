@@ -43,6 +43,7 @@ import { type CacheOptions, packagesOfKit } from '../packages/cache.ts';
 import { type GuestProfile, guestProfileOf } from './guest-profile.ts';
 import { kernelSymbolsOf, modulesCommand } from './guest-symbols.ts';
 import { areInsideKitsThere, type InsideChoice, type InsideFiles, insideFiles } from './inside-files.ts';
+import { bootedOfSnapshot, checkForSnapshot, type LinuxSnapshot, takeSnapshot } from './linux-snapshot.ts';
 import { programOf } from './program-name.ts';
 import { readSnapshot, snapshotPath, writeSnapshot } from './snapshot-cache.ts';
 
@@ -96,8 +97,10 @@ export interface LinuxMachineOptions extends InsideChoice {
   readonly onNotice?: (text: string) => void;
   /** Left out: no profile is taken, which costs nothing. */
   readonly cpuProfile?: GuestProfileOptions;
-  /** Whether to boot although there is a snapshot. */
+  /** Whether to boot although there is a snapshot in the cache. */
   readonly isFresh?: boolean;
+  /** Every PC continues from this state of {@link LinuxMachine.snapshot} instead of a fresh boot's. */
+  readonly snapshot?: LinuxSnapshot | undefined;
 }
 
 /**
@@ -120,11 +123,18 @@ const psPerSecond = 1e12;
 export class LinuxMachine extends BootedLinux {
   readonly files: InsideFiles;
   readonly options: LinuxMachineOptions;
+  readonly #inputs: string;
 
-  private constructor(options: LinuxMachineOptions, files: InsideFiles, order: BootedOrder, pcs: BootedPcs) {
+  private constructor(
+    options: LinuxMachineOptions,
+    { files, path }: SnapshotPlace,
+    order: BootedOrder,
+    pcs: BootedPcs,
+  ) {
     super(order, pcs);
     this.options = options;
     this.files = files;
+    this.#inputs = basename(path);
     const { onConsole } = options;
     if (onConsole !== undefined)
       for (const host of this.hosts) host.onConsole = (text) => onConsole(host.name, text);
@@ -135,15 +145,10 @@ export class LinuxMachine extends BootedLinux {
    * @throws ConfigurationError for options; GuestError if Linux does not start
    */
   static async start(options: LinuxMachineOptions): Promise<LinuxMachine> {
-    const { hosts = 1, onNotice = () => {}, ownFiles = noOwnFiles } = options;
+    const { hosts = 1, ownFiles = noOwnFiles } = options;
     const place = await placeOf(options);
-    const { order, pcConfig, files, own, path } = place;
-    let booted = options.isFresh === true ? undefined : readSnapshot(path);
-    if (booted === undefined) {
-      onNotice('booting Linux once; later runs continue from here');
-      booted = await boot(options, files, own, order, pcConfig);
-      writeSnapshot(path, booted);
-    }
+    const { order, pcConfig, files } = place;
+    const booted = await bootedFor(options, place);
     const bootedOrder: BootedOrder = {
       ...{ coreCode: coreCode(), devices: order, pc: pcConfig, hosts, versions: versionsOf(files) },
       modules: ownFiles.modules.map(moduleNameOf),
@@ -152,9 +157,22 @@ export class LinuxMachine extends BootedLinux {
       peer: await programOfPeer(order),
     };
     const pcs = await BootedLinux.pcsOf(bootedOrder);
-    const machine = new LinuxMachine(options, files, bootedOrder, pcs);
+    const machine = new LinuxMachine(options, place, bootedOrder, pcs);
     await machine.continueFrom(booted);
     return machine;
+  }
+
+  /**
+   * The state of a host, for {@link LinuxMachineOptions.snapshot}. Time first passes until Linux will seed its random numbers again:
+   * as much as since power-on, and a second.
+   * @throws ConfigurationError for a host that does not exist; GuestError if a command runs in it, or a driver has accessed its HCA
+   */
+  async snapshot(node = 0): Promise<LinuxSnapshot> {
+    const host = this.host(node);
+    checkForSnapshot(host);
+    const { nowPs } = host.pc.clock;
+    await this.until(() => host.pc.clock.nowPs >= settledInstant(nowPs));
+    return await takeSnapshot(host, this.#inputs);
   }
 
   /** Counts of each HCA so far. */
@@ -205,6 +223,19 @@ async function programOfPeer({ peer }: DevicesOrder): Promise<PeerProgram | unde
   if (peer === undefined) return undefined;
   const { name, args, url, exportName } = peer;
   return { name, args, run: await loadProgram(url, exportName) };
+}
+
+/** The state from which the PCs continue: given, kept in the cache, or of a boot, which is then kept. */
+async function bootedFor(options: LinuxMachineOptions, place: SnapshotPlace): Promise<BootedPc> {
+  const { snapshot, isFresh = false, onNotice = () => {} } = options;
+  const { order, pcConfig, files, own, path } = place;
+  if (snapshot !== undefined) return bootedOfSnapshot(snapshot, basename(path));
+  const kept = isFresh ? undefined : readSnapshot(path);
+  if (kept !== undefined) return kept;
+  onNotice('booting Linux once; later runs continue from here');
+  const booted = await boot(options, files, own, order, pcConfig);
+  writeSnapshot(path, booted);
+  return booted;
 }
 
 /** Inputs of a run, and the path of their snapshot. */
