@@ -35,6 +35,14 @@ describe('hca fabric', () => {
     expect(row.flows).toHaveLength(2);
   });
 
+  it('calls hosts that take no part hosts', async () => {
+    const { out } = await hca('fabric', 'incast', '--topology', 'star:6', '--hosts', '3', ...few);
+    // star:6 has hosts 0 to 5 and one switch, node 6, whose port p leads to host p - 1.
+    for (const port of [1, 2, 3, 4, 5, 6])
+      expect(out).toMatch(new RegExp(`switch 6 port ${port} +│ host ${port - 1} `));
+    expect(out).not.toMatch(/switch [0-5]\b/);
+  });
+
   it('counts one flow of one message in the singular', async () => {
     const { out } = await hca('fabric', 'incast', '--topology', 'star:2', '--messages', '1');
     expect(out).toContain('1 flow of 1 message of 64.00 KiB');
