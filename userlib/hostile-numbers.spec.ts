@@ -336,7 +336,7 @@ describe('control verbs reject with EINVAL, without a kernel call,', () => {
 
   const calls: readonly (readonly [string, readonly number[], (value: number) => unknown])[] = [
     ['regMr addr', outside(address), (value) => regMr(pd, value, 4096, 1)],
-    ['regMr length', outside(address), (value) => regMr(pd, 4096, value, 1)],
+    ['regMr length', [...outside(address), 0], (value) => regMr(pd, 4096, value, 1)],
     ['regMr access', outside(uint32), (value) => regMr(pd, 4096, 4096, value)],
     ['createCq cqe', outside(2 ** 22 - 1), (value) => createCq(context, value)],
     ['createCq compVector', outside(1), (value) => createCq(context, 8, null, null, value)],

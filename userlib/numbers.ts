@@ -55,7 +55,7 @@ export function checkArguments(verbName: string, ...args: readonly Argument[]): 
 }
 
 /**
- * Checks the number of entries of a queue.
+ * Checks the number of entries of a queue, or the bytes of a region.
  * @throws VerbsError EINVAL if it is not a whole number from 1 to its limit
  */
 export function checkCount(verbName: string, [name, value, max]: Argument): void {
