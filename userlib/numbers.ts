@@ -64,4 +64,4 @@ export function checkCount(verbName: string, [name, value, max]: Argument): void
 }
 
 /** A value in a message: a text with its quotation marks, so that '5' is not taken for 5. */
-export const shown = (value: unknown): string => (typeof value === 'string' ? `'${value}'` : String(value));
+const shown = (value: unknown): string => (typeof value === 'string' ? `'${value}'` : String(value));
