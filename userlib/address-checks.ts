@@ -8,8 +8,6 @@ const serviceLevelMax = 15;
 const pathBitsMax = 127;
 const gidIndexMax = 127;
 const flowLabelMax = 0xf_ffff;
-/** IBV_RATE_120_GBPS: higher codes do not fit the field, which holds the rate plus 5. */
-const rateMax = 10;
 const gidBytes = 16;
 
 /** @throws VerbsError EINVAL for a number that its field cannot hold */
@@ -20,7 +18,7 @@ export function checkAddress(verbName: string, attr: AhAttr): void {
     ['dlid', dlid, uint16Max],
     ['sl', sl, serviceLevelMax],
     ['srcPathBits', srcPathBits, pathBitsMax],
-    ['staticRate', staticRate, rateMax],
+    ['staticRate', staticRate, uint8Max],
     ['isGlobal', isGlobal, 1],
     ['portNum', portNum, uint8Max],
   );

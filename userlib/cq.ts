@@ -7,7 +7,7 @@
 import { CqeOpcode, cqe, cqeBytes, cqRecord } from '../abi/index.ts';
 import { log2Ceil } from '../base/index.ts';
 import { CompletionRing } from './completion-ring.ts';
-import { checkArguments, uint16Max } from './numbers.ts';
+import { checkArguments, checkCount, uint16Max } from './numbers.ts';
 import type { IbvCompChannel, IbvContext, IbvCq, IbvSrq } from './objects.ts';
 import { QueueMemory } from './queue-memory.ts';
 import { VerbsError, verb } from './verbs-error.ts';
@@ -247,9 +247,7 @@ async function moveEntries(cq: IbvCq, buffer: QueueMemory, entries: number): Pro
 
 /** A power of two above the requested size, so that a full CQ differs from an empty one. */
 function entriesFor(verbName: string, context: IbvContext, cqeMin: number): number {
-  if (!Number.isInteger(cqeMin) || cqeMin < 1 || cqeMin > context.info.maxCqe) {
-    throw new VerbsError(verbName, 'EINVAL', `${cqeMin} entries, expected 1 to ${context.info.maxCqe}`);
-  }
+  checkCount(verbName, ['cqe', cqeMin, context.info.maxCqe]);
   return 2 ** log2Ceil(cqeMin + 1);
 }
 

@@ -336,7 +336,7 @@ describe('control verbs reject with EINVAL, without a kernel call,', () => {
 
   const calls: readonly (readonly [string, readonly number[], (value: number) => unknown])[] = [
     ['regMr addr', outside(address), (value) => regMr(pd, value, 4096, 1)],
-    ['regMr length', outside(address), (value) => regMr(pd, 4096, value, 1)],
+    ['regMr length', [...outside(address), 0], (value) => regMr(pd, 4096, value, 1)],
     ['regMr access', outside(uint32), (value) => regMr(pd, 4096, 4096, value)],
     ['createCq cqe', outside(2 ** 22 - 1), (value) => createCq(context, value)],
     ['createCq compVector', outside(1), (value) => createCq(context, 8, null, null, value)],
@@ -374,7 +374,7 @@ describe('control verbs reject with EINVAL, without a kernel call,', () => {
     ['createAh dlid', outside(uint16), (dlid) => createAh(pd, { ...ah, dlid })],
     ['createAh sl', outside(15), (sl) => createAh(pd, { ...ah, sl })],
     ['createAh path bits', outside(127), (srcPathBits) => createAh(pd, { ...ah, srcPathBits })],
-    ['createAh rate', outside(10), (staticRate) => createAh(pd, { ...ah, staticRate })],
+    ['createAh rate', outside(uint8), (staticRate) => createAh(pd, { ...ah, staticRate })],
     ['createAh isGlobal', outside(1), (isGlobal) => createAh(pd, { ...ah, isGlobal, grh })],
     ['createAh port', outside(2), (portNum) => createAh(pd, { ...ah, portNum })],
     ['createAh flow label', outside(2 ** 20 - 1), (flowLabel) => route({ flowLabel })],

@@ -3,7 +3,7 @@ import { addressVector, staticRateFieldOf, variantOfKey, withVariant } from '../
 import { type AhAttr, LinkLayerVerb, type MwType } from '../driver/index.ts';
 import { checkAddress } from './address-checks.ts';
 import { ReregMrFlag } from './constants.ts';
-import { checkArguments, uint32Max } from './numbers.ts';
+import { checkArguments, checkCount, uint32Max } from './numbers.ts';
 import type { IbvAh, IbvContext, IbvMr, IbvMw, IbvPd } from './objects.ts';
 import { VerbsError, verb } from './verbs-error.ts';
 
@@ -20,12 +20,8 @@ export const deallocPd = (pd: IbvPd): Promise<void> =>
 /** Registers memory of the process: pins it and gives the device access (ibv_reg_mr). `access` is a mask of IBV_ACCESS_…. */
 export async function regMr(pd: IbvPd, addr: number, length: number, access: number): Promise<IbvMr> {
   const { context } = pd;
-  checkArguments(
-    'ibv_reg_mr',
-    ['addr', addr, Number.MAX_SAFE_INTEGER],
-    ['length', length, Number.MAX_SAFE_INTEGER],
-    ['access', access, uint32Max],
-  );
+  checkArguments('ibv_reg_mr', ['addr', addr, Number.MAX_SAFE_INTEGER], ['access', access, uint32Max]);
+  checkCount('ibv_reg_mr', ['length', length, Number.MAX_SAFE_INTEGER]);
   const request = { pd: pd.handle, address: addr, lengthBytes: length, access };
   const calls = context.platform.tap?.calls;
   const place = calls?.place();

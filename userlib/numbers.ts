@@ -50,6 +50,18 @@ export const uint32Max = 0xffff_ffff;
 export function checkArguments(verbName: string, ...args: readonly Argument[]): void {
   for (const [name, value, max] of args) {
     if (isAddress(value) && value <= max) continue;
-    throw new VerbsError(verbName, 'EINVAL', `${name} is ${String(value)}, expected 0 to ${max}`);
+    throw new VerbsError(verbName, 'EINVAL', `${name} is ${shown(value)}, expected 0 to ${max}`);
   }
 }
+
+/**
+ * Checks the number of entries of a queue, or the bytes of a region.
+ * @throws VerbsError EINVAL if it is not a whole number from 1 to its limit
+ */
+export function checkCount(verbName: string, [name, value, max]: Argument): void {
+  if (isAddress(value) && value >= 1 && value <= max) return;
+  throw new VerbsError(verbName, 'EINVAL', `${name} is ${shown(value)}, expected 1 to ${max}`);
+}
+
+/** A value in a message: a text with its quotation marks, so that '5' is not taken for 5. */
+const shown = (value: unknown): string => (typeof value === 'string' ? `'${value}'` : String(value));

@@ -257,6 +257,8 @@ function bufferLayout(send: SendSizes, receive: ReceiveSizes | undefined): Buffe
 
 function checkedCap(context: IbvContext, init: IbvQpInitAttr): QpCap {
   const { maxQpWr, maxSendSge, maxRecvSge } = context.info;
+  // As libmlx4: max_sge of ibv_query_device for both, although a send WQE has room for more.
+  const maxSge = Math.min(maxSendSge, maxRecvSge);
   const cap: QpCap = {
     maxSendWr: init.cap.maxSendWr ?? 0,
     maxRecvWr: init.cap.maxRecvWr ?? 0,
@@ -268,8 +270,8 @@ function checkedCap(context: IbvContext, init: IbvQpInitAttr): QpCap {
     'ibv_create_qp',
     ['maxSendWr', cap.maxSendWr, maxQpWr],
     ['maxRecvWr', cap.maxRecvWr, maxQpWr],
-    ['maxSendSge', cap.maxSendSge, maxSendSge],
-    ['maxRecvSge', cap.maxRecvSge, maxRecvSge],
+    ['maxSendSge', cap.maxSendSge, maxSge],
+    ['maxRecvSge', cap.maxRecvSge, maxSge],
     ['maxInlineData', cap.maxInlineData, maxInlineDataMax],
   );
   return cap;

@@ -2,7 +2,7 @@
 import { xrcTargetBit } from '../abi/index.ts';
 import { type SrqAttr, SrqAttrMask } from '../driver/index.ts';
 import { cleanCq } from './cq.ts';
-import { checkArguments, uint32Max } from './numbers.ts';
+import { checkArguments, checkCount, uint32Max } from './numbers.ts';
 import type { IbvContext, IbvCq, IbvPd, IbvSrq, IbvXrcd } from './objects.ts';
 import { QueueMemory } from './queue-memory.ts';
 import { SharedRing, sharedSizesOf } from './shared-ring.ts';
@@ -106,7 +106,6 @@ function forgetReceives({ context }: IbvSrq, { cq, srqNum }: NonNullable<IbvSrq[
 
 function checkSize(context: IbvContext, maxWr: number, maxSge: number): void {
   const { maxSrqWr, maxSrqSge } = context.info;
-  checkArguments('ibv_create_srq', ['maxWr', maxWr, maxSrqWr], ['maxSge', maxSge, maxSrqSge]);
-  if (maxWr < 1)
-    throw new VerbsError('ibv_create_srq', 'EINVAL', `maxWr is ${maxWr}, expected 1 to ${maxSrqWr}`);
+  checkCount('ibv_create_srq', ['maxWr', maxWr, maxSrqWr]);
+  checkArguments('ibv_create_srq', ['maxSge', maxSge, maxSrqSge]);
 }

@@ -20,7 +20,7 @@ export const fabricPage = (head: PageHead, row: FabricRow, topology: Topology): 
     tableSection({
       title: 'Outputs of the switches, in shares of the time of the traffic',
       head: outputHead,
-      rows: row.outputs.map((output) => outputCells(output, row.args.hostCount)),
+      rows: row.outputs.map((output) => outputCells(output, row.report)),
     }),
   ]);
 

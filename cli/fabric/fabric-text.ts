@@ -1,5 +1,5 @@
 /** A run of `hca fabric` as tables for a terminal, and in sentences. */
-import type { FlowRow, OutputRow } from '../../experiments/runs/fabric-figures.ts';
+import { type FlowRow, nodeNameOf, type OutputRow } from '../../experiments/runs/fabric-figures.ts';
 import type { FabricRow } from '../../experiments/runs/fabric-run.ts';
 import { serversOf, workersOf } from '../../experiments/workloads/index.ts';
 import { bytesText, countedText, countText, rateText, timeText } from '../../explain/text/format.ts';
@@ -29,17 +29,14 @@ export const flowCells = ({
 
 export const outputHead = ['output', 'to', 'packets', 'sends', 'waits for far end', 'held as input'] as const;
 
-export const outputCells = (row: OutputRow, hostCount: number): string[] => [
+export const outputCells = (row: OutputRow, report: FabricRow['report']): string[] => [
   `switch ${row.switch} port ${row.port}`,
-  nodeText(row.to, hostCount),
+  nodeNameOf(report, row.to),
   countText(row.packets),
   percentText(row.busyShare),
   percentText(row.farWaitShare),
   bytesText(row.bufferedBytesMax),
 ];
-
-const nodeText = (node: number, hostCount: number): string =>
-  node < hostCount ? `host ${node}` : `switch ${node}`;
 
 const percentText = (share: number): string => `${(100 * share).toFixed(1)} %`;
 
@@ -51,12 +48,12 @@ export function flowTable({ args, flows }: FabricRow): string {
 }
 
 /** The busiest outputs first. */
-export function outputTable({ args, outputs }: FabricRow): string {
+export function outputTable({ report, outputs }: FabricRow): string {
   const busiest = outputs.toSorted((left, right) => right.busyShare - left.busyShare);
   return tableOf(
     `Outputs of the switches, in shares of the time of the traffic${restText(outputs.length, 'busiest')}`,
     outputHead,
-    busiest.slice(0, rowsShown).map((row) => outputCells(row, args.hostCount)),
+    busiest.slice(0, rowsShown).map((row) => outputCells(row, report)),
   );
 }
 
@@ -95,13 +92,20 @@ function reductionSentences({
 }
 
 /** Rounds with parameter servers: their time, and the busiest port. */
-function roundSentences({ args, messageTimes, bytesPerSecond, phases, busiest }: FabricRow): string[] {
-  const { hostCount, sizeBytes, messages } = args;
+function roundSentences({
+  args,
+  messageTimes,
+  bytesPerSecond,
+  phases,
+  busiest,
+  report,
+}: FabricRow): string[] {
+  const { sizeBytes, messages } = args;
   const { medianPs, maxPs } = messageTimes;
   const { from, to, busyShare } = busiest!;
   return [
     `${countedText(workersOf(args).length, 'worker')} each send ${bytesText(sizeBytes)} of gradients to ${countedText(serversOf(args).length, 'server')} and read as many bytes of parameters back in ${timeText(medianPs)} (median of ${countText(messages)}; the longest ${timeText(maxPs)}): ${timeText(phases!.pushPs)} for the WRITEs, ${timeText(phases!.pullPs)} for the READs.`,
-    `On average that is ${rateText(bytesPerSecond)} of gradients. The busiest port is that of ${nodeText(from, hostCount)} to ${nodeText(to, hostCount)}, which sends for ${percentText(busyShare)} of the time.`,
+    `On average that is ${rateText(bytesPerSecond)} of gradients. The busiest port is that of ${nodeNameOf(report, from)} to ${nodeNameOf(report, to)}, which sends for ${percentText(busyShare)} of the time.`,
   ];
 }
 
@@ -146,10 +150,10 @@ function lossSentences(row: FabricRow): string[] {
   ];
 }
 
-function waitSentence({ args, outputs, hostWaitShare }: FabricRow): string {
+function waitSentence({ report, outputs, hostWaitShare }: FabricRow): string {
   const [most] = outputs.toSorted((left, right) => right.farWaitShare - left.farWaitShare);
   if (most === undefined) return 'No switch is in the way.';
-  const place = `switch ${most.switch} port ${most.port} to ${nodeText(most.to, args.hostCount)}`;
+  const place = `switch ${most.switch} port ${most.port} to ${nodeNameOf(report, most.to)}`;
   const held = Math.max(...outputs.map(({ bufferedBytesMax }) => bufferedBytesMax));
   const waits =
     most.farWaitShare < leastShare

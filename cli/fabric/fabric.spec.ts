@@ -15,6 +15,7 @@ afterAll(() => folder.remove());
 const hca = (...args: string[]): Promise<Ended> => hcaWithin({ cwd: folder.path }, args);
 const textOf = (name: string): string => readFileSync(join(folder.path, name), 'utf8');
 
+const iwarpSet = ['--set', 'hca.capability.linkLayer=ethernet', '--set', 'hca.capability.transport=iwarp'];
 const few = ['--size', '4096', '--messages', '3'];
 
 describe('hca fabric', () => {
@@ -33,6 +34,21 @@ describe('hca fabric', () => {
     const row = JSON.parse(textOf('incast.json')) as { schema: string; isEqual: boolean; flows: object[] };
     expect(row).toMatchObject({ schema: 'hca-fabric/1', isEqual: true });
     expect(row.flows).toHaveLength(2);
+  });
+
+  it('calls hosts that take no part hosts', async () => {
+    const { out } = await hca('fabric', 'incast', '--topology', 'star:6', '--hosts', '3', ...few);
+    // star:6 has hosts 0 to 5 and one switch, node 6, whose port p leads to host p - 1.
+    for (const port of [1, 2, 3, 4, 5, 6])
+      expect(out).toMatch(new RegExp(`switch 6 port ${port} +│ host ${port - 1} `));
+    expect(out).not.toMatch(/switch [0-5]\b/);
+  });
+
+  it('explains a message by events of its two ends alone', async () => {
+    const { out } = await hca('fabric', 'incast', '--topology', 'star:4', ...few, '--explain', '2.1');
+    expect(out).toMatch(/· hca2 .*\n/);
+    expect(out).toMatch(/· hca0 .*\n/);
+    expect(out).not.toMatch(/· (hca|host)[13] /);
   });
 
   it('counts one flow of one message in the singular', async () => {
@@ -111,6 +127,14 @@ describe('hca fabric', () => {
   });
 
   it.each([
+    [
+      ['incast', ...iwarpSet, '--verb', 'send', '--use-srq'],
+      'useSrq is true, expected left out with iWARP, where each connection has its own receives',
+    ],
+    [
+      ['incast', ...iwarpSet, '--verb', 'send', '--connection', 'UD'],
+      'connection is "UD", expected RC or left out with iWARP, which has no XRC or UD',
+    ],
     [['victim', '--topology', 'star:3'], 'hosts of victim is 3, expected at least 4'],
     [
       ['incast', '--topology', '0-1,2-3'],

@@ -169,7 +169,9 @@ describe('a key-value store like HERD', () => {
   it('ends with an error if the cable has lost a request or duplicated an answer: HERD does not guard against it', async () => {
     const args = perfArgsOf(parsedWorkload('kv-rpc,iters=40,window=2'));
     const lost = runPerf({ machine: { faults: [{ packet: 'lost', nth: 20 }] }, args });
-    await expect(lost).rejects.toThrow(/'client' .* waits in ibv_poll_cq .* 'server' .* waits in the slots/);
+    await expect(lost).rejects.toThrow(
+      /'client' .* waits in ibv_poll_cq .* 'server' .* waits in the slots .*The fault packet=lost,nth=20.* fired .*\. Unreliable/,
+    );
     const doubled = runPerf({ machine: { faults: [{ packet: 'duplicated', nth: 20, node: 1 }] }, args });
     await expect(doubled).rejects.toThrow(/the answer to GET \d+ is no value of that key|answer a/);
   });

@@ -14,7 +14,7 @@ const run = (set: ParameterValues): Promise<PerfRow> =>
   runPerf({ machine: { set }, args: perfArgsOf(parsedWorkload('send-bw,size=3000,iters=30')) });
 const notesOf = (set: ParameterValues, rows: readonly PerfRow[]): string[] => parameterNotes({ set }, rows);
 
-it.each<[string, number | string, ParameterValues, string]>([
+it.each<[string, number | string | boolean, ParameterValues, string]>([
   ['ethernet.gigabitsPerSecond', 100, infiniband, 'the cable is of InfiniBand'],
   ['ethernet.mtuBytes', 9000, infiniband, 'the cable is of InfiniBand'],
   ['wire.speed', 'EDR', roce, 'the cable is of Ethernet'],
@@ -26,6 +26,13 @@ it.each<[string, number | string, ParameterValues, string]>([
   ['systemDma.clockMHz', 1, infiniband, 'tests go by the HCA'],
   ['hca.iwarp.sendCycles', 99, roce, 'the transport is not iWARP'],
   ['driver.mpaRevision', 1, roce, 'the transport is not iWARP'],
+  ['hca.lossRecovery', 'selective-repeat', iwarp, 'the transport is iWARP'],
+  ['hca.capability.staticRates', true, iwarp, 'the transport is iWARP'],
+  ['hca.recoveryWindowPackets', 4, infiniband, 'what was lost is repeated by go-back-N'],
+  ['hca.reorderBufferPackets', 4, roce, 'what was lost is repeated by go-back-N'],
+  ['hca.retransmitLowUs', 1, infiniband, 'what was lost is repeated by go-back-N'],
+  ['hca.retransmitHighUs', 1, infiniband, 'what was lost is repeated by go-back-N'],
+  ['hca.retransmitLowPackets', 1, infiniband, 'what was lost is repeated by go-back-N'],
   ['pcie.iommu.iotlbEntries', 1, infiniband, 'there is no IOMMU'],
 ])('%s=%s has no effect, and a note says so', async (path, value, given, words) => {
   const [plain, changed] = [await run(given), await run({ ...given, [path]: value })];
@@ -38,6 +45,7 @@ it.each<[string, number | string, ParameterValues, string]>([
 it.each<[string, number | string, ParameterValues]>([
   ['ethernet.gigabitsPerSecond', 40, roce],
   ['wire.speed', 'SDR', infiniband],
+  ['hca.recoveryWindowPackets', 4, { 'hca.lossRecovery': 'selective-repeat' }],
   ['pcie.iommu.walkLevelNs', 5000, isEnabled],
 ])('%s=%s has an effect if its part is present, and no note appears', async (path, value, given) => {
   const [plain, changed] = [await run(given), await run({ ...given, [path]: value })];

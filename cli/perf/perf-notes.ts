@@ -20,6 +20,7 @@ const cacheOf: Readonly<Record<string, string>> = {
 /** Parameters of parts that the machine of a test may lack, by path prefix, and the name of the part. */
 function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefined {
   const { linkLayer, transport } = hca.capability;
+  const isIwarp = transport === 'iwarp';
   const absent: readonly (readonly [RegExp, boolean, string])[] = [
     [/^ethernet\./, linkLayer === 'infiniband', 'the cable is of InfiniBand (hca.capability.linkLayer)'],
     // The packet format is not a property of the cable.
@@ -30,8 +31,18 @@ function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefi
     ],
     [
       /^(hca\.iwarp\.|driver\.(mpa|tcp)[A-Z])/,
-      transport !== 'iwarp',
+      !isIwarp,
       'the transport is not iWARP (hca.capability.transport)',
+    ],
+    [
+      /^hca\.(lossRecovery|recoveryWindowPackets|reorderBufferPackets|retransmit[A-Z]\w*|capability\.staticRates)$/,
+      isIwarp,
+      'the transport is iWARP (hca.capability.transport)',
+    ],
+    [
+      /^hca\.(recoveryWindowPackets|reorderBufferPackets|retransmit[A-Z]\w*)$/,
+      hca.lossRecovery === 'go-back-n',
+      'what was lost is repeated by go-back-N (hca.lossRecovery)',
     ],
     [/^messaging\./, true, 'tests speak the verbs; hca cutoff sends messages'],
     [/^(net|nic|systemDma)\./, true, 'tests go by the HCA; hca compare has the traditional path'],

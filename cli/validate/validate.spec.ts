@@ -33,7 +33,7 @@ describe('hca validate', () => {
     [['--cross-validate', '--parameters', 'hca.blueFlameWqe'], /did you mean hca.blueFlameWqes/],
     [['--cross-validate', '--fabric'], /--fabric .* no use with --cross-validate/],
     [['--fabric', '--rows-file', 'mine.csv'], /--fabric is true, expected no use with --rows-file/],
-    [['--rows', 'X-071'], /--rows is "X-071"/],
+    [['--rows', 'X-071'], /--rows is "X-071", expected left out without --fabric/],
     [['--cross-validate', '--rows', 'J'], /--rows .* ConnectX-3/],
     [['--cross-validate', '--rows', 'I', '--save', '/'], /--save is "\/"/],
     [['--cross-validate', '--rows', 'I', '--save', 'package.json'], /--save .*it has another head/],

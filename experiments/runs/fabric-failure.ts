@@ -4,6 +4,7 @@ import type { Report } from '../../machine/index.ts';
 import { DeadlockError, ProcessFailedError, RunError } from '../../sim/index.ts';
 import type { FabricArgs } from '../workloads/index.ts';
 import { closedLanes } from './closed-lanes.ts';
+import { firedIn } from './run.ts';
 
 export interface FailedFabric {
   readonly args: FabricArgs;
@@ -23,7 +24,8 @@ export class FabricRunError extends RunError {
   /** @param cause the error that ended the run */
   constructor(args: FabricArgs, cause: RunError, report: Report) {
     const stuck = closedLanes(args, report.config) ?? reasonIn(report);
-    const reasons = [stuck, foreignIn(report), ...firedIn(report)];
+    const named = firedIn(report).filter((sentence) => !cause.message.includes(sentence));
+    const reasons = [stuck, foreignIn(report), ...named];
     const failure = [cause.message, ...reasons.filter((reason) => reason !== undefined)].join('. ');
     super(failure, { cause });
     this.failed = { args, failure, hosts: hostsOfError(cause), report };
@@ -46,11 +48,6 @@ function foreignIn({ nodes }: Report): string | undefined {
   const count = nodes.reduce((sum, { hca }) => sum + (hca.violations['packetForeignLid'] ?? 0), 0);
   return count === 0 ? undefined : `Hosts dropped ${count} packets to LIDs of other hosts (packetForeignLid)`;
 }
-
-const firedIn = ({ faults = [] }: Report): string[] =>
-  faults
-    .filter(({ fired }) => fired > 0)
-    .map(({ fault, fired }) => `The fault ${fault} fired ${fired === 1 ? 'once' : `${fired} times`}`);
 
 const circle = 'links that wait for each other in a circle do that';
 const upDown = `${circle}, and machine.routing=up-down has none`;

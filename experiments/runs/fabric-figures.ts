@@ -48,6 +48,10 @@ export interface OutputRow {
   readonly pauseDrops: number;
 }
 
+/** A node by its kind and number: idle hosts are hosts, too. */
+export const nodeNameOf = ({ switches = [] }: Pick<Report, 'switches'>, node: number): string =>
+  switches.some((each) => each.node === node) ? `switch ${node}` : `host ${node}`;
+
 /** Figures that the programs measure. */
 export interface Measured {
   /** Empty for an all-reduce and for parameter servers, whose hosts act together. */

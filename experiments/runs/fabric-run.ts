@@ -147,9 +147,18 @@ function checkRoute(
   for (const [name, level] of Object.entries({ sl: serviceLevel, victimSl: victimLevel }))
     if (level !== undefined && linkLayer === 'ethernet')
       throw new ConfigurationError(name, level, 'left out where ports are of Ethernet: they have priorities');
-  for (const [name, value] of Object.entries({ connection, useSrq: usesSrq }))
-    if (value !== undefined && value !== 'RC' && transport === 'iwarp')
-      throw new ConfigurationError(name, value, 'left out with iWARP, which has neither');
+  if (connection !== undefined && connection !== 'RC' && transport === 'iwarp')
+    throw new ConfigurationError(
+      'connection',
+      connection,
+      'RC or left out with iWARP, which has no XRC or UD',
+    );
+  if (usesSrq !== undefined && transport === 'iwarp')
+    throw new ConfigurationError(
+      'useSrq',
+      usesSrq,
+      'left out with iWARP, where each connection has its own receives',
+    );
   if (trafficClass !== undefined && transport === 'iwarp')
     throw new ConfigurationError(
       'trafficClass',

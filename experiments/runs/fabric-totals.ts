@@ -1,5 +1,6 @@
 /** Figures of a whole fabric, for a sweep: those of flows, outputs and hosts together, whose number differs between points. */
 import type { Report } from '../../machine/index.ts';
+import { nodeNameOf } from './fabric-figures.ts';
 import type { FabricRow } from './fabric-run.ts';
 
 export interface FabricTotals
@@ -56,10 +57,13 @@ export function fabricTotalsOf(row: FabricRow): FabricTotals {
 }
 
 /** The busiest port by the ends of its cable. */
-function busiestFigures({ busiest, args: { hostCount } }: FabricRow): Partial<FabricTotals> {
+function busiestFigures({ busiest, report }: FabricRow): Partial<FabricTotals> {
   if (busiest === undefined) return {};
-  const name = (node: number): string => (node < hostCount ? `host ${node}` : `switch ${node}`);
-  return { busiestPort: `${name(busiest.from)} to ${name(busiest.to)}`, busiestShare: busiest.busyShare };
+  const { from, to, busyShare } = busiest;
+  return {
+    busiestPort: `${nodeNameOf(report, from)} to ${nodeNameOf(report, to)}`,
+    busiestShare: busyShare,
+  };
 }
 
 function cacheSums({ nodes }: Pick<Report, 'nodes'>): FabricTotals['caches'] {

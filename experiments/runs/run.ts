@@ -1,6 +1,6 @@
-/** Runs a machine for a command; after a failure, the kernels' logs name the cause. */
+/** Runs a machine for a command; after a failure, the kernels' logs and the faults that fired name the cause. */
 
-import type { Machine } from '../../machine/index.ts';
+import type { Machine, Report } from '../../machine/index.ts';
 import { RunError } from '../../sim/index.ts';
 
 /** Errors after which every part of the machine can still be queried. */
@@ -8,7 +8,7 @@ const tellable: ReadonlySet<string> = new Set(['ProgramFailedError', 'DeadlockEr
 
 /**
  * @param run runs the machine, by default to its end
- * @throws RunError with the last lines of the kernels' logs after its message
+ * @throws RunError with the last lines of the kernels' logs after its message; of programs that wait without end, also with the faults that fired
  */
 export async function runMachine(
   machine: Machine,
@@ -18,11 +18,27 @@ export async function runMachine(
     await run();
   } catch (error) {
     if (!(error instanceof Error) || !tellable.has(error.name)) throw error;
-    const lines = await kernelText(machine);
-    if (lines === '') throw error;
-    throw new RunError(`${error.message}${lines}`, { cause: error });
+    const text = `${await kernelText(machine)}${error.name === 'DeadlockError' ? await firedText(machine) : ''}`;
+    if (text === '') throw error;
+    throw new RunError(`${error.message}${text}`, { cause: error });
   }
 }
+
+/** The faults that fired, to follow an error of programs that wait without end; empty if none did. */
+async function firedText(machine: Machine): Promise<string> {
+  const fired = firedIn(await machine.report());
+  const isOfPacket = fired.some((sentence) => sentence.startsWith('The fault packet='));
+  return fired.map((sentence) => `. ${sentence}`).join('') + (isOfPacket ? unreliable : '');
+}
+
+const unreliable =
+  '. Unreliable services, UC and UD, send nothing again: their programs wait for what was lost';
+
+/** A sentence for each fault that fired. */
+export const firedIn = ({ faults = [] }: Report): string[] =>
+  faults
+    .filter(({ fired }) => fired > 0)
+    .map(({ fault, fired }) => `The fault ${fault} fired ${fired === 1 ? 'once' : `${fired} times`}`);
 
 /** The last lines of the kernels' logs, to follow an error; empty if there are none. */
 export async function kernelText(machine: Machine): Promise<string> {

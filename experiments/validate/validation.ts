@@ -118,6 +118,9 @@ function listed(cases: readonly Case[], text: string): (one: Case) => boolean {
   return ({ row }) => wanted.has(row.id);
 }
 
+/** A row of reference/fabric-measurements.csv. */
+const fabricRow = /^X-\d/;
+
 /** Ids of a group, a row or a range of rows. */
 function idsOf(cases: readonly Case[], item: string): string[] {
   const groups = groupsIn(cases);
@@ -126,6 +129,8 @@ function idsOf(cases: readonly Case[], item: string): string[] {
   const [first, last = first] = item.split('..');
   const [from, to] = [ids.indexOf(first!), ids.indexOf(last!)];
   const hint = hintFor(first!, ids);
+  if (fabricRow.test(item) && !cases.some(({ row }) => fabricRow.test(row.id)))
+    throw new ConfigurationError('--rows', item, 'left out without --fabric: the row is of many hosts');
   if (from < 0 || to < from)
     throw new ConfigurationError(
       '--rows',

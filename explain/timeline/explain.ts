@@ -279,7 +279,25 @@ const shownKinds: ReadonlySet<string> = new Set([
   'taken',
 ]);
 
-/** All records of the time, except those that belong only to another operation. */
+/** Number of the host of a record's host, device or link. */
+const hostNumberOf = ({ track }: TimelineRecord): number => Number(/\d+/.exec(track.process)?.[0] ?? -1);
+
+/** Whether a record is of a host between which the operation's packets travelled; always true if none reached another host. */
+function endsFilter(
+  timeline: Timeline,
+  { node, records }: OperationFlow,
+): (record: TimelineRecord) => boolean {
+  const far = records
+    .map((place) => timeline.record(place))
+    .filter(({ kind, track }) => kind === 'packet' && !track.process.startsWith('switch'))
+    .map(hostNumberOf)
+    .filter((host) => host !== node);
+  if (far.length === 0) return () => true;
+  const ends = new Set([node, ...far]);
+  return (record) => ends.has(hostNumberOf(record));
+}
+
+/** All records of the time at both ends, except those that belong only to another operation. */
 function eventsOf(
   timeline: Timeline,
   flow: OperationFlow,
@@ -288,6 +306,7 @@ function eventsOf(
 ): readonly ExplainedEvent[] {
   const own = new Set(flow.records);
   const foreign = new Set(others.flatMap(({ records }) => records));
+  const isAtEnd = endsFilter(timeline, flow);
   const events: ExplainedEvent[] = [];
   for (let place = 0; place < timeline.count; place++) {
     const record = timeline.record(place);
@@ -295,7 +314,7 @@ function eventsOf(
     // Packets at switches are parts of the steps, except its own that got no further.
     if (record.track.process.startsWith('switch') && !(own.has(place) && isMissing(record))) continue;
     if (!shownKinds.has(record.kind) || atPs < fromPs || atPs > toPs) continue;
-    if (foreign.has(place) && !own.has(place)) continue;
+    if ((foreign.has(place) || !isAtEnd(record)) && !own.has(place)) continue;
     events.push({
       afterPs: atPs - fromPs,
       durationPs: record.durationPs,

@@ -3,6 +3,7 @@ import { mask24 } from '../../base/index.ts';
 import type { CqEvidence, DeviceEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, vlanText } from './cause.ts';
 import type { Scene } from './scene.ts';
+import { timeoutsText } from './time-outs.ts';
 import { datagramsLost, refusedInSilence, servicesLost } from './unreliable.ts';
 
 /** Number of page requests from which on they are noted. */
@@ -63,10 +64,12 @@ function repeated(scene: Scene, node: number, qp: QpEvidence): Explanation[] {
   return [
     {
       cause: 'retransmissions',
-      sentence: `${qpName(node, qp.qpn)} sent packets again after ${counted(timeouts, 'time-out')} of ${durationText(qp.timeoutPs)}, ${counted(naks, 'NAK')} for a sequence error and ${counted(missing, 'missing response')}${fault === undefined ? '' : ` (injected: ${fault.fault})`}`,
+      sentence: `${qpName(node, qp.qpn)} sent packets again after ${timeoutsText(qp)}, ${counted(naks, 'NAK')} for a sequence error and ${counted(missing, 'missing response')}${fault === undefined ? '' : ` (injected: ${fault.fault})`}`,
       evidence: { timeouts, sequenceNaks: naks, missingResponses: missing, timeoutPs: qp.timeoutPs },
       advice:
-        'Packets were lost or late: look at the cable (--pcap), and at timeout, which is what each loss of a last packet costs.',
+        scene.device(node)?.lossRecovery === 'selective-repeat'
+          ? 'Packets were lost or late: check the cable (--pcap), and hca.retransmitLowUs and hca.retransmitHighUs: the loss of a last packet costs one of them.'
+          : 'Packets were lost or late: look at the cable (--pcap), and at timeout, which is what each loss of a last packet costs.',
       key: `again ${node} ${qp.qpn}`,
     },
   ];

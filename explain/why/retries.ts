@@ -8,6 +8,7 @@ import type { DropEvidence, PostEvidence, QpEvidence } from '../../machine/evide
 import { counted, durationText, type Explanation, hex, qpName, type Rule, vlanText } from './cause.ts';
 import { overrunExplained } from './overruns.ts';
 import { type Scene, stateAt } from './scene.ts';
+import { timeoutDurations, timeoutsText } from './time-outs.ts';
 
 export interface NoAnswer {
   readonly scene: Scene;
@@ -21,10 +22,8 @@ export interface NoAnswer {
 const connectLine = ({ scene, node, qp }: NoAnswer): string | undefined =>
   scene.lines(node, 'QP', qp.qpn)?.toRtr;
 
-const timeoutsText = ({ timeouts, timeoutCode, timeoutPs }: QpEvidence): string =>
-  timeoutCode === 0
-    ? 'with timeout 0, which never ends'
-    : `${counted(timeouts, 'time-out')} of ${durationText(timeoutPs)}`;
+const timeoutsOrNone = (qp: QpEvidence): string =>
+  qp.timeoutCode === 0 && qp.timeouts === 0 ? 'with timeout 0, which never ends' : timeoutsText(qp);
 
 const linkDown: Rule<NoAnswer> = ({ scene, node, qp, atPs }) => {
   const ports = [scene.device(node), scene.farDevice(node)].flatMap((device) => device ?? []);
@@ -359,7 +358,7 @@ const slow: Rule<NoAnswer> = (symptom) => {
     return undefined;
   return {
     cause: 'responder-slow',
-    sentence: `The answers to ${qpName(node, qp.qpn)} arrive later than its time-out of ${durationText(qp.timeoutPs)}: ${counted(qp.timeouts, 'time-out')}, ${counted(peer?.of.duplicates ?? 0, 'duplicate')} at the peer, ${counted(qp.lateAnswers, 'answer')} that the requester no longer expected`,
+    sentence: `The answers to ${qpName(node, qp.qpn)} arrive later than its time-out of ${timeoutDurations(qp)}: ${counted(qp.timeouts, 'time-out')}, ${counted(peer?.of.duplicates ?? 0, 'duplicate')} at the peer, ${counted(qp.lateAnswers, 'answer')} that the requester no longer expected`,
     evidence: {
       timeoutPs: qp.timeoutPs,
       timeouts: qp.timeouts,
@@ -368,7 +367,9 @@ const slow: Rule<NoAnswer> = (symptom) => {
     },
     mendLine: scene.lines(node, 'QP', qp.qpn)?.toRts,
     advice:
-      'Raise timeout (4.096 µs × 2^timeout; 14 is 67 ms) above the longest time that the peer takes to answer.',
+      scene.device(node)?.lossRecovery === 'selective-repeat'
+        ? 'Raise hca.retransmitLowUs and hca.retransmitHighUs above the longest time that the peer takes to answer.'
+        : 'Raise timeout (4.096 µs × 2^timeout; 14 is 67 ms) above the longest time that the peer takes to answer.',
   };
 };
 
@@ -391,7 +392,7 @@ const misrouted: Rule<NoAnswer> = ({ scene, node, qp }) => {
   if (fault === undefined) return undefined;
   return {
     cause: 'forwarding-entry',
-    sentence: `${qpName(node, qp.qpn)} got no answer: a forwarding entry of a switch was wrong by the injected fault ${fault.fault}, and ${timeoutsText(qp)} used up retry_cnt ${qp.retryCount}`,
+    sentence: `${qpName(node, qp.qpn)} got no answer: a forwarding entry of a switch was wrong by the injected fault ${fault.fault}, and ${timeoutsOrNone(qp)} used up retry_cnt ${qp.retryCount}`,
     evidence: { fired: fault.fired, timeouts: qp.timeouts, retryCount: qp.retryCount },
     advice: 'Mend the entry: switches count such packets as noRoute or ownPort, hosts as packetForeignLid.',
   };
@@ -405,7 +406,7 @@ const unknown: Rule<NoAnswer> = ({ scene, node, qp, atPs }) => {
       : `${qpName(peer.node, peer.of.qpn)} dropped none of its packets`;
   return {
     cause: 'no-answer',
-    sentence: `${qpName(node, qp.qpn)} got no answer: ${timeoutsText(qp)}, and ${where}`,
+    sentence: `${qpName(node, qp.qpn)} got no answer: ${timeoutsOrNone(qp)}, and ${where}`,
     evidence: { timeouts: qp.timeouts, retryCount: qp.retryCount },
     advice: 'Look at both ends of the cable (--pcap), and at the peer’s counters.',
   };

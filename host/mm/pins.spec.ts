@@ -54,6 +54,13 @@ describe('a pin', () => {
     });
   });
 
+  it('of a range that no memory can hold fails at its first page that is not mapped', () => {
+    const { space, frames } = newSpace();
+    const address = space.map(pageBytes);
+    expect(space.pin(address, 2 ** 51)).toBe('EFAULT');
+    expect([space.residentBytes, frames.usedCount]).toEqual([pageBytes, 1]);
+  });
+
   it('that fails half-way releases its pins, and keeps faulted-in pages', () => {
     const { mm, frames, space } = newSpace();
     const address = space.map(4 * pageBytes);

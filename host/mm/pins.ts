@@ -59,12 +59,12 @@ export class PinTable {
     const first = address - pageOffsetOf(address);
     const stretchPages = (this.#space.areas.find(address)?.stretchBytes ?? 0) / pageBytes;
     const isRepeated = stretchPages > 0 && stretchPages < count;
-    if (isRepeated && !this.#space.isMapped(address, lengthBytes)) return 'EFAULT';
+    if (!this.#space.isMapped(address, lengthBytes))
+      return isRepeated ? 'EFAULT' : this.#upToHole(first, count, access);
     const distinct = isRepeated ? stretchPages : count;
     const pages = new Array<number>(distinct).fill(0);
     for (let page = 0; page < distinct; page++) {
-      const frame = ownFrame(this.#space, first + page * pageBytes, access, kernelAccess);
-      if (frame === 'later') throw new InvariantError('pin', frame, 'an answer in place');
+      const frame = this.#own(first + page * pageBytes, access);
       if (typeof frame === 'string') {
         for (let back = 0; back < page; back++) this.#letGo(pages[back]! / pageBytes);
         return frame;
@@ -77,6 +77,21 @@ export class PinTable {
     const pinned = { address, lengthBytes, pageCount: count, pages, isWritable: access === 'write' };
     this.#pinned.set(pinned, access);
     return pinned;
+  }
+
+  /** Makes the pages before the first that is not mapped present, as Linux does before it fails. @returns why it fails */
+  #upToHole(first: number, count: number, access: PinAccess): 'EFAULT' | 'ENOMEM' {
+    for (let page = 0; page < count; page++) {
+      const frame = this.#own(first + page * pageBytes, access);
+      if (typeof frame === 'string') return frame;
+    }
+    return 'EFAULT';
+  }
+
+  #own(page: number, access: PinAccess): number | 'EFAULT' | 'ENOMEM' {
+    const frame = ownFrame(this.#space, page, access, kernelAccess);
+    if (frame === 'later') throw new InvariantError('pin', frame, 'an answer in place');
+    return frame;
   }
 
   unpin(pinned: PinnedPages): void {

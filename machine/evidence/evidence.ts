@@ -84,6 +84,8 @@ export interface QpEvidence {
   /** Timeouts, timeouts while the own port was down, and the requester's waiting time after RNR NAKs. */
   timeouts: number;
   timeoutsWhileDown: number;
+  /** Times without progress after which the timeouts expired: the shortest, the longest, the sum. */
+  readonly timeoutWaits: { leastPs: number; mostPs: number; totalPs: number };
   rnrNaksReceived: number;
   rnrWaitPs: number;
   lastRnrPs: InstantPs;
@@ -277,6 +279,7 @@ export interface DeviceEvidence {
   readonly node: number;
   readonly atPs: InstantPs;
   readonly isEthernet: boolean;
+  readonly lossRecovery: 'go-back-n' | 'selective-repeat';
   readonly port: PortEvidence;
   readonly qps: readonly QpEvidence[];
   readonly cqs: readonly CqEvidence[];

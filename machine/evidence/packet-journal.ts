@@ -88,11 +88,7 @@ export class PacketJournal implements TransportJournal {
   #watchRequests(): void {
     const { parts, blocks } = this.#ibta;
     around(blocks.acknowledgements, 'ackTimedOut', (ackTimedOut) => (slot, cycle) => {
-      const qp = this.#qps.ofSlot(slot);
-      if (qp !== undefined) {
-        qp.timeouts++;
-        if (!parts.addresses[parts.qps.rows[slot]!.portIndex]!.isActive) qp.timeoutsWhileDown++;
-      }
+      this.#timedOut(parts.qps.rows[slot]!);
       ackTimedOut(slot, cycle);
     });
     around(blocks.timers, 'waitRnr', (waitRnr) => (pair, timerCode, cycle) => {
@@ -125,6 +121,18 @@ export class PacketJournal implements TransportJournal {
       if (sequences.expectedPsn !== expected) this.#served(pair);
       return result;
     });
+  }
+
+  #timedOut({ slot, portIndex, lastProgressPs }: QueuePair): void {
+    const qp = this.#qps.ofSlot(slot);
+    if (qp === undefined) return;
+    const waitedPs = this.#ibta.parts.lp.nowPs - lastProgressPs;
+    const { timeoutWaits } = qp;
+    timeoutWaits.leastPs = qp.timeouts === 0 ? waitedPs : Math.min(timeoutWaits.leastPs, waitedPs);
+    timeoutWaits.mostPs = Math.max(timeoutWaits.mostPs, waitedPs);
+    timeoutWaits.totalPs += waitedPs;
+    qp.timeouts++;
+    if (!this.#ibta.parts.addresses[portIndex]!.isActive) qp.timeoutsWhileDown++;
   }
 
   #served(pair: QueuePair): void {

@@ -218,7 +218,7 @@ export const faultKinds = {
       ),
     },
     doc: 'A packet is corrupted on the cable, or lost, late, doubled, overtaken by later packets, or marked, as on paths through a fabric. Packets are selected by number, by their headers, or by chance. Copies and packets that were passed take their place on the link, and their credits, when they leave; one packet at a time is passed, and 256 copies wait at most. On a cable of Ethernet a packet is a frame; only packets of RoCE have the headers that qpn, psn, opcode and only name, so these are refused with iWARP, except only=pauses; and a mark of congestion counts only frames that take one.',
-    seen: 'A delay on a reliable connection: missing packets are retransmitted, doubled ones are not executed again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a doubled datagram uses two receives. A mark changes nothing unless hca.congestion.algorithm is dcqcn; captures show it.',
+    seen: 'A delay on a reliable connection: missing packets are retransmitted, doubled ones are not executed again. Every packet corrupted or lost: IBV_WC_RETRY_EXC_ERR. Unreliable connections lose messages; a doubled datagram uses two receives. A mark changes nothing unless hca.congestion.algorithm is dcqcn or cct; captures show it.',
     example: 'packet=corrupted,nth=5',
     more: [
       'packet=lost,psn=+7,only=requests,shots=2',

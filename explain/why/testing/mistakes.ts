@@ -1336,6 +1336,28 @@ const reported: readonly Mistake[] = [
     host1: side(waits),
   },
   {
+    name: 'every packet is lost, with selective repeat',
+    cause: 'packets-lost',
+    // RTO_low is 100 us: 100 + 200 + 400 + 800 us, then the QP's own, 4.096 us x 2^8 = 1049 us: 2549 us.
+    says: /fired 5 times, and 5 time-outs of 100 µs to 1\.049 ms, 2\.549 ms together used up retry_cnt 1/,
+    faults: [{ packet: 'lost', node: 0, nth: 'every' }],
+    networks: ib,
+    set: { 'hca.lossRecovery': 'selective-repeat' },
+    host0: side(write(), { rts: { retryCnt: 1, timeout: 8 } }),
+    host1: side(waits),
+  },
+  {
+    name: 'the last packet is lost once, with selective repeat',
+    cause: 'retransmissions',
+    isNote: true,
+    says: /sent packets again after 1 time-out of 100 µs, 0 NAKs for a sequence error/,
+    faults: [{ packet: 'lost', node: 0, nth: 1 }],
+    networks: ib,
+    set: { 'hca.lossRecovery': 'selective-repeat' },
+    host0: side(write()),
+    host1: side(waits),
+  },
+  {
     name: 'rnr_retry is 0, and the receive comes a little later',
     cause: 'no-receive',
     says: /none was ever posted: 1 RNR NAK .* rnr_retry 0 is used up/,

@@ -154,8 +154,10 @@ export class IbtaRequests implements RequestTransport<IbtaPacket>, RequestLifecy
   /** Notes that the request was sent: its response is awaited, unless the service has none. */
   sent(packet: IbtaPacket, cycle: Cycles): void {
     const { request, pair, isLast } = packet;
-    if (pair.opcodeBase === 0) this.#timers.sentAt(pair, request, packet.psn, cycle);
-    else this.#ends.completeOnSend(request, pair, isLast, cycle);
+    if (pair.opcodeBase === 0) {
+      this.#repeat?.left(packet, pair, request);
+      this.#timers.sentAt(pair, request, packet.psn, cycle);
+    } else this.#ends.completeOnSend(request, pair, isLast, cycle);
   }
 }
 

@@ -171,6 +171,20 @@ describe('a WRITE with selective repeat', () => {
     expect(remote.read(0, 6 * MTU)).toEqual(local.read(0, 6 * MTU));
   });
 
+  it('IRN 3.1: sends a packet whose NAK was lost again, and none that waits in the transmit buffer or is on its way', async () => {
+    const given = await withSelective({}, { transmitBufferPackets: 16 });
+    const { bench, aCq, a } = given;
+    lose(given, 'b', [2]);
+    // The NAK that names 5 is lost: 5 seems to be lost too, and is accepted with 2 while its second copy waits.
+    bench.a.port.drops = ({ syndrome, msn }) => syndrome === nakSyndrome(0) && msn === psnA(5);
+    for (let index = 0; index < 6; index++) a.post(write(given, 10 * MTU));
+    a.ring();
+    await bench.run(100);
+    expect(summaryOf(aCq.drain())).toEqual(to(6).map((index) => `send ${index}: 0x0`));
+    const again = sentTo(given, 'b').filter((number, index, all) => all.indexOf(number) !== index);
+    expect(again).toEqual([2, 5]);
+  });
+
   it('IBTA 9.9.2: fails after the retries of the local ACK timeout, however often it sent again meanwhile', async () => {
     const given = await withSelective({ ackTimeout: 6, a: { fields: { retryCount: 1 } } });
     const { bench, aCq, a } = given;

@@ -137,6 +137,12 @@ export class SelectiveRepeat {
     if (!isAccepted) window.repeated(psn);
   }
 
+  /** A packet leaves the card. */
+  left({ psn }: IbtaPacket, pair: QueuePair, request: SendRecord): void {
+    const count = request.opcode === RDMA_READ ? psnDistance(this.#psnAfter(request), psn) : 1;
+    this.#windows.get(pair.slot)?.left(psn, count);
+  }
+
   #made(packet: IbtaPacket, pair: QueuePair, request: SendRecord, window: SendWindow): void {
     if (this.inFlight(pair) === 0) window.chargedPs = this.#lp.nowPs;
     window.madePsn = request.opcode === RDMA_READ ? this.#psnAfter(request) : psnAdd(packet.psn, 1);
@@ -164,7 +170,7 @@ export class SelectiveRepeat {
   timedOut(pair: QueuePair): void {
     const window = this.windowOf(pair);
     const oldestPsn = psnAdd(this.#stateOf(pair.slot).lastAckedPsn, 1);
-    window.timedOutPsn = psnAdd(window.madePsn, -1);
+    window.timedOutPsn = psnAdd(window.leftPsn, -1);
     window.timeoutCount++;
     window.clear(oldestPsn, 1);
     for (const losses of [window.requests, window.responses]) {

@@ -17,6 +17,8 @@ import { psnAdd, psnDistance } from '../../../../wire/index.ts';
 
 export const HELD = 1;
 export const PLACED = 2;
+/** A repetition of the request has left. */
+const REPEATED = 4;
 
 const NONE = -1;
 
@@ -66,11 +68,12 @@ export class SendWindow {
   cumulativePsn: number;
   readonly requests: Losses;
   readonly responses: Losses;
-  /** Newest PSN made when the timeout expired, until the peer answers again; -1 for none. */
+  /** PSN after the newest packet that has left the card: packets up to `madePsn` wait in the transmit buffer. */
+  leftPsn: number;
+  /** Newest PSN that had left when the timeout expired, until the peer answers again; -1 for none. */
   timedOutPsn = NONE;
-  /** The newest request that was sent again, until the peer accepts it, and the PSNs made by then; -1 for none. */
+  /** The newest request that was sent again, until the peer accepts it; -1 for none. */
   #repeatedPsn = NONE;
-  #repeatedMadePsn = NONE;
   /** Timeouts since the peer's last answer. */
   timeoutCount = 0;
   /** PSN after the newest packet that requested an acknowledgement. */
@@ -82,6 +85,8 @@ export class SendWindow {
   readonly #marks: Uint8Array;
   /** PSN to which each mark belongs: a READ longer than the window has PSNs that share a place. */
   readonly #psns: Int32Array;
+  /** `leftPsn` at the instant when the first repetition of the PSN at each place left. */
+  readonly #leftPsns: Int32Array;
 
   /**
    * @param size a power of two
@@ -91,7 +96,9 @@ export class SendWindow {
     this.size = size;
     this.#marks = new Uint8Array(size);
     this.#psns = new Int32Array(size).fill(NONE);
+    this.#leftPsns = new Int32Array(size);
     this.madePsn = firstPsn;
+    this.leftPsn = firstPsn;
     this.cumulativePsn = psnAdd(firstPsn, -1);
     this.requests = new Losses(firstPsn);
     this.responses = new Losses(firstPsn);
@@ -124,27 +131,40 @@ export class SendWindow {
     }
   }
 
-  /** A request is sent again, after all that have been made. */
+  /** A request is made again. */
   repeated(psn: number): void {
     this.#repeatedPsn = psn;
-    this.#repeatedMadePsn = this.madePsn;
+  }
+
+  /** A packet leaves the card: a request, with the PSNs of its responses, for the first time or again. */
+  left(psn: number, count: number): void {
+    const endPsn = psnAdd(psn, count);
+    if (psnDistance(endPsn, this.leftPsn) > 0) this.leftPsn = endPsn;
+    else if (!this.isAccepted(psn) && !this.has(psn, REPEATED)) {
+      this.set(psn, REPEATED);
+      this.#leftPsns[psn & (this.size - 1)] = this.leftPsn;
+    }
   }
 
   /**
-   * The peer has accepted everything up to `psn`. If this includes a repeated request, all other requests left before it. Those
-   * without H are lost, also those that the peer dropped for lack of room, for which it sends no NAK.
+   * The peer has accepted everything up to `psn`. The oldest request that it lacked is among this: if that one was sent again,
+   * all that had left the card by then have reached the peer or are lost. Those without H are lost once the peer has accepted
+   * each repetition, also those that it dropped for lack of room, for which it sends no NAK. Packets that left later, or that
+   * still wait in the transmit buffer, are not: a repetition that was made in vain proves nothing.
    */
   accepted(psn: number): void {
+    const oldestPsn = psnAdd(this.cumulativePsn, 1);
     if (psnDistance(psn, this.cumulativePsn) > 0) this.cumulativePsn = psn;
     if (this.#repeatedPsn === NONE || !this.isAccepted(this.#repeatedPsn)) return;
-    this.requests.mayRepeatFrom(psnAdd(this.cumulativePsn, 1));
-    this.requests.sentBefore(this.#repeatedMadePsn);
     this.#repeatedPsn = NONE;
+    if (!this.has(oldestPsn, REPEATED)) return;
+    this.requests.mayRepeatFrom(psnAdd(this.cumulativePsn, 1));
+    this.requests.sentBefore(this.#leftPsns[oldestPsn & (this.size - 1)]!);
   }
 
   /**
-   * An answer has come that left after all responses before `psn`. The first one after a timeout shows what of all that was
-   * made by then the peer lacks.
+   * An answer has come that left after all responses before `psn`. The first one after a timeout shows what of all that had
+   * left by then the peer lacks.
    */
   answered(psn: number): void {
     this.responses.sentBefore(psn);
