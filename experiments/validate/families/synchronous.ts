@@ -230,7 +230,7 @@ const liteFamilies: readonly Family[] = [
 /** The most regions of a run. */
 const keysMax = 65_536;
 
-/** Of all threads: each has a part of its own. */
+/** All threads together: each has a part of its own. */
 const stormRegionBytes = 20 * 2 ** 30;
 /** An estimate: the paper does not state the number of threads; its machines have two processors of 14 cores. */
 const stormThreads = 8;
