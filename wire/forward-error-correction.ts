@@ -29,7 +29,7 @@ const codes: Readonly<Record<Exclude<FecCode, 'none'>, { readonly bits: number; 
 
 /**
  * Estimate: a decoder takes 2t + 1 steps for t symbols, and six more to code and decode, of 1 ns each, as contributions to IEEE P802.3dj
- * assume of a core at 1 GHz. With the word that is 72 ns at 100 Gb/s and 226 ns at 25 Gb/s for rs-528, where vendors state 100 and 250.
+ * assume of a core at 1 GHz. With the word that is 72 ns at 100 Gb/s and 226 ns at 25 Gb/s for rs-528.
  */
 const STEP_PS = 1000;
 const CODING_STEPS = 6;
