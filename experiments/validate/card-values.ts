@@ -143,18 +143,6 @@ export const cardValues: Readonly<Record<string, CardValue>> = {
     candidates: [16, 32, 64],
     bounds: 'a power of two from the width of the datapath on',
   },
-  'hca.readTranslationsAhead': {
-    rows: 'G-074',
-    start: 0,
-    candidates: [0, 4, 8, 16],
-    bounds: 'one miss at a time, up to as many as READs of a QP',
-  },
-  'hca.mttCacheWays': {
-    rows: 'G-074',
-    start: 4,
-    candidates: [4, 8, 16],
-    bounds: 'usual numbers of ways: regions of eight processes begin in one set',
-  },
   'hca.readResponseLatencyCycles, hca.cacheMissCycles': {
     rows: 'A-057, F-023',
     start: 0,

@@ -449,7 +449,7 @@ export const hcaParameters = {
     0,
     'count',
     [0, 24],
-    'estimate: one miss at a time; measurements.csv G-074 shows that some cards have several',
+    'estimate: one miss at a time; measurements.csv G-074 shows that some cards have more',
     'READs of other QPs whose memory the responder looks up while it answers one: so many misses in flight besides its own.',
   ),
   cqcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'CQ contexts on chip.'),

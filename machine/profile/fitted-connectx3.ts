@@ -52,10 +52,6 @@ export const fittedConnectx3: ParameterValues = {
   // (C-141). A read of host memory that answers or continues a message takes this time in addition to the read itself.
   'hca.readResponseLatencyCycles': 128,
   'hca.cacheMissCycles': 128,
-  // G-074: 9.6 million READs per second over 160 QPs at random places of 20 GiB, of which most miss the MTT cache; the
-  // regions of the eight processes that send them begin in one set of it.
-  'hca.readTranslationsAhead': 8,
-  'hca.mttCacheWays': 16,
   // periods of messages of 2048 bytes on one QP beyond their time on the cable: 25 ns for
   // WRITEs, 60 for SENDs and 75 for READs; the last two share one value. The value of WRITEs is the receiver's time per
   // packet.
