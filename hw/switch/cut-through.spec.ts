@@ -148,6 +148,24 @@ describe('a switch that cuts through', () => {
   });
 });
 
+describe('a frame that a fault holds back while it is cut through', () => {
+  it('is overtaken, and leaves when its delay ends', async () => {
+    const bench = await benchOf(2);
+    bench.device.ports[1]!.faults.addRule(
+      { kind: 'reordered', passes: 9, delayPs: 10 * usPs },
+      { shots: 1 },
+      { fired: () => {} },
+    );
+    bench.ends[0]!.sendAt(startPs, ...framesOf(2, { from: 0, to: 1, frameBytes: 1000 }));
+    await bench.runTo(startPs + 30 * usPs);
+    const { seen } = bench.ends[1]!;
+    expect(marksOf(seen)).toEqual([1, 0]);
+    // The delay begins where the first byte of the frame would leave.
+    expect(timesOf(seen)).toEqual([cutPs(1000) + slotPs(1000), cutPs(1000) + 10 * usPs]);
+    expect(bench.device.buffer.usedBytes).toBe(0);
+  });
+});
+
 describe('a frame with a wrong frame check sequence', () => {
   const damaged = (bench: EthernetSwitchBench, end: number): void =>
     bench.ends[end]!.port.faults.addRule(

@@ -459,10 +459,11 @@ export class EthernetSwitch {
     own.sending = frame;
     if (this.#cutsThrough)
       own.marker.passes(frame.bytes, frame.frameBytes, queues.bytesOf(priority) - bytesOf(frame));
+    const reservations = reservationsOf(port);
     port.send(frame.bytes, 0, frame.frameBytes, nowPs, false, frame.isCorrupted);
-    // A frame that is discarded, or that a fault holds back, reserves nothing.
+    // A frame that is discarded, or that a fault holds back, reserves nothing: it may still be arriving when it is released.
     own.sendsUntilPs = Math.max(nowPs + 1, port.isUp ? port.freePs : 0);
-    if (port.isUp && frame.tailPs > own.sendsUntilPs)
+    if (reservationsOf(port) > reservations && frame.tailPs > own.sendsUntilPs)
       throw new InvariantError(
         'last bit of a frame',
         frame.tailPs,
@@ -475,6 +476,10 @@ export class EthernetSwitch {
     });
   }
 }
+
+/** Frames for which a port reserved its link as soon as it was handed them. */
+const reservationsOf = ({ transmitted, rearranged }: EthernetPort): number =>
+  transmitted.frames - rearranged.heldBackFrames;
 
 /** Number of a queue of an output, from 1. */
 const queueOf = (output: number, priority: number): number => output * PRIORITY_COUNT + priority;

@@ -5,10 +5,14 @@
  */
 import { describe, expect, it } from 'vitest';
 import { lanesDefaults } from '../../wire/index.ts';
+import { HeadOfQueueLimit } from './head-of-queue-limit.ts';
 import { infoOf, ManagedBench, portInfo, startPs, switchInfo, usPs } from './testing/managed-bench.ts';
 import { noSwitchDrops, SwitchBench } from './testing/switch-bench.ts';
 
 const packetPs = 4132 * 250;
+/** A packet of 256 bytes, and a cable. */
+const shortPs = 292 * 250;
+const cablePs = 89_600;
 /** When the first byte of the first packet, sent at `startPs`, is in the switch; and when that packet may leave. */
 const cameAtPs = startPs + 89_600;
 const readyPs = cameAtPs + 120_000;
@@ -151,11 +155,10 @@ describe('VLStallCount', () => {
     const first = readyPs + 3 * packetPs + code4Ps + 1;
     const second = first + code4Ps + 1;
     const untilPs = second + 8 * code4Ps;
-    // There are credits again, but the lane is stalled: a packet that is ready at the last instant of it is dropped, one at the next not.
+    // There are credits again, but the lane is stalled until then.
     to.at(second + 20 * usPs, () => to.consumeAll());
     to.consumesAtOnce = false;
     const aheadPs = readyPs - startPs;
-    bench.ends[1]!.sendAt(untilPs - aheadPs, 4, 256, 20);
     bench.ends[2]!.sendAt(untilPs - aheadPs + 1, 4, 256, 30);
     bench.ends[0]!.sendAt(second + 40 * usPs - aheadPs, 4, 256, 10);
     await bench.runTo(untilPs + 100 * usPs);
@@ -166,13 +169,46 @@ describe('VLStallCount', () => {
       { atPs: second + 4, reason: 'vlStalled', output: 4 },
       { atPs: second + 40 * usPs + 2, reason: 'vlStalled', output: 4 },
     ]);
-    // The packet of end 1 was not the first for an instant of the stalled lane, and waited for one picosecond.
-    expect(psnsAt(bench, 3).toSorted((left, right) => left - right)).toEqual([0, 1, 2, 20, 30]);
-    expect(to.arrivals.slice(3).every(({ timePs }) => timePs > untilPs)).toBe(true);
+    expect(psnsAt(bench, 3)).toEqual([0, 1, 2, 30]);
+    expect(to.arrivals.at(-1)!.timePs).toBe(untilPs + 1 + shortPs + cablePs);
     expect(bench.device.dropsOf(1)).toEqual({ ...noSwitchDrops, hoqLife: 2, vlStalled: 3 });
     expect(bench.device.dropsOf(2)).toEqual(noSwitchDrops);
     expect(await new ManagedBench(bench).discards(4)).toBe(5);
     for (const port of bench.device.ports) expect(port!.receiveBufferedBytes).toBe(0);
+  });
+
+  it.each(['1', '2'] as const)(
+    'holds a packet that comes at its last instant until its end: %s lanes',
+    async (dataVls) => {
+      const { bench, drops } = congested(5, {
+        ...(dataVls === '2' ? { lanes: lanesDefaults(), wire: { dataVls, receiveBufferBytes: 32_768 } } : {}),
+        switch: { hoqLife: 4, vlStallCount: 1 },
+      });
+      const to = bench.ends[3]!;
+      const stallPs = readyPs + 3 * packetPs + code4Ps + 1;
+      const untilPs = stallPs + 8 * code4Ps;
+      to.at(stallPs + 20 * usPs, () => to.consumeAll());
+      // Nothing else wakes the switch: the packet leaves one picosecond after it is ready.
+      bench.ends[1]!.sendAt(untilPs - (readyPs - startPs), 4, 256, 20);
+      await bench.runTo(untilPs + 100 * usPs);
+      expect(drops.map(({ reason }) => reason)).toEqual(['hoqLife', 'vlStalled']);
+      expect(psnsAt(bench, 3)).toEqual([0, 1, 2, 20]);
+      expect(to.arrivals.at(-1)!.timePs).toBe(untilPs + 1 + shortPs + cablePs);
+    },
+  );
+
+  it('counts no drops of the instant that stalls a lane towards the next stall', () => {
+    const limit = new HeadOfQueueLimit(1, { hoqLife: 4, vlStallCount: 2 });
+    for (const _ of [1, 2, 3]) limit.expired(0, usPs);
+    const endPs = usPs + 8 * code4Ps;
+    expect([usPs, usPs + 1, endPs, endPs + 1].map((ps) => limit.isStalled(0, ps))).toEqual([
+      ...[false, true],
+      ...[true, false],
+    ]);
+    limit.expired(0, endPs + 10);
+    expect(limit.isStalled(0, endPs + 11)).toBe(false);
+    limit.expired(0, endPs + 20);
+    expect(limit.isStalled(0, endPs + 21)).toBe(true);
   });
 
   it('begins again with each packet that leaves, and 0 stalls nothing', async () => {

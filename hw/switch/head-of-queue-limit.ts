@@ -56,6 +56,11 @@ export class HeadOfQueueLimit {
     return nowPs > this.#stalledSincePs[lane]! && nowPs <= this.#stalledUntilPs[lane]!;
   }
 
+  /** The last instant of the latest stall of a lane. */
+  stalledUntilPs(lane: number): Picoseconds {
+    return this.#stalledUntilPs[lane]!;
+  }
+
   /**
    * The last instant at which a packet may still wait.
    * @param sincePs when it became the first of its queue, ready to leave
@@ -64,8 +69,9 @@ export class HeadOfQueueLimit {
     return this.isStalled(lane, Math.max(nowPs, sincePs + 1)) ? sincePs : sincePs + this.#limitPs;
   }
 
-  /** A packet of a lane was dropped because its time was up. */
+  /** A packet of a lane was dropped because its time was up. Drops of the instant that stalls the lane count no more. */
   expired(lane: number, nowPs: Picoseconds): void {
+    if (this.#stalledSincePs[lane] === nowPs) return;
     const { vlStallCount } = this.#setting;
     if (lane >= this.#drops.length || vlStallCount === 0 || ++this.#drops[lane]! < vlStallCount) return;
     this.#drops[lane] = 0;

@@ -542,7 +542,7 @@ export class InfinibandSwitch {
       const input = this.#ports[this.#used[turn]!]!;
       const buffer = input.buffers[lane]!;
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs(lane) > nowPs) continue;
-      if (output.headOfQueue.isStalled(lane, nowPs)) continue;
+      if (this.#awaitsStall(output.headOfQueue, lane, nowPs)) continue;
       // Without credit or with a busy link nothing else may leave here, either.
       const packet = lane === this.laneCount ? undefined : this.#leavingPacket(input, buffer, index, lane);
       const flag = packet === undefined ? 0 : output.marker!.flagFor(packet);
@@ -553,6 +553,16 @@ export class InfinibandSwitch {
       return true;
     }
     return false;
+  }
+
+  /**
+   * Whether a lane is stalled; if so, packets move again after its end: one that became the first at the last instant of the stall is not
+   * dropped.
+   */
+  #awaitsStall(limit: HeadOfQueueLimit, lane: number, nowPs: Picoseconds): boolean {
+    if (!limit.isStalled(lane, nowPs)) return false;
+    this.#moveBy(limit.stalledUntilPs(lane) + 1);
+    return true;
   }
 
   /** Gives an output the next packet of the lane that arbitration chooses among those with a packet and its credits. */
@@ -619,7 +629,7 @@ export class InfinibandSwitch {
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs) continue;
       if (this.#ports[input]!.readUntilPs(lane) > nowPs) continue;
       const to = buffer.laneTowards(index + 1);
-      if (headOfQueue.isStalled(to, nowPs)) continue;
+      if (this.#awaitsStall(headOfQueue, to, nowPs)) continue;
       const turn = turns[to]!;
       const wait = (queue - turn + queues) % queues;
       if (next[to]! < 0 || wait < (next[to]! - turn + queues) % queues) next[to] = queue;
