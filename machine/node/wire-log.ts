@@ -77,7 +77,8 @@ class WireLog implements WireTap {
     this.#bytesLeft -= lengthBytes + ENTRY_BYTES;
     if (this.#keepsLatest) this.#makeRoom();
     if (this.#bytesLeft < 0) {
-      this.#bytesLeft = 0;
+      // The earliest packets end for good with the first that does not fit; among the latest, a packet that is too long is left out.
+      this.#bytesLeft = this.#keepsLatest ? this.#bytesLeft + lengthBytes + ENTRY_BYTES : 0;
       this.droppedPackets++;
       return;
     }
