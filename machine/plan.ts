@@ -8,7 +8,7 @@
  */
 import { ConfigurationError } from '../base/index.ts';
 import { linkChannelBytes } from '../hw/pcie/index.ts';
-import { checkEthernetSwitch, fastestOf } from '../hw/switch/index.ts';
+import { checkEthernetSwitch } from '../hw/switch/index.ts';
 import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../sim/index.ts';
 import {
   type EthernetConfig,
@@ -249,11 +249,7 @@ function checkSwitches({ config, topology }: Pick<PlanChoice, 'config' | 'topolo
   for (const node of switchesOf(topology))
     checkEthernetSwitch(
       config.switch.ethernet,
-      fastestOf(
-        config.ethernet,
-        portsOf(topology, node).map((port) => ({ ethernet: ethernetAt({ config, topology }, port) })),
-      ),
-      portsOf(topology, node).length,
+      portsOf(topology, node).map((port) => ethernetAt({ config, topology }, port)),
     );
 }
 

@@ -134,6 +134,15 @@ describe('a switch that cuts through', () => {
     expect(cutsOf(bench)[0]).toBe(1);
   });
 
+  it('counts no frame for which the queue of its output has no room', async () => {
+    const bench = await benchOf(2, { switch: { flowControl: 'none', bufferKib: 64, alpha: '1/128' } });
+    bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 1, frameBytes: 1000 }));
+    await bench.runTo(startPs + 20 * usPs);
+    expect(bench.ends[1]!.seen).toEqual([]);
+    expect(bench.device.statisticsOf(2).queueDrops).toBe(1);
+    expect(cutsOf(bench)).toEqual([0, 0]);
+  });
+
   it('holds the bytes of a frame from when it begins to leave until its last has left', async () => {
     const bench = await benchOf(2);
     bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 1, frameBytes: 1000 }));
@@ -189,6 +198,26 @@ describe('a frame with a wrong frame check sequence', () => {
     expect(bench.device.statisticsOf(1).drops.wrongFcs).toBe(0);
   });
 
+  it.each([
+    ['duplicated', [{ kind: 'duplicated', passes: 0, delayPs: 0 }], 2, 0],
+    ['lost', [{ kind: 'lost' }], 0, 1],
+    ['lost and duplicated', [{ kind: 'lost' }, { kind: 'duplicated', passes: 0, delayPs: 0 }], 1, 1],
+    ['damaged again', [{ kind: 'corrupted', place: DamagePlace.ANYWHERE, isInside: false }], 0, 0],
+  ] as const)('is counted where it leaves as it came: %s', async (_name, effects, sent, lost) => {
+    const bench = await benchOf(2);
+    damaged(bench, 0);
+    const output = bench.device.ports[1]!;
+    for (const effect of effects) output.faults.addRule(effect, { shots: 1 }, { fired: () => {} });
+    bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 1, frameBytes: 1000 }));
+    await bench.runTo(startPs + 20 * usPs);
+    expect(output.relayed).toEqual({ received: 0, sent });
+    expect(output.transmitted.lostFrames).toBe(lost);
+    // The far end finds those, and those that this cable damaged.
+    const { received } = bench.ends[1]!.port;
+    expect(received.corruptedFrames).toBe(sent + output.transmitted.corruptedFrames);
+    expect(bench.ends[1]!.seen).toEqual([]);
+  });
+
   it('that was stored is dropped there, with a reason', async () => {
     const bench = await benchOf(3);
     bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 2, frameBytes: 1500, mark: 1 }));
@@ -196,6 +225,7 @@ describe('a frame with a wrong frame check sequence', () => {
     bench.ends[1]!.sendAt(startPs + 5000, ...framesOf(1, { from: 1, to: 2, frameBytes: 1000 }));
     await bench.runTo(startPs + 20 * usPs);
     expect(marksOf(bench.ends[2]!.seen)).toEqual([1]);
+    expect(bench.device.ports[1]!.relayed).toEqual({ received: 1, sent: 0 });
     expect(bench.device.statisticsOf(2).drops).toEqual({
       ...{ noRoute: 0, ownPort: 0, linkLocal: 0, noRoom: 0 },
       wrongFcs: 1,

@@ -30,7 +30,7 @@ import { headerDurationPs, isFaster, isIdle } from './cut-through.ts';
 import { bytesOf, EgressQueues, NO_PRIORITY } from './egress-queues.ts';
 import type { EthernetSwitchConfig } from './ethernet-parameters.ts';
 import { priorityOf } from './frame-fields.ts';
-import { headroomBytesOf } from './headroom.ts';
+import { switchHeadroomBytesOf } from './headroom.ts';
 import { PauseWatchdog } from './pause-watchdog.ts';
 import { checkSharedBuffer, PRIORITY_COUNT, SharedBuffer } from './shared-buffer.ts';
 import { type RouteRefusal, StationRoutes } from './station-routes.ts';
@@ -142,7 +142,10 @@ export class EthernetSwitch {
     this.buffer = new SharedBuffer(
       config,
       this.#used.length,
-      headroomBytesOf(fastestOf(ethernet, cables), config.headroomMetres, config.latencyNs),
+      switchHeadroomBytesOf(
+        cables.flatMap((cable) => cable?.ethernet ?? []),
+        config,
+      ),
     );
     this.#stepEvent = lp.queue.addHandler(() => this.#stepDue());
     lp.addTimeKeeper(this);
@@ -357,14 +360,14 @@ export class EthernetSwitch {
     const ports = frame.outputs ?? this.#routeOf(own, frame, nowPs);
     if (typeof ports === 'string') return ports;
     frame.priority = priorityOf(bytes, frameBytes, this.#config.trust);
-    if (this.#cutsThrough && frame.outputs === undefined) {
-      if (!this.#canCutThrough(own, frame, ports, nowPs)) return this.#storeWhole(frame, ports);
-      own.cutCount++;
-    } else if (frame.isCorrupted) return 'wrongFcs';
+    const isCut = this.#cutsThrough && frame.outputs === undefined;
+    if (isCut && !this.#canCutThrough(own, frame, ports, nowPs)) return this.#storeWhole(frame, ports);
+    if (!isCut && frame.isCorrupted) return 'wrongFcs';
     const limitBytes = this.buffer.queueLimitBytes;
     if (!this.buffer.take(input, frame.priority, bytesOf(frame))) return 'noRoom';
     this.copyCount += ports.length - 1;
     for (const number of ports) this.#enqueue(frame, this.#ports[number - 1]!, limitBytes);
+    if (isCut && frame.copiesLeft > 0) own.cutCount++;
     if (frame.copiesLeft === 0) this.#finish(frame);
     else if (this.buffer.isLossless(frame.priority) && this.buffer.mustStop(input, frame.priority))
       this.#stopSender(own, frame.priority, true);
@@ -484,28 +487,12 @@ const reservationsOf = ({ transmitted, rearranged }: EthernetPort): number =>
 /** Number of a queue of an output, from 1. */
 const queueOf = (output: number, priority: number): number => output * PRIORITY_COUNT + priority;
 
-/** The configuration of the fastest cable of a switch: its frames need the most headroom. */
-export const fastestOf = (
-  ethernet: EthernetConfig,
-  cables: readonly (Pick<EthernetSwitchCable, 'ethernet'> | undefined)[],
-): EthernetConfig => {
-  const rates = cables.map((cable) => cable?.ethernet.gigabitsPerSecond ?? 0);
-  const gigabitsPerSecond = Math.max(...rates);
-  return gigabitsPerSecond === 0 ? ethernet : { ...ethernet, gigabitsPerSecond };
-};
-
 /**
- * Checks the configuration of a switch with this number of ports in use.
- * @param ethernet of its fastest cable
+ * Checks the configuration of a switch with these cables.
  * @throws ConfigurationError
  */
-export function checkEthernetSwitch(
-  config: EthernetSwitchConfig,
-  ethernet: EthernetConfig,
-  portCount: number,
-): void {
-  const { headroomMetres, latencyNs } = config;
-  checkSharedBuffer(config, portCount, headroomBytesOf(ethernet, headroomMetres, latencyNs));
+export function checkEthernetSwitch(config: EthernetSwitchConfig, cables: readonly EthernetConfig[]): void {
+  checkSharedBuffer(config, cables.length, switchHeadroomBytesOf(cables, config));
   if (config.marksCongestion && config.ecnMinBytes > config.ecnMaxBytes)
     throw new ConfigurationError(
       'switch.ethernet.ecnMinBytes',
