@@ -6,10 +6,11 @@
  *          └── PAUSE or PFC ◀── share of the input is full          └── paused by the far end?
  *
  * Promises:
- * - Store and forward: a frame's first byte leaves `latencyNs` after its last byte has come, if the output is free. Cut-through: after
- *   its first byte, if cut-through.ts permits it; other frames are stored.
- * - Every frame that came leaves, waits, or is dropped and counted by a reason: no route, no room, no room in the queue, a link that is
- *   down, a frame check sequence that proves wrong before the frame has begun to leave. Frames of lossless priorities are dropped only if their sender does not stop in time, or if a pause does not end.
+ * - Store and forward: a frame's first byte leaves `latencyNs` after its last byte has arrived, if the output is free.
+ *   Cut-through: `latencyNs` after its first byte, if cut-through.ts permits it; otherwise the switch stores the frame.
+ * - Every frame leaves, waits, or is dropped and counted by reason: no route, no room, a full queue, a link that is
+ *   down, or a wrong FCS found before the frame began to leave.
+ * - Lossless frames are dropped only if their sender does not stop in time, or if a pause does not end.
  * - Frames of one flow keep their order.
  * - A decision depends on earlier instants alone, and on the order of ports: the order of records within an instant has no
  *   effect. A frame that came is admitted later by the latency, all of an instant by one step.
@@ -60,7 +61,7 @@ export interface EthernetSwitchSetup {
   readonly cables: readonly (EthernetSwitchCable | undefined)[];
 }
 
-/** Frames that came by a port and left by none, by reason; a switch that cuts through finds some with a wrong frame check sequence. */
+/** Frames that came by a port and left by none, by reason; a switch that cuts through finds some with a wrong FCS. */
 export type InputDrops = Record<RouteRefusal | 'noRoom', number> & { wrongFcs?: number };
 
 /** Locally administered MACs of a switch's ports: source of its PAUSE frames. */
@@ -259,7 +260,7 @@ export class EthernetSwitch {
 
   // ---- inputs ----
 
-  /** A frame has come by a port, or the first bit of one whose last follows. */
+  /** Handles a frame: all of it has arrived, or its first bit if `tailDelayPs` is not 0. */
   #frameArrived(input: number, slot: number, tailDelayPs: Picoseconds, isCorrupted: boolean): void {
     const own = this.#used[input]!;
     const { port, pipeline } = own;
@@ -354,7 +355,10 @@ export class EthernetSwitch {
     }
   }
 
-  /** Puts a frame into the queues of its outputs. Returns the reason if it leaves by none, or that it must be stored first. */
+  /**
+   * Puts a frame into the queues of its outputs. Returns the reason if it leaves by none, or that it must be stored
+   * first.
+   */
   #admit(own: SwitchPort, frame: StoredFrame, nowPs: Picoseconds): keyof InputDrops | 'isStored' | undefined {
     const { input, bytes, frameBytes } = frame;
     const ports = frame.outputs ?? this.#routeOf(own, frame, nowPs);
@@ -374,7 +378,7 @@ export class EthernetSwitch {
     return undefined;
   }
 
-  /** Outputs of a frame. A frame whose frame check sequence proves wrong teaches nothing: hardware learns from complete frames. */
+  /** Outputs of a frame. One whose FCS proves wrong teaches nothing: hardware learns from complete frames. */
   #routeOf(own: SwitchPort, frame: StoredFrame, nowPs: Picoseconds): readonly number[] | RouteRefusal {
     if (!frame.isCorrupted) this.routes.learn(frame, own.number, nowPs);
     return this.routes.portsOf(frame, own.number, nowPs);

@@ -26,9 +26,9 @@ export interface SwitchDrops {
   outboundPkey: number;
   /** It was the first of its input for longer than HOQLife; counted for each output, in its PortXmitDiscards. */
   hoqLife: number;
-  /** Its lane was stalled at its output; counted alike. */
+  /** Its lane was stalled at its output; counted like `hoqLife`. */
   vlStalled: number;
-  /** It was in the switch for longer than LifeTimeValue; counted alike. */
+  /** It was in the switch for longer than LifeTimeValue; counted like `hoqLife`. */
   switchLifetime: number;
 }
 

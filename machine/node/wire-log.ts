@@ -1,6 +1,7 @@
 /**
  * Keeps the packets that pass one end of a cable, at an adapter or a switch, as bytes with exact times, for a capture
- * file. Bounded: packets beyond the limit are counted, and are the last ones or the first.
+ * file. Bounded: at the limit it drops and counts the newest packets, or with `keepsLatest` the
+ * oldest.
  */
 import { type ExactPs, exactPs, type LogicalProcess } from '../../sim/index.ts';
 import { byteTimeOf, EthernetPort, type WirePort, type WireTap } from '../../wire/index.ts';
