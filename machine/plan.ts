@@ -140,8 +140,8 @@ export function wireAt({ config: { wire }, topology }: Cabled, port: NodePort): 
 }
 
 /**
- * The cable of Ethernet in a port: length and rate of the configuration, unless its link has its own. A frame passes two ports, whose
- * latencies differ between hosts and switches: theirs here is the mean.
+ * The cable of Ethernet in a port: length and rate of the configuration, unless its link has its own. A frame passes
+ * two ports, whose latencies differ between hosts and switches: theirs here is the mean.
  */
 export function ethernetAt({ config, topology }: Cabled, port: NodePort): EthernetConfig {
   const { ethernet } = config;

@@ -11,10 +11,10 @@
  *   released to the channel on arrival, so that dropped frames never accumulate there.
  * - With flow control at both ends no frame is dropped for lack of a slot, on cables up to `pauseCableMetres`, if no PAUSE
  *   frame is lost.
- * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed; at a cut-through switch
- *   when its first bit has. MAC control frames always arrive whole.
- * - A frame with a wrong frame check sequence is counted and never delivered, except to a cut-through switch: it takes the frame with its
- *   first byte, before the FCS can be checked, and may have to send it on with a wrong one.
+ * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed; at a
+ *   cut-through switch when its first bit has. MAC control frames always arrive whole.
+ * - A frame with a wrong frame check sequence is counted and never delivered, except to a cut-through switch: it takes
+ *   the frame with its first byte, before the FCS can be checked, and may have to send it on with a wrong one.
  * - With the link down frames are discarded and counted; the caller need not check.
  * - Calls made at one instant commute with records arriving at that instant. A change of the link counts from the next
  *   picosecond on.

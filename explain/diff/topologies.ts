@@ -15,7 +15,9 @@ import {
 } from '../../machine/topology/index.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
 
-/** A difference of topologies: a count, a cable that one of them lacks, or a property of a node or cable that both have. */
+/**
+ * A difference of topologies: a count, a cable that one of them lacks, or a property of a node or cable that both have.
+ */
 export interface TopologyChange {
   readonly name: string;
   readonly before?: string | number;

@@ -1,6 +1,7 @@
 /**
- * Expected instants are computed by hand: at 10 Gb/s a byte takes 800 ps, at 40 Gb/s 200; a frame of n bytes has a preamble of 8, n, an FCS
- * of 4 and a gap of 12; the default cable takes 2 × 150 ns and 2 m of 4.8 ns; the switch 300 ns.
+ * Expected instants are computed by hand: at 10 Gb/s a byte takes 800 ps, at 40 Gb/s 200; a frame of n bytes has a
+ * preamble of 8, n, an FCS of 4 and a gap of 12; the default cable takes 2 × 150 ns and 2 m of 4.8 ns; the switch 300
+ * ns.
  */
 import { describe, expect, it } from 'vitest';
 import { DamagePlace } from '../../wire/index.ts';
@@ -116,7 +117,8 @@ describe('a switch that cuts through', () => {
     from!.sendAt(startPs + usPs, frameOf({ from: 0, to: 1, frameBytes: 1000 }));
     to!.at(startPs + 20 * usPs, () => to!.port.flowControl.stop(false));
     await bench.runTo(startPs + 60 * usPs);
-    // The PAUSE frame of 60 bytes leaves an instant later, takes effect when all of it has come, and counts an instant after that.
+    // The PAUSE frame of 60 bytes leaves an instant later, takes effect when all of it has come, and counts an instant
+    // after that.
     const endsPs = 20 * usPs + 1 + framePs(60) + cablePs + 1;
     expect(timesOf(to!.seen)).toEqual([endsPs + framePs(1000) + cablePs]);
     expect(cutsOf(bench)[0]).toBe(0);
@@ -267,8 +269,8 @@ describe('marks of congestion of a switch that cuts through', () => {
       );
     await bench.runTo(startPs + 200 * usPs);
     const marked = bench.ends[2]!.seen.map(({ bytes }) => (bytes[15]! & 3) === 3);
-    // Two frames come in each slot, and one leaves: the queue grows to 19 frames in 20 slots and then shrinks. When each of the last ten
-    // frames leaves, 9 to 0 of 1004 bytes wait.
+    // Two frames come in each slot, and one leaves: the queue grows to 19 frames in 20 slots and then shrinks. When
+    // each of the last ten frames leaves, 9 to 0 of 1004 bytes wait.
     expect(marked.slice(0, 10)).toEqual(Array<boolean>(10).fill(false));
     expect(marked.slice(-10)).toEqual(Array<boolean>(10).fill(false));
     expect(marked.slice(12, 30)).toEqual(Array<boolean>(18).fill(true));

@@ -468,7 +468,8 @@ export class EthernetSwitch {
       own.marker.passes(frame.bytes, frame.frameBytes, queues.bytesOf(priority) - bytesOf(frame));
     const reservations = reservationsOf(port);
     port.send(frame.bytes, 0, frame.frameBytes, nowPs, false, frame.isCorrupted);
-    // A frame that is discarded, or that a fault holds back, reserves nothing: it may still be arriving when it is released.
+    // A frame that is discarded, or that a fault holds back, reserves nothing: it may still be arriving when it is
+    // released.
     own.sendsUntilPs = Math.max(nowPs + 1, port.isUp ? port.freePs : 0);
     if (reservationsOf(port) > reservations && frame.tailPs > own.sendsUntilPs)
       throw new InvariantError(

@@ -1,7 +1,7 @@
 /**
- * Instants are computed by hand. A packet of 4096 bytes takes 4132 x 250 ps, a cable 89.6 ns, the switch 120 ns; end 3 has room for three of
- * them. A packet waits from its readiness on, if it is the first of its input by then. A limit ends at the next picosecond, and a packet that
- * becomes the first of a stalled lane is dropped after two.
+ * Instants are computed by hand. A packet of 4096 bytes takes 4132 x 250 ps, a cable 89.6 ns, the switch 120 ns; end 3
+ * has room for three of them. A packet waits from its readiness on, if it is the first of its input by then. A limit
+ * ends at the next picosecond, and a packet that becomes the first of a stalled lane is dropped after two.
  */
 import { describe, expect, it } from 'vitest';
 import { lanesDefaults } from '../../wire/index.ts';
@@ -21,7 +21,10 @@ const code4Ps = 65_536_000;
 
 type Changes = ConstructorParameters<typeof SwitchBench>[1];
 
-/** A switch whose end 3 receives `count` packets from end 0, and consumes none. @returns the bench, and the drops as they occur */
+/**
+ * A switch whose end 3 receives `count` packets from end 0, and consumes none. @returns the bench, and the drops as
+ * they occur
+ */
 function congested(count: number, changes: Changes = {}) {
   const bench = new SwitchBench(4, changes);
   const drops: { readonly atPs: number; readonly reason: string; readonly output: number }[] = [];
@@ -75,7 +78,8 @@ describe('HOQLife', () => {
   });
 
   it('of a packet that may not leave yet has not begun', async () => {
-    // A packet of 292 bytes comes at 1X SDR in 1.168 us, is stored, and ready after 30 us: longer than 4.096 us after the one before.
+    // A packet of 292 bytes comes at 1X SDR in 1.168 us, is stored, and ready after 30 us: longer than 4.096 us after
+    // the one before.
     const slow = { speed: 'SDR', lanes: '1' } as const;
     const switchOf = { hoqLife: 0, latencyNs: 30_000 };
     const bench = new SwitchBench(2, { switch: switchOf, wireOfEnd: { 0: slow } });
@@ -269,7 +273,8 @@ describe('LifeTimeValue', () => {
     expect(answer[11]! >> 3).toBe(4);
     bench.ends[0]!.sendAt(bench.nowPs, 4, 4096, 0, 6);
     await bench.runTo(bench.nowPs + 400 * usPs);
-    // 32.768 us each as the first: the first two; the third has been in the switch for 65.536 us and 2 packets before it do not count.
+    // 32.768 us each as the first: the first two; the third has been in the switch for 65.536 us and 2 packets before
+    // it do not count.
     expect(drops.map(({ reason }) => reason)).toEqual(['hoqLife', 'hoqLife', 'switchLifetime']);
   });
 });

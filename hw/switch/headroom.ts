@@ -36,8 +36,8 @@ function quantaAt(gigabitsPerSecond: number): number {
 }
 
 /**
- * Bytes of headroom for one class of any input of a switch: as many as the cable needs from which most still arrive, were it as long as
- * the configuration says. 0 without cables.
+ * Bytes of headroom for one class of any input of a switch: as many as the cable needs from which most still arrive,
+ * were it as long as the configuration says. 0 without cables.
  */
 export const switchHeadroomBytesOf = (
   cables: readonly EthernetConfig[],

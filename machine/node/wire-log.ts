@@ -78,7 +78,8 @@ class WireLog implements WireTap {
     this.#bytesLeft -= lengthBytes + ENTRY_BYTES;
     if (this.#keepsLatest) this.#makeRoom();
     if (this.#bytesLeft < 0) {
-      // The earliest packets end for good with the first that does not fit; among the latest, a packet that is too long is left out.
+      // The earliest packets end for good with the first that does not fit; among the latest, a packet that is too long
+      // is left out.
       this.#bytesLeft = this.#keepsLatest ? this.#bytesLeft + lengthBytes + ENTRY_BYTES : 0;
       this.droppedPackets++;
       return;
@@ -91,7 +92,10 @@ class WireLog implements WireTap {
     });
   }
 
-  /** Drops the earliest packets until the new one fits. They leave the array in batches, so that a packet costs constant time. */
+  /**
+   * Drops the earliest packets until the new one fits. They leave the array in batches, so that a packet costs constant
+   * time.
+   */
   #makeRoom(): void {
     while (this.#bytesLeft < 0 && this.#first < this.#packets.length) {
       this.#bytesLeft += this.#packets[this.#first++]!.bytes.length + ENTRY_BYTES;

@@ -49,8 +49,8 @@ const connectx2: Profile['values'] = {
 const connectx5: Profile['values'] = {
   // Its library, rdma-core's mlx5, posts each single request by BlueFlame.
   'driver.blueFlameForAll': true,
-  // T-126: one QP reads 87.2 Gb/s in packets of 1024 bytes. The unit that keeps READs has the path of the port, and takes
-  // 8 cycles more for each packet.
+  // T-126: one QP reads 87.2 Gb/s in packets of 1024 bytes. The unit that keeps READs has the path of the port, and
+  // takes 8 cycles more for each packet.
   'hca.readResponseBytesPerCycle': 32,
   'hca.readResponseCycles': 8,
   ...atomics,
@@ -67,8 +67,8 @@ const roceOf = (version: 'v1' | 'v2', gigabitsPerSecond: number): Profile['value
 });
 
 /**
- * Estimate: an Ethernet switch port takes as long as an InfiniBand one (wire.portLatencyNs). The rest of the published delay is the
- * pipeline's.
+ * Estimate: an Ethernet switch port takes as long as an InfiniBand one (wire.portLatencyNs). The rest of the published
+ * delay is the pipeline's.
  */
 const switchPortNs = 40;
 

@@ -76,7 +76,10 @@ export function fabricStoryOf(seed: number): FabricStory {
   }, plain);
 }
 
-/** Traits that some stories have in addition. Each has its own random generator, so the rest of a seed's story does not depend on it. */
+/**
+ * Traits that some stories have in addition. Each has its own random generator, so the rest of a seed's story does not
+ * depend on it.
+ */
 interface Trait {
   readonly name: string;
   readonly share: number;
