@@ -164,9 +164,8 @@ function withLimits(random: Random, story: FabricStory): FabricStory {
 
 /** Damage within a switch, which only destinations find. */
 function withDamage(random: Random, story: FabricStory): FabricStory {
-  const cables = directionsOf(parsedTopology(story.fabric)).filter(
-    ({ from }) => parsedTopology(story.fabric).nodes[from.node]!.kind === 'switch',
-  );
+  const topology = parsedTopology(story.fabric);
+  const cables = directionsOf(topology).filter(({ from }) => topology.nodes[from.node]!.kind === 'switch');
   const { from } = oneOf(random, cables);
   const chance = oneOf(random, ['1%', '5%', '20%']);
   const place = { node: from.node, portNumber: from.port };
