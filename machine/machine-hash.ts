@@ -68,8 +68,8 @@ function checkSecondPorts(topology: Topology, { machine, hca }: MachineConfig): 
 }
 
 /**
- * @throws ConfigurationError for a cable with a rate of the other kind of links, for a rate of NICs, which have one, and for limits of switches
- * at a cable without one
+ * @throws ConfigurationError for a cable with a rate of the other link layer, for any rate between NICs, and for limits
+ * of switches where neither end is a switch
  */
 function checkCables(topology: Topology, { machine, hca }: MachineConfig): void {
   const { links } = topology;

@@ -8,7 +8,7 @@
  */
 import { ConfigurationError } from '../base/index.ts';
 import { linkChannelBytes } from '../hw/pcie/index.ts';
-import { checkEthernetSwitch, fastestOf } from '../hw/switch/index.ts';
+import { checkEthernetSwitch } from '../hw/switch/index.ts';
 import { channelBufferBytes, planSharedControl, type SharedControlPlan } from '../sim/index.ts';
 import {
   type EthernetConfig,
@@ -140,8 +140,8 @@ export function wireAt({ config: { wire }, topology }: Cabled, port: NodePort): 
 }
 
 /**
- * The cable of Ethernet in a port: length and rate of the configuration, unless its link has its own. A frame passes two ports, whose
- * latencies differ between hosts and switches: theirs here is the mean.
+ * The cable of Ethernet in a port: length and rate of the configuration, unless its link has its own. A frame passes
+ * two ports, whose latencies differ between hosts and switches: theirs here is the mean.
  */
 export function ethernetAt({ config, topology }: Cabled, port: NodePort): EthernetConfig {
   const { ethernet } = config;
@@ -249,11 +249,7 @@ function checkSwitches({ config, topology }: Pick<PlanChoice, 'config' | 'topolo
   for (const node of switchesOf(topology))
     checkEthernetSwitch(
       config.switch.ethernet,
-      fastestOf(
-        config.ethernet,
-        portsOf(topology, node).map((port) => ({ ethernet: ethernetAt({ config, topology }, port) })),
-      ),
-      portsOf(topology, node).length,
+      portsOf(topology, node).map((port) => ethernetAt({ config, topology }, port)),
     );
 }
 

@@ -1,6 +1,6 @@
 /**
- * A receiver that stands still congests a tree of two switches, and a flow that does not go there waits, too: unless the output to the
- * receiver drops packets that are the first of their queues for too long (IBTA volume 1, 18.2.5.4).
+ * A receiver that stands still congests a tree of two switches, and a flow that does not go there waits, too: unless
+ * the output to the receiver drops packets that are the first of their queues for too long (IBTA volume 1, 18.2.5.4).
  *
  *     host 0 ═╗                ╔═ host 1 sends to hosts 0 and 3
  *             ╠ switch 4 ═══ 5 ╣

@@ -32,8 +32,10 @@ export class EthernetRearranged {
 }
 
 /**
- * Frames that a cut-through switch could not check. Received ones are delivered all the same, and counted as such: a management counter of
- * FCS errors has them in addition to the corrupted ones. The next port counts sent ones as corrupted, unless it cuts them through, too.
+ * Frames with a wrong FCS at a cut-through switch. Received ones are delivered all the same, those that the switch then
+ * stores and drops among them, and counted as such: a management counter of FCS errors has them in addition to the
+ * corrupted ones. The next port counts sent ones as corrupted, unless it cuts them through, too; those that the cable
+ * loses or damages are not among the sent ones, copies are.
  */
 export class RelayedFcsErrors {
   /** Delivered with a wrong frame check sequence, and sent with it. */

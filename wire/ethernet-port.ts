@@ -11,10 +11,10 @@
  *   released to the channel on arrival, so that dropped frames never accumulate there.
  * - With flow control at both ends no frame is dropped for lack of a slot, on cables up to `pauseCableMetres`, if no PAUSE
  *   frame is lost.
- * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed; at a cut-through switch
- *   when its first bit has. MAC control frames always arrive whole.
- * - A frame with a wrong frame check sequence is counted and never delivered, except to a cut-through switch: it takes the frame with its
- *   first byte, before the FCS can be checked, and may have to send it on with a wrong one.
+ * - A frame arrives when its last bit has left at the exact rate of the link and the channel's latency has passed; at a
+ *   cut-through switch when its first bit has. MAC control frames always arrive whole.
+ * - A frame with a wrong frame check sequence is counted and never delivered, except to a cut-through switch: it takes
+ *   the frame with its first byte, before the FCS can be checked, and may have to send it on with a wrong one.
  * - With the link down frames are discarded and counted; the caller need not check.
  * - Calls made at one instant commute with records arriving at that instant. A change of the link counts from the next
  *   picosecond on.
@@ -43,6 +43,7 @@ import {
   recordHeaderFields,
 } from '../sim/index.ts';
 import { markCongestion } from './congestion-mark.ts';
+import { isControlFrame } from './control-frames.ts';
 import { damageFrame } from './damage.ts';
 import {
   EthernetRearranged,
@@ -120,9 +121,6 @@ const corruptedNote = 'dropped: its frame check sequence is wrong';
 const corruptedHeadNote = 'its frame check sequence is wrong';
 const fullNote = 'dropped: the receive fifo is full';
 const strangeControlNote = 'dropped: a MAC control frame, and no PAUSE for this station';
-/** EtherType of MAC control frames, and its place in a frame. */
-const MAC_CONTROL_TYPE = 0x8808;
-const TYPE_OFFSET = 12;
 /** Copies are fastest between offsets that are multiples of it. */
 const COPY_ALIGNMENT = 8;
 
@@ -384,13 +382,12 @@ export class EthernetPort {
     transmitted.padBytes += wireBytes - ETHERNET_FCS_BYTES - lengthBytes;
     const rules = faults.rulesOn(source, sourceOffset, lengthBytes);
     const chanced = this.#outcomeOf(wireBytes, rules, fromPs);
-    if (isWrong) this.relayed.sent++;
     const outcome = isWrong && chanced === OUTCOME_ARRIVES ? OUTCOME_STILL_WRONG : chanced;
     if (rules === noRules && this.#heldDuePs === NEVER)
       this.#put(source, sourceOffset, lengthBytes, outcome, fromPs, isSentAgain);
     else {
       const bytes = source.slice(sourceOffset, sourceOffset + lengthBytes);
-      this.#putInDisorder(bytes, outcome, rules, fromPs, isSentAgain);
+      this.#putInDisorder(bytes, outcome, rules, fromPs, isSentAgain, isWrong);
     }
   }
 
@@ -480,6 +477,7 @@ export class EthernetPort {
     rules: ConcernedRules,
     fromPs: Picoseconds,
     isSentAgain: boolean,
+    isWrong = false,
     isPassing = true,
   ): void {
     const { passed, canCopy } = this.#held;
@@ -509,7 +507,7 @@ export class EthernetPort {
     }
     if (copy !== undefined) {
       const duePs = fromPs + copy.effect.delayPs;
-      const outcomeOfCopy = outcome === OUTCOME_STILL_WRONG ? outcome : OUTCOME_ARRIVES;
+      const outcomeOfCopy = isWrong ? OUTCOME_STILL_WRONG : OUTCOME_ARRIVES;
       this.#hold({
         bytes: whole,
         isSentAgain,
@@ -544,7 +542,7 @@ export class EthernetPort {
     const rules = this.faults.rulesOnPause();
     const outcome = this.#outcomeOf(wireBytesOf(frame.length), rules, nowPs);
     if (rules === noRules) this.#put(frame, 0, frame.length, outcome, nowPs, false);
-    else this.#putInDisorder(frame, outcome, rules, nowPs, false, false);
+    else this.#putInDisorder(frame, outcome, rules, nowPs, false, false, false);
   }
 
   /** Whether a PAUSE frame, or a held-back one, is due and waits only for the link. */
@@ -647,11 +645,13 @@ export class EthernetPort {
     if (this.tap !== undefined)
       this.tap.packetPassed('outbound', endPs, source, sourceOffset, lengthBytes, note ?? '');
     const kind = outcome === OUTCOME_LOST ? LOST_FRAME : FRAME;
-    const isWhole = this.#sentArrival === 'tail' || isMacControl(source, sourceOffset);
+    // MAC control frames (31.4.1.3), PAUSE and PFC, take effect when they are complete.
+    const isWhole = this.#sentArrival === 'tail' || isControlFrame(source, sourceOffset);
     const arrivalPs = isWhole ? endPs : startPs;
     const offset = this.#writer.append(arrivalPs + this.#latencyPs, kind, frameBytes);
     const { words, bytes } = this.#writer;
     words[(offset >> 2) + WORD_FRAME_BYTES] = frameBytes;
+    if (outcome === OUTCOME_STILL_WRONG) this.relayed.sent++;
     const isCorrupted = outcome === OUTCOME_CORRUPTED || outcome === OUTCOME_STILL_WRONG;
     words[(offset >> 2) + WORD_IS_CORRUPTED] = isCorrupted ? 1 : 0;
     words[(offset >> 2) + WORD_TAIL_DELAY_PS] = endPs - arrivalPs;
@@ -752,10 +752,6 @@ export class EthernetPort {
     this.#ports.link.linkChanged(isUp, this.#lp.nowPs);
   }
 }
-
-/** Whether the frame is of MAC control (31.4.1.3): PAUSE and PFC take effect when they are complete. */
-const isMacControl = (bytes: Uint8Array, at: number): boolean =>
-  (bytes[at + TYPE_OFFSET]! << 8) + bytes[at + TYPE_OFFSET + 1]! === MAC_CONTROL_TYPE;
 
 /** Bytes of a frame on the wire, FCS included. */
 const wireBytesOf = (lengthBytes: number): number =>

@@ -1,4 +1,7 @@
-/** Expected times are computed by hand from the words of the codes: 5280 bits of rs-528, 5440 of rs-544, 2720 of rs-272, 2112 of fire-code. */
+/**
+ * Expected times are computed by hand from the words of the codes: 5280 bits of rs-528, 5440 of rs-544, 2720 of rs-272,
+ * 2112 of fire-code.
+ */
 import { describe, expect, it } from 'vitest';
 import { defaultsOf } from '../base/index.ts';
 import { ethernetParameters } from './ethernet-parameters.ts';

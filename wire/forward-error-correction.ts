@@ -3,11 +3,13 @@
  *
  *     sender ─▶ parity is appended as it goes ═══▶ a whole word of the code arrives ─▶ decoded ─▶ receiver
  *
- * A receiver releases nothing of a word before all of it has arrived, since any bit of it may be wrong. So each crossing takes the time of a
- * word at the rate of all lanes together, then the decoding. The position of a packet within its words, which adds jitter (Sella, Moore and
- * Zilberman 2018), is left out. The rates of HDR and NDR already contain the parity; on Ethernet transcoding makes room for it.
+ * A receiver releases nothing of a word before all of it has arrived, since any bit of it may be wrong. So each
+ * crossing takes the time of a word at the rate of all lanes together, then the decoding. The position of a packet
+ * within its words, which adds jitter (Sella, Moore and Zilberman 2018), is left out. The rates of HDR and NDR already
+ * contain the parity; on Ethernet transcoding makes room for it.
  *
- * Sources: IEEE 802.3-2018, clauses 74 (fire-code), 91 and 108 (rs-528, rs-544); 25 Gigabit Ethernet Consortium (rs-272).
+ * Sources: IEEE 802.3-2018, clauses 74 (fire-code), 91 and 108 (rs-528, rs-544); 25 Gigabit Ethernet Consortium
+ * (rs-272).
  */
 import type { Picoseconds } from '../base/index.ts';
 import type { EthernetConfig } from './ethernet-parameters.ts';
@@ -28,8 +30,8 @@ const codes: Readonly<Record<Exclude<FecCode, 'none'>, { readonly bits: number; 
   };
 
 /**
- * Estimate: a decoder takes 2t + 1 steps for t symbols, and six more to code and decode, of 1 ns each, as contributions to IEEE P802.3dj
- * assume of a core at 1 GHz. With the word that is 72 ns at 100 Gb/s and 226 ns at 25 Gb/s for rs-528.
+ * Estimate: a decoder takes 2t + 1 steps for t symbols, and six more to code and decode, of 1 ns each, as contributions
+ * to IEEE P802.3dj assume of a core at 1 GHz. With the word that is 72 ns at 100 Gb/s and 226 ns at 25 Gb/s for rs-528.
  */
 const STEP_PS = 1000;
 const CODING_STEPS = 6;

@@ -116,7 +116,7 @@ function cutSentences({ report: { switches = [] } }: FabricRow): string[] {
   const cut = ports.reduce((sum, port) => sum + port.cutThroughFrames!, 0);
   const came = ports.reduce((sum, port) => sum + port.receivedPackets, 0);
   return [
-    `Switches that cut through did so with ${countText(cut)} of ${countText(came)} frames that came; they stored the others, whose outputs were busy, paused or faster than their input.`,
+    `Cut-through switches forwarded ${countText(cut)} of ${countText(came)} received frames before their last byte arrived. They stored or dropped the others.`,
   ];
 }
 

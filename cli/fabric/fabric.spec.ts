@@ -214,7 +214,10 @@ describe('hca topology', () => {
     const nodes = bell.nodes.map((node, at) => (at === 4 ? { ...node, forwarding: 'cut-through' } : node));
     writeFileSync(join(folder.path, 'modes.json'), JSON.stringify({ ...bell, nodes }));
     const { code, out } = await hca('topology', './modes.json', '--html', 'modes.html');
-    expect([code, out]).toEqual([0, expect.stringContaining('switches forward: 4 by cut-through.')]);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringContaining('Switches with their own forwarding mode: 4 (cut-through).'),
+    ]);
     expect(textOf('modes.html')).toContain('<title>switch 4, cut-through</title>');
   });
 

@@ -67,10 +67,8 @@ function forwardingSentences(topology: Topology): string[] {
     switchesOf(topology).filter((node) => topology.nodes[node]!.forwarding !== undefined),
     (node) => topology.nodes[node]!.forwarding!,
   );
-  const named = Object.entries(modes).map(([mode, nodes]) => `${nodes.join(', ')} by ${mode}`);
-  return named.length === 0
-    ? []
-    : [`Whatever the configuration says, switches forward: ${named.join('; ')}.`];
+  const named = Object.entries(modes).map(([mode, nodes]) => `${nodes.join(', ')} (${mode})`);
+  return named.length === 0 ? [] : [`Switches with their own forwarding mode: ${named.join('; ')}.`];
 }
 
 /** @param lengths number of switches between each ordered pair of joined hosts */

@@ -347,6 +347,28 @@ describe('topologies', () => {
     ]);
   });
 
+  it('that differ in a node alone say in which property: how a switch forwards, partitions of a host', () => {
+    const changed = (first: object, last: object): Output => {
+      const { topology } = star(3)['report'] as { topology: { nodes: object[]; links: object[] } };
+      const nodes = topology.nodes.map((node, at) => ({
+        ...node,
+        ...(at === 0 ? first : at === 3 ? last : {}),
+      }));
+      return checkedOutput('fabric.json', { ...star(3), report: { topology: { ...topology, nodes } } });
+    };
+    const { request, isEqual } = reportDiff(
+      star(3),
+      changed({ partitions: [0x7fff, 2] }, { forwarding: 'store-and-forward' }),
+    );
+    expect(isEqual).toBe(false);
+    const what = 'topology';
+    const before = 'as configured';
+    expect(request).toEqual([
+      { what, name: 'host 0', before, after: 'partitions=32767,2', isAsked: true },
+      { what, name: 'switch #0', before, after: 'forwarding=store-and-forward', isAsked: true },
+    ]);
+  });
+
   it('that are the same are no change', () => {
     expect(reportDiff(star(3), star(3))).toMatchObject({ isEqual: true, request: [] });
     expect(reportDiff(star(3), star(3))).not.toHaveProperty('unmatched');

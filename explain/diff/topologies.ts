@@ -15,7 +15,9 @@ import {
 } from '../../machine/topology/index.ts';
 import { isObject, type JsonObject, type Output } from './output.ts';
 
-/** A difference of topologies: a count, a cable that one of them lacks, or a property of a cable that both have. */
+/**
+ * A difference of topologies: a count, a cable that one of them lacks, or a property of a node or cable that both have.
+ */
 export interface TopologyChange {
   readonly name: string;
   readonly before?: string | number;
@@ -49,7 +51,7 @@ export function unlikeTopologies(before: Output, after: Output): readonly [Topol
   return [one, other];
 }
 
-/** Counts first, then cables in the order of the topologies. */
+/** Counts first, then nodes and cables in the order of the topologies. */
 export function topologyChanges([before, after]: readonly [Topology, Topology]): TopologyChange[] {
   const counts: Readonly<Record<string, (topology: Topology) => number>> = {
     hosts: (topology) => hostsOf(topology).length,
@@ -65,7 +67,27 @@ export function topologyChanges([before, after]: readonly [Topology, Topology]):
     const [one, other] = [left.get(name), right.get(name)];
     return one === other ? [] : [changeOf(`cable ${name}`, one, other)];
   });
-  return [...counted, ...cables];
+  return [...counted, ...nodeChanges(before, after), ...cables];
+}
+
+/** Nodes that both topologies have and whose own properties differ: hosts by number, then switches by their order. */
+function nodeChanges(before: Topology, after: Topology): TopologyChange[] {
+  const [left, right] = [nodesOf(before), nodesOf(after)];
+  return [...left].flatMap(([name, one]) => {
+    const other = right.get(name);
+    return other === undefined || one === other ? [] : [changeOf(name, one, other)];
+  });
+}
+
+/** Each node by its kind and number, with its own properties as text. */
+function nodesOf({ nodes }: Topology): ReadonlyMap<string, string> {
+  const hostCount = nodes.filter(({ kind }) => kind === 'host').length;
+  return new Map(
+    nodes.map(({ kind, partitions, forwarding }, node) => [
+      kind === 'host' ? `host ${node}` : `switch ${switchName(node, hostCount)}`,
+      listed({ partitions: partitions?.join(','), forwarding }),
+    ]),
+  );
 }
 
 const changeOf = (name: string, before?: string, after?: string): TopologyChange => ({
@@ -86,10 +108,13 @@ function cablesOf(topology: Topology): ReadonlyMap<string, string> {
 
 const cableFields = ['metres', 'speed', 'lanes', 'gigabitsPerSecond', 'hoqLife', 'vlStallCount'] as const;
 
-const propertiesOf = (cable: LinkCable): string => {
-  const texts = cableFields
-    .filter((name) => cable[name] !== undefined)
-    .map((name) => `${name}=${cable[name]}`);
+const propertiesOf = (cable: LinkCable): string =>
+  listed(Object.fromEntries(cableFields.map((name) => [name, cable[name]])));
+
+const listed = (properties: Readonly<Record<string, string | number | undefined>>): string => {
+  const texts = Object.entries(properties).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${value}`],
+  );
   return texts.length === 0 ? 'as configured' : texts.join(' ');
 };
 

@@ -282,7 +282,10 @@ const shownKinds: ReadonlySet<string> = new Set([
 /** Number of the host of a record's host, device or link. */
 const hostNumberOf = ({ track }: TimelineRecord): number => Number(/\d+/.exec(track.process)?.[0] ?? -1);
 
-/** Whether a record is of a host between which the operation's packets travelled; always true if none reached another host. */
+/**
+ * Returns a filter for records of the two ends of an operation; it accepts all records if no packet reached another
+ * host.
+ */
 function endsFilter(
   timeline: Timeline,
   { node, records }: OperationFlow,

@@ -26,7 +26,7 @@ const speeds: Readonly<Record<Speed, { readonly base: LinkSpeed; readonly extend
   NDR: { base: LinkSpeed.QDR, extended: LinkSpeedExtended.NDR },
 };
 
-/** A port of 12X supports 1X and 4X, but not 8X; one of 4X and more no 2X, which came with HDR. */
+/** A port of 12X supports 1X and 4X, but not 8X. Ports of 4X and wider do not support 2X, which HDR introduced. */
 const widths: Readonly<Record<Lanes, { readonly active: LinkWidth; readonly supported: number }>> = {
   1: { active: LinkWidth.WIDTH_1X, supported: LinkWidth.WIDTH_1X },
   2: { active: LinkWidth.WIDTH_2X, supported: LinkWidth.WIDTH_1X | LinkWidth.WIDTH_2X },

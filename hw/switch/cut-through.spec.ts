@@ -1,6 +1,7 @@
 /**
- * Expected instants are computed by hand: at 10 Gb/s a byte takes 800 ps, at 40 Gb/s 200; a frame of n bytes has a preamble of 8, n, an FCS
- * of 4 and a gap of 12; the default cable takes 2 × 150 ns and 2 m of 4.8 ns; the switch 300 ns.
+ * Expected instants are computed by hand: at 10 Gb/s a byte takes 800 ps, at 40 Gb/s 200; a frame of n bytes has a
+ * preamble of 8, n, an FCS of 4 and a gap of 12; the default cable takes 2 × 150 ns and 2 m of 4.8 ns; the switch 300
+ * ns.
  */
 import { describe, expect, it } from 'vitest';
 import { DamagePlace } from '../../wire/index.ts';
@@ -116,7 +117,8 @@ describe('a switch that cuts through', () => {
     from!.sendAt(startPs + usPs, frameOf({ from: 0, to: 1, frameBytes: 1000 }));
     to!.at(startPs + 20 * usPs, () => to!.port.flowControl.stop(false));
     await bench.runTo(startPs + 60 * usPs);
-    // The PAUSE frame of 60 bytes leaves an instant later, takes effect when all of it has come, and counts an instant after that.
+    // The PAUSE frame of 60 bytes leaves an instant later, takes effect when all of it has come, and counts an instant
+    // after that.
     const endsPs = 20 * usPs + 1 + framePs(60) + cablePs + 1;
     expect(timesOf(to!.seen)).toEqual([endsPs + framePs(1000) + cablePs]);
     expect(cutsOf(bench)[0]).toBe(0);
@@ -134,6 +136,15 @@ describe('a switch that cuts through', () => {
     expect(cutsOf(bench)[0]).toBe(1);
   });
 
+  it('counts no frame for which the queue of its output has no room', async () => {
+    const bench = await benchOf(2, { switch: { flowControl: 'none', bufferKib: 64, alpha: '1/128' } });
+    bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 1, frameBytes: 1000 }));
+    await bench.runTo(startPs + 20 * usPs);
+    expect(bench.ends[1]!.seen).toEqual([]);
+    expect(bench.device.statisticsOf(2).queueDrops).toBe(1);
+    expect(cutsOf(bench)).toEqual([0, 0]);
+  });
+
   it('holds the bytes of a frame from when it begins to leave until its last has left', async () => {
     const bench = await benchOf(2);
     bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 1, frameBytes: 1000 }));
@@ -144,6 +155,24 @@ describe('a switch that cuts through', () => {
     await bench.runTo(startPs + cablePs + switchPs + slotPs(1000));
     expect(bench.device.buffer.usedBytes).toBe(1004);
     await bench.runTo(startPs + cablePs + switchPs + slotPs(1000) + 1);
+    expect(bench.device.buffer.usedBytes).toBe(0);
+  });
+});
+
+describe('a frame that a fault holds back while it is cut through', () => {
+  it('is overtaken, and leaves when its delay ends', async () => {
+    const bench = await benchOf(2);
+    bench.device.ports[1]!.faults.addRule(
+      { kind: 'reordered', passes: 9, delayPs: 10 * usPs },
+      { shots: 1 },
+      { fired: () => {} },
+    );
+    bench.ends[0]!.sendAt(startPs, ...framesOf(2, { from: 0, to: 1, frameBytes: 1000 }));
+    await bench.runTo(startPs + 30 * usPs);
+    const { seen } = bench.ends[1]!;
+    expect(marksOf(seen)).toEqual([1, 0]);
+    // The delay begins where the first byte of the frame would leave.
+    expect(timesOf(seen)).toEqual([cutPs(1000) + slotPs(1000), cutPs(1000) + 10 * usPs]);
     expect(bench.device.buffer.usedBytes).toBe(0);
   });
 });
@@ -171,6 +200,26 @@ describe('a frame with a wrong frame check sequence', () => {
     expect(bench.device.statisticsOf(1).drops.wrongFcs).toBe(0);
   });
 
+  it.each([
+    ['duplicated', [{ kind: 'duplicated', passes: 0, delayPs: 0 }], 2, 0],
+    ['lost', [{ kind: 'lost' }], 0, 1],
+    ['lost and duplicated', [{ kind: 'lost' }, { kind: 'duplicated', passes: 0, delayPs: 0 }], 1, 1],
+    ['damaged again', [{ kind: 'corrupted', place: DamagePlace.ANYWHERE, isInside: false }], 0, 0],
+  ] as const)('is counted where it leaves as it came: %s', async (_name, effects, sent, lost) => {
+    const bench = await benchOf(2);
+    damaged(bench, 0);
+    const output = bench.device.ports[1]!;
+    for (const effect of effects) output.faults.addRule(effect, { shots: 1 }, { fired: () => {} });
+    bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 1, frameBytes: 1000 }));
+    await bench.runTo(startPs + 20 * usPs);
+    expect(output.relayed).toEqual({ received: 0, sent });
+    expect(output.transmitted.lostFrames).toBe(lost);
+    // The far end finds those, and those that this cable damaged.
+    const { received } = bench.ends[1]!.port;
+    expect(received.corruptedFrames).toBe(sent + output.transmitted.corruptedFrames);
+    expect(bench.ends[1]!.seen).toEqual([]);
+  });
+
   it('that was stored is dropped there, with a reason', async () => {
     const bench = await benchOf(3);
     bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 2, frameBytes: 1500, mark: 1 }));
@@ -178,6 +227,7 @@ describe('a frame with a wrong frame check sequence', () => {
     bench.ends[1]!.sendAt(startPs + 5000, ...framesOf(1, { from: 1, to: 2, frameBytes: 1000 }));
     await bench.runTo(startPs + 20 * usPs);
     expect(marksOf(bench.ends[2]!.seen)).toEqual([1]);
+    expect(bench.device.ports[1]!.relayed).toEqual({ received: 1, sent: 0 });
     expect(bench.device.statisticsOf(2).drops).toEqual({
       ...{ noRoute: 0, ownPort: 0, linkLocal: 0, noRoom: 0 },
       wrongFcs: 1,
@@ -219,8 +269,8 @@ describe('marks of congestion of a switch that cuts through', () => {
       );
     await bench.runTo(startPs + 200 * usPs);
     const marked = bench.ends[2]!.seen.map(({ bytes }) => (bytes[15]! & 3) === 3);
-    // Two frames come in each slot, and one leaves: the queue grows to 19 frames in 20 slots and then shrinks. When each of the last ten
-    // frames leaves, 9 to 0 of 1004 bytes wait.
+    // Two frames come in each slot, and one leaves: the queue grows to 19 frames in 20 slots and then shrinks. When
+    // each of the last ten frames leaves, 9 to 0 of 1004 bytes wait.
     expect(marked.slice(0, 10)).toEqual(Array<boolean>(10).fill(false));
     expect(marked.slice(-10)).toEqual(Array<boolean>(10).fill(false));
     expect(marked.slice(12, 30)).toEqual(Array<boolean>(18).fill(true));

@@ -5,9 +5,10 @@
  *     no output is faster than its input ── it would run out of bytes within the frame
  *     its first 64 bytes have come ── what a switch reads of it is among them
  *
- * Otherwise the frame is stored whole. A frame for several outputs is cut through if all of them permit it. A frame that has begun to leave
- * cannot be dropped any more: if its frame check sequence proves wrong, it leaves with a wrong one, and the next port that stores it drops
- * it. Sources: Microchip, Cut-Through; HPE 5700; Dell OS10; Linux drivers/net/dsa/ocelot/felix_vsc9959.c.
+ * Otherwise the frame is stored whole. A frame for several outputs is cut through if all of them permit it. A frame
+ * that has begun to leave cannot be dropped any more: if its frame check sequence proves wrong, it leaves with a wrong
+ * one, and the next port that stores it drops it. Sources: Microchip, Cut-Through; HPE 5700; Dell OS10; Linux
+ * drivers/net/dsa/ocelot/felix_vsc9959.c.
  */
 import type { Picoseconds } from '../../base/index.ts';
 import { type EthernetConfig, type EthernetPort, ethernetByteTime } from '../../wire/index.ts';

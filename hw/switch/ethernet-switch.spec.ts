@@ -217,6 +217,22 @@ describe('an incast with flow control', () => {
     expect(bench.device.buffer.usedBytes).toBe(0);
   });
 
+  it.each(settings)('loses nothing with %s where ports of cables take 20 us', async (_name, changes) => {
+    const bench = await benchOf(4, {
+      switch: { bufferKib: 512, pauseAlpha: '8', ...changes },
+      cable: { portLatencyNs: 20_000 },
+    });
+    // The links of these cables come up later.
+    const upPs = startPs + 1000 * usPs;
+    for (const [from, end] of bench.ends.entries())
+      end.sendAt(upPs - 100 * usPs, frameOf({ mac: broadcastMac, from, frameBytes: 60 }));
+    for (const from of [0, 1, 2])
+      bench.ends[from]!.sendAt(upPs, ...framesOf(400, { from, to: 3, frameBytes, ...tag }));
+    await bench.runTo(upPs + 2500 * usPs);
+    expect(dropsOf(bench)).toBe(0);
+    expect(bench.ends[3]!.seen.filter(({ bytes }) => bytes.length === frameBytes)).toHaveLength(1200);
+  });
+
   it('loses frames of a priority that PFC does not keep', async () => {
     const changes = { flowControl: 'pfc', losslessPriorities: 0x10, trust: 'pcp' } as const;
     const bench = await benchOf(4, { switch: { bufferKib: 128, ...changes } });

@@ -6,10 +6,11 @@
  *          └── PAUSE or PFC ◀── share of the input is full          └── paused by the far end?
  *
  * Promises:
- * - Store and forward: a frame's first byte leaves `latencyNs` after its last byte has come, if the output is free. Cut-through: after
- *   its first byte, if cut-through.ts permits it; other frames are stored.
- * - Every frame that came leaves, waits, or is dropped and counted by a reason: no route, no room, no room in the queue, a link that is
- *   down, a frame check sequence that proves wrong before the frame has begun to leave. Frames of lossless priorities are dropped only if their sender does not stop in time, or if a pause does not end.
+ * - Store and forward: a frame's first byte leaves `latencyNs` after its last byte has arrived, if the output is free.
+ *   Cut-through: `latencyNs` after its first byte, if cut-through.ts permits it; otherwise the switch stores the frame.
+ * - Every frame leaves, waits, or is dropped and counted by reason: no route, no room, a full queue, a link that is
+ *   down, or a wrong FCS found before the frame began to leave.
+ * - Lossless frames are dropped only if their sender does not stop in time, or if a pause does not end.
  * - Frames of one flow keep their order.
  * - A decision depends on earlier instants alone, and on the order of ports: the order of records within an instant has no
  *   effect. A frame that came is admitted later by the latency, all of an instant by one step.
@@ -30,7 +31,7 @@ import { headerDurationPs, isFaster, isIdle } from './cut-through.ts';
 import { bytesOf, EgressQueues, NO_PRIORITY } from './egress-queues.ts';
 import type { EthernetSwitchConfig } from './ethernet-parameters.ts';
 import { priorityOf } from './frame-fields.ts';
-import { headroomBytesOf } from './headroom.ts';
+import { switchHeadroomBytesOf } from './headroom.ts';
 import { PauseWatchdog } from './pause-watchdog.ts';
 import { checkSharedBuffer, PRIORITY_COUNT, SharedBuffer } from './shared-buffer.ts';
 import { type RouteRefusal, StationRoutes } from './station-routes.ts';
@@ -60,7 +61,7 @@ export interface EthernetSwitchSetup {
   readonly cables: readonly (EthernetSwitchCable | undefined)[];
 }
 
-/** Frames that came by a port and left by none, by reason; a switch that cuts through finds some with a wrong frame check sequence. */
+/** Frames that came by a port and left by none, by reason; a switch that cuts through finds some with a wrong FCS. */
 export type InputDrops = Record<RouteRefusal | 'noRoom', number> & { wrongFcs?: number };
 
 /** Locally administered MACs of a switch's ports: source of its PAUSE frames. */
@@ -142,7 +143,10 @@ export class EthernetSwitch {
     this.buffer = new SharedBuffer(
       config,
       this.#used.length,
-      headroomBytesOf(fastestOf(ethernet, cables), config.headroomMetres, config.latencyNs),
+      switchHeadroomBytesOf(
+        cables.flatMap((cable) => cable?.ethernet ?? []),
+        config,
+      ),
     );
     this.#stepEvent = lp.queue.addHandler(() => this.#stepDue());
     lp.addTimeKeeper(this);
@@ -256,7 +260,7 @@ export class EthernetSwitch {
 
   // ---- inputs ----
 
-  /** A frame has come by a port, or the first bit of one whose last follows. */
+  /** Handles a frame: all of it has arrived, or its first bit if `tailDelayPs` is not 0. */
   #frameArrived(input: number, slot: number, tailDelayPs: Picoseconds, isCorrupted: boolean): void {
     const own = this.#used[input]!;
     const { port, pipeline } = own;
@@ -351,27 +355,30 @@ export class EthernetSwitch {
     }
   }
 
-  /** Puts a frame into the queues of its outputs. Returns the reason if it leaves by none, or that it must be stored first. */
+  /**
+   * Puts a frame into the queues of its outputs. Returns the reason if it leaves by none, or that it must be stored
+   * first.
+   */
   #admit(own: SwitchPort, frame: StoredFrame, nowPs: Picoseconds): keyof InputDrops | 'isStored' | undefined {
     const { input, bytes, frameBytes } = frame;
     const ports = frame.outputs ?? this.#routeOf(own, frame, nowPs);
     if (typeof ports === 'string') return ports;
     frame.priority = priorityOf(bytes, frameBytes, this.#config.trust);
-    if (this.#cutsThrough && frame.outputs === undefined) {
-      if (!this.#canCutThrough(own, frame, ports, nowPs)) return this.#storeWhole(frame, ports);
-      own.cutCount++;
-    } else if (frame.isCorrupted) return 'wrongFcs';
+    const isCut = this.#cutsThrough && frame.outputs === undefined;
+    if (isCut && !this.#canCutThrough(own, frame, ports, nowPs)) return this.#storeWhole(frame, ports);
+    if (!isCut && frame.isCorrupted) return 'wrongFcs';
     const limitBytes = this.buffer.queueLimitBytes;
     if (!this.buffer.take(input, frame.priority, bytesOf(frame))) return 'noRoom';
     this.copyCount += ports.length - 1;
     for (const number of ports) this.#enqueue(frame, this.#ports[number - 1]!, limitBytes);
+    if (isCut && frame.copiesLeft > 0) own.cutCount++;
     if (frame.copiesLeft === 0) this.#finish(frame);
     else if (this.buffer.isLossless(frame.priority) && this.buffer.mustStop(input, frame.priority))
       this.#stopSender(own, frame.priority, true);
     return undefined;
   }
 
-  /** Outputs of a frame. A frame whose frame check sequence proves wrong teaches nothing: hardware learns from complete frames. */
+  /** Outputs of a frame. One whose FCS proves wrong teaches nothing: hardware learns from complete frames. */
   #routeOf(own: SwitchPort, frame: StoredFrame, nowPs: Picoseconds): readonly number[] | RouteRefusal {
     if (!frame.isCorrupted) this.routes.learn(frame, own.number, nowPs);
     return this.routes.portsOf(frame, own.number, nowPs);
@@ -459,10 +466,12 @@ export class EthernetSwitch {
     own.sending = frame;
     if (this.#cutsThrough)
       own.marker.passes(frame.bytes, frame.frameBytes, queues.bytesOf(priority) - bytesOf(frame));
+    const reservations = reservationsOf(port);
     port.send(frame.bytes, 0, frame.frameBytes, nowPs, false, frame.isCorrupted);
-    // A frame that is discarded, or that a fault holds back, reserves nothing.
+    // A frame that is discarded, or that a fault holds back, reserves nothing: it may still be arriving when it is
+    // released.
     own.sendsUntilPs = Math.max(nowPs + 1, port.isUp ? port.freePs : 0);
-    if (port.isUp && frame.tailPs > own.sendsUntilPs)
+    if (reservationsOf(port) > reservations && frame.tailPs > own.sendsUntilPs)
       throw new InvariantError(
         'last bit of a frame',
         frame.tailPs,
@@ -476,31 +485,19 @@ export class EthernetSwitch {
   }
 }
 
+/** Frames for which a port reserved its link as soon as it was handed them. */
+const reservationsOf = ({ transmitted, rearranged }: EthernetPort): number =>
+  transmitted.frames - rearranged.heldBackFrames;
+
 /** Number of a queue of an output, from 1. */
 const queueOf = (output: number, priority: number): number => output * PRIORITY_COUNT + priority;
 
-/** The configuration of the fastest cable of a switch: its frames need the most headroom. */
-export const fastestOf = (
-  ethernet: EthernetConfig,
-  cables: readonly (Pick<EthernetSwitchCable, 'ethernet'> | undefined)[],
-): EthernetConfig => {
-  const rates = cables.map((cable) => cable?.ethernet.gigabitsPerSecond ?? 0);
-  const gigabitsPerSecond = Math.max(...rates);
-  return gigabitsPerSecond === 0 ? ethernet : { ...ethernet, gigabitsPerSecond };
-};
-
 /**
- * Checks the configuration of a switch with this number of ports in use.
- * @param ethernet of its fastest cable
+ * Checks the configuration of a switch with these cables.
  * @throws ConfigurationError
  */
-export function checkEthernetSwitch(
-  config: EthernetSwitchConfig,
-  ethernet: EthernetConfig,
-  portCount: number,
-): void {
-  const { headroomMetres, latencyNs } = config;
-  checkSharedBuffer(config, portCount, headroomBytesOf(ethernet, headroomMetres, latencyNs));
+export function checkEthernetSwitch(config: EthernetSwitchConfig, cables: readonly EthernetConfig[]): void {
+  checkSharedBuffer(config, cables.length, switchHeadroomBytesOf(cables, config));
   if (config.marksCongestion && config.ecnMinBytes > config.ecnMaxBytes)
     throw new ConfigurationError(
       'switch.ethernet.ecnMinBytes',

@@ -1,14 +1,18 @@
 /**
- * Instants are computed by hand. A packet of 4096 bytes takes 4132 x 250 ps, a cable 89.6 ns, the switch 120 ns; end 3 has room for three of
- * them. A packet waits from its readiness on, if it is the first of its input by then. A limit ends at the next picosecond, and a packet that
- * becomes the first of a stalled lane is dropped after two.
+ * Instants are computed by hand. A packet of 4096 bytes takes 4132 x 250 ps, a cable 89.6 ns, the switch 120 ns; end 3
+ * has room for three of them. A packet waits from its readiness on, if it is the first of its input by then. A limit
+ * ends at the next picosecond, and a packet that becomes the first of a stalled lane is dropped after two.
  */
 import { describe, expect, it } from 'vitest';
 import { lanesDefaults } from '../../wire/index.ts';
+import { HeadOfQueueLimit } from './head-of-queue-limit.ts';
 import { infoOf, ManagedBench, portInfo, startPs, switchInfo, usPs } from './testing/managed-bench.ts';
 import { noSwitchDrops, SwitchBench } from './testing/switch-bench.ts';
 
 const packetPs = 4132 * 250;
+/** A packet of 256 bytes, and a cable. */
+const shortPs = 292 * 250;
+const cablePs = 89_600;
 /** When the first byte of the first packet, sent at `startPs`, is in the switch; and when that packet may leave. */
 const cameAtPs = startPs + 89_600;
 const readyPs = cameAtPs + 120_000;
@@ -17,7 +21,10 @@ const code4Ps = 65_536_000;
 
 type Changes = ConstructorParameters<typeof SwitchBench>[1];
 
-/** A switch whose end 3 receives `count` packets from end 0, and consumes none. @returns the bench, and the drops as they occur */
+/**
+ * A switch whose end 3 receives `count` packets from end 0, and consumes none. @returns the bench, and the drops as
+ * they occur
+ */
 function congested(count: number, changes: Changes = {}) {
   const bench = new SwitchBench(4, changes);
   const drops: { readonly atPs: number; readonly reason: string; readonly output: number }[] = [];
@@ -71,7 +78,8 @@ describe('HOQLife', () => {
   });
 
   it('of a packet that may not leave yet has not begun', async () => {
-    // A packet of 292 bytes comes at 1X SDR in 1.168 us, is stored, and ready after 30 us: longer than 4.096 us after the one before.
+    // A packet of 292 bytes comes at 1X SDR in 1.168 us, is stored, and ready after 30 us: longer than 4.096 us after
+    // the one before.
     const slow = { speed: 'SDR', lanes: '1' } as const;
     const switchOf = { hoqLife: 0, latencyNs: 30_000 };
     const bench = new SwitchBench(2, { switch: switchOf, wireOfEnd: { 0: slow } });
@@ -151,11 +159,10 @@ describe('VLStallCount', () => {
     const first = readyPs + 3 * packetPs + code4Ps + 1;
     const second = first + code4Ps + 1;
     const untilPs = second + 8 * code4Ps;
-    // There are credits again, but the lane is stalled: a packet that is ready at the last instant of it is dropped, one at the next not.
+    // There are credits again, but the lane is stalled until then.
     to.at(second + 20 * usPs, () => to.consumeAll());
     to.consumesAtOnce = false;
     const aheadPs = readyPs - startPs;
-    bench.ends[1]!.sendAt(untilPs - aheadPs, 4, 256, 20);
     bench.ends[2]!.sendAt(untilPs - aheadPs + 1, 4, 256, 30);
     bench.ends[0]!.sendAt(second + 40 * usPs - aheadPs, 4, 256, 10);
     await bench.runTo(untilPs + 100 * usPs);
@@ -166,13 +173,46 @@ describe('VLStallCount', () => {
       { atPs: second + 4, reason: 'vlStalled', output: 4 },
       { atPs: second + 40 * usPs + 2, reason: 'vlStalled', output: 4 },
     ]);
-    // The packet of end 1 was not the first for an instant of the stalled lane, and waited for one picosecond.
-    expect(psnsAt(bench, 3).toSorted((left, right) => left - right)).toEqual([0, 1, 2, 20, 30]);
-    expect(to.arrivals.slice(3).every(({ timePs }) => timePs > untilPs)).toBe(true);
+    expect(psnsAt(bench, 3)).toEqual([0, 1, 2, 30]);
+    expect(to.arrivals.at(-1)!.timePs).toBe(untilPs + 1 + shortPs + cablePs);
     expect(bench.device.dropsOf(1)).toEqual({ ...noSwitchDrops, hoqLife: 2, vlStalled: 3 });
     expect(bench.device.dropsOf(2)).toEqual(noSwitchDrops);
     expect(await new ManagedBench(bench).discards(4)).toBe(5);
     for (const port of bench.device.ports) expect(port!.receiveBufferedBytes).toBe(0);
+  });
+
+  it.each(['1', '2'] as const)(
+    'holds a packet that comes at its last instant until its end: %s lanes',
+    async (dataVls) => {
+      const { bench, drops } = congested(5, {
+        ...(dataVls === '2' ? { lanes: lanesDefaults(), wire: { dataVls, receiveBufferBytes: 32_768 } } : {}),
+        switch: { hoqLife: 4, vlStallCount: 1 },
+      });
+      const to = bench.ends[3]!;
+      const stallPs = readyPs + 3 * packetPs + code4Ps + 1;
+      const untilPs = stallPs + 8 * code4Ps;
+      to.at(stallPs + 20 * usPs, () => to.consumeAll());
+      // Nothing else wakes the switch: the packet leaves one picosecond after it is ready.
+      bench.ends[1]!.sendAt(untilPs - (readyPs - startPs), 4, 256, 20);
+      await bench.runTo(untilPs + 100 * usPs);
+      expect(drops.map(({ reason }) => reason)).toEqual(['hoqLife', 'vlStalled']);
+      expect(psnsAt(bench, 3)).toEqual([0, 1, 2, 20]);
+      expect(to.arrivals.at(-1)!.timePs).toBe(untilPs + 1 + shortPs + cablePs);
+    },
+  );
+
+  it('counts no drops of the instant that stalls a lane towards the next stall', () => {
+    const limit = new HeadOfQueueLimit(1, { hoqLife: 4, vlStallCount: 2 });
+    for (const _ of [1, 2, 3]) limit.expired(0, usPs);
+    const endPs = usPs + 8 * code4Ps;
+    expect([usPs, usPs + 1, endPs, endPs + 1].map((ps) => limit.isStalled(0, ps))).toEqual([
+      ...[false, true],
+      ...[true, false],
+    ]);
+    limit.expired(0, endPs + 10);
+    expect(limit.isStalled(0, endPs + 11)).toBe(false);
+    limit.expired(0, endPs + 20);
+    expect(limit.isStalled(0, endPs + 21)).toBe(true);
   });
 
   it('begins again with each packet that leaves, and 0 stalls nothing', async () => {
@@ -233,7 +273,8 @@ describe('LifeTimeValue', () => {
     expect(answer[11]! >> 3).toBe(4);
     bench.ends[0]!.sendAt(bench.nowPs, 4, 4096, 0, 6);
     await bench.runTo(bench.nowPs + 400 * usPs);
-    // 32.768 us each as the first: the first two; the third has been in the switch for 65.536 us and 2 packets before it do not count.
+    // 32.768 us each as the first: the first two; the third has been in the switch for 65.536 us and 2 packets before
+    // it do not count.
     expect(drops.map(({ reason }) => reason)).toEqual(['hoqLife', 'hoqLife', 'switchLifetime']);
   });
 });

@@ -1,11 +1,13 @@
 /**
- * Limits of the time for which packets wait in a switch. One of them is that of an output: a packet that has been the first of its queue
- * for longer than HOQLife is dropped there. After VLStallCount such drops of a lane without a packet that left in between, the lane is
- * stalled for eight times as long: all of its packets are dropped as soon as they are the first.
+ * Limits of the time for which packets wait in a switch. One of them is that of an output: a packet that has been the
+ * first of its queue for longer than HOQLife is dropped there. After VLStallCount such drops of a lane without a packet
+ * that left in between, the lane is stalled for eight times as long: all of its packets are dropped as soon as they are
+ * the first.
  *
  *     passing ──VLStallCount drops in sequence──▶ stalled ──8 x HOQLife──▶ passing
  *
- * Promise: the lane that a drop stalls is stalled from the next instant on. VLStallCount of 0, which opensm calls undefined, stalls nothing.
+ * Promise: the lane that a drop stalls is stalled from the next instant on. VLStallCount of 0, which opensm calls
+ * undefined, stalls nothing.
  *
  * Source: InfiniBand Architecture Specification, volume 1, 14.2.5.6 and 18.2.5.4.
  */
@@ -15,7 +17,9 @@ import { NEVER, type Picoseconds } from '../../base/index.ts';
 const codeMax = 19;
 const stallFactor = 8;
 
-/** 4.096 us times two to the power of a code: HOQLife of PortInfo, LifeTimeValue of SwitchInfo; NEVER without a limit. */
+/**
+ * 4.096 us times two to the power of a code: HOQLife of PortInfo, LifeTimeValue of SwitchInfo; NEVER without a limit.
+ */
 export const lifetimePsOf = (code: number): Picoseconds => (code > codeMax ? NEVER : 4_096_000 * 2 ** code);
 
 export interface HeadOfQueueSetting {
@@ -56,6 +60,11 @@ export class HeadOfQueueLimit {
     return nowPs > this.#stalledSincePs[lane]! && nowPs <= this.#stalledUntilPs[lane]!;
   }
 
+  /** The last instant of the latest stall of a lane. */
+  stalledUntilPs(lane: number): Picoseconds {
+    return this.#stalledUntilPs[lane]!;
+  }
+
   /**
    * The last instant at which a packet may still wait.
    * @param sincePs when it became the first of its queue, ready to leave
@@ -64,8 +73,11 @@ export class HeadOfQueueLimit {
     return this.isStalled(lane, Math.max(nowPs, sincePs + 1)) ? sincePs : sincePs + this.#limitPs;
   }
 
-  /** A packet of a lane was dropped because its time was up. */
+  /**
+   * A packet of a lane was dropped because its time was up. Drops of the instant that stalls the lane count no more.
+   */
   expired(lane: number, nowPs: Picoseconds): void {
+    if (this.#stalledSincePs[lane] === nowPs) return;
     const { vlStallCount } = this.#setting;
     if (lane >= this.#drops.length || vlStallCount === 0 || ++this.#drops[lane]! < vlStallCount) return;
     this.#drops[lane] = 0;

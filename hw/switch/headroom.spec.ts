@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { defaultsOf } from '../../base/index.ts';
 import { ethernetParameters } from '../../wire/index.ts';
-import { headroomBytesOf } from './headroom.ts';
+import { headroomBytesOf, switchHeadroomBytesOf } from './headroom.ts';
 
 it.each([
   [40, 5, 26_237],
@@ -19,6 +19,21 @@ it.each([
     portLatencyNs: 0,
   };
   expect(Math.abs(headroomBytesOf(config, metres, 0) - bytes)).toBeLessThanOrEqual(2);
+});
+
+it('of a switch is that of the cable from which most still arrives, by rate or by the latency of its ports', () => {
+  const preset = defaultsOf(ethernetParameters);
+  const limits = { headroomMetres: 100, latencyNs: 300 };
+  const slow = { ...preset, gigabitsPerSecond: 10, portLatencyNs: 100_000 };
+  const fast = { ...preset, gigabitsPerSecond: 40 };
+  const ofSlow = headroomBytesOf(slow, 100, 300);
+  // Four ports of 100 us in both directions, at 1.25 bytes per ns.
+  expect(ofSlow).toBeGreaterThan(500_000);
+  expect(switchHeadroomBytesOf([fast, slow, fast], limits)).toBe(ofSlow);
+  expect(switchHeadroomBytesOf([fast, { ...fast, gigabitsPerSecond: 10 }], limits)).toBe(
+    headroomBytesOf(fast, 100, 300),
+  );
+  expect(switchHeadroomBytesOf([], limits)).toBe(0);
 });
 
 it('has room for what comes while the switch decides: at 40 Gb/s 5 bytes for each ns of its latency', () => {

@@ -15,6 +15,7 @@ import {
   ethernetLatencyPs,
   withTag,
 } from '../../wire/index.ts';
+import type { EthernetSwitchConfig } from './ethernet-parameters.ts';
 
 const QUANTUM_BYTES = 64;
 const PS_PER_NS = 1000;
@@ -33,6 +34,15 @@ function quantaAt(gigabitsPerSecond: number): number {
   const [most, quanta] = responseQuanta.at(-1)!;
   return Math.ceil((quanta * gigabitsPerSecond) / most);
 }
+
+/**
+ * Bytes of headroom for one class of any input of a switch: as many as the cable needs from which most still arrive,
+ * were it as long as the configuration says. 0 without cables.
+ */
+export const switchHeadroomBytesOf = (
+  cables: readonly EthernetConfig[],
+  { headroomMetres, latencyNs }: Pick<EthernetSwitchConfig, 'headroomMetres' | 'latencyNs'>,
+): number => Math.max(0, ...cables.map((cable) => headroomBytesOf(cable, headroomMetres, latencyNs)));
 
 /** Bytes of headroom for one class of one input. @param latencyNs from the last byte of a frame until the switch counts it */
 export function headroomBytesOf(config: EthernetConfig, cableMetres: number, latencyNs: number): number {

@@ -1,11 +1,6 @@
 /** Switches of a fabric. */
 export { ethernetSwitchParameters } from './ethernet-parameters.ts';
-export {
-  checkEthernetSwitch,
-  EthernetSwitch,
-  type EthernetSwitchCable,
-  fastestOf,
-} from './ethernet-switch.ts';
+export { checkEthernetSwitch, EthernetSwitch, type EthernetSwitchCable } from './ethernet-switch.ts';
 export { NO_PORT } from './forwarding-tables.ts';
 export { type InfinibandPacket, InfinibandSwitch, type SwitchCable } from './infiniband-switch.ts';
 export type { SwitchManagement } from './management/index.ts';

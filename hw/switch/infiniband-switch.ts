@@ -6,9 +6,10 @@
  *     ═▶ port ─▶ LRH: tables ─▶ input buffer ──┘     each output arbitrates its lanes, and in a lane takes its inputs in turn
  *
  * Promises:
- * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own credits return when its
- *   last byte has left. Every drop has a named reason: no route, a route back, a service level
- *   without a lane, a P_Key that a port does not accept, HOQLife, a stalled lane, LifeTimeValue, or an output whose link is down.
+ * - No packet is dropped for lack of room: it leaves when the next buffer has credits for all of it, and its own
+ *   credits return when its last byte has left. Every drop has a named reason: no route, a route back, a service level
+ *   without a lane, a P_Key that a port does not accept, HOQLife, a stalled lane, LifeTimeValue, or an output whose link
+ *   is down.
  * - A packet whose ICRC alone is wrong leaves as it came: its destination checks the ICRC (7.8).
  * - A packet's first byte leaves `latencyNs` after its first byte has come, if the output is free. A packet that would leave faster than it
  *   comes waits until its last byte cannot be late.
@@ -288,7 +289,10 @@ export class InfinibandSwitch {
     else own.port.consume(offset);
   }
 
-  /** Counts a packet, or its copy for an output, that is dropped. The caller releases the buffer of one that leaves by no output. */
+  /**
+   * Counts a packet, or its copy for an output, that is dropped. The caller releases the buffer of one that leaves by
+   * no output.
+   */
   #drop(index: number, offset: number, reason: keyof SwitchDrops, output?: number): void {
     this.#ports[index]!.drops[reason]++;
     this.tap?.dropped({ input: index + 1, offset }, reason, output);
@@ -312,8 +316,8 @@ export class InfinibandSwitch {
   }
 
   /**
-   * Ports by which a packet leaves, if any accepts its P_Key; `management` if it ends here; or why it leaves by none. P_Keys of lane 15 are
-   * not checked (10.9).
+   * Ports by which a packet leaves, if any accepts its P_Key; `management` if it ends here; or why it leaves by none.
+   * P_Keys of lane 15 are not checked (10.9).
    */
   #outputsOf(index: number, offset: number): readonly number[] | 'management' | keyof SwitchDrops {
     const { port, partition } = this.#ports[index]!;
@@ -487,7 +491,10 @@ export class InfinibandSwitch {
     output.sendsFrom = -1;
   }
 
-  /** Drops the first packet of a lane of an input at the outputs at which its time is up, unless it is leaving by another output. */
+  /**
+   * Drops the first packet of a lane of an input at the outputs at which its time is up, unless it is leaving by
+   * another output.
+   */
   #dropOld(index: number, nowPs: Picoseconds): void {
     const input = this.#ports[index]!;
     for (let lane = 0; lane <= this.laneCount; lane++) {
@@ -542,7 +549,7 @@ export class InfinibandSwitch {
       const input = this.#ports[this.#used[turn]!]!;
       const buffer = input.buffers[lane]!;
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs(lane) > nowPs) continue;
-      if (output.headOfQueue.isStalled(lane, nowPs)) continue;
+      if (this.#awaitsStall(output.headOfQueue, lane, nowPs)) continue;
       // Without credit or with a busy link nothing else may leave here, either.
       const packet = lane === this.laneCount ? undefined : this.#leavingPacket(input, buffer, index, lane);
       const flag = packet === undefined ? 0 : output.marker!.flagFor(packet);
@@ -553,6 +560,16 @@ export class InfinibandSwitch {
       return true;
     }
     return false;
+  }
+
+  /**
+   * Whether a lane is stalled; if so, packets move again after its end: one that became the first at the last instant
+   * of the stall is not dropped.
+   */
+  #awaitsStall(limit: HeadOfQueueLimit, lane: number, nowPs: Picoseconds): boolean {
+    if (!limit.isStalled(lane, nowPs)) return false;
+    this.#moveBy(limit.stalledUntilPs(lane) + 1);
+    return true;
   }
 
   /** Gives an output the next packet of the lane that arbitration chooses among those with a packet and its credits. */
@@ -619,7 +636,7 @@ export class InfinibandSwitch {
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs) continue;
       if (this.#ports[input]!.readUntilPs(lane) > nowPs) continue;
       const to = buffer.laneTowards(index + 1);
-      if (headOfQueue.isStalled(to, nowPs)) continue;
+      if (this.#awaitsStall(headOfQueue, to, nowPs)) continue;
       const turn = turns[to]!;
       const wait = (queue - turn + queues) % queues;
       if (next[to]! < 0 || wait < (next[to]! - turn + queues) % queues) next[to] = queue;

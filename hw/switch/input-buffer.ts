@@ -116,7 +116,10 @@ export class InputBuffer {
     return this.#remaining;
   }
 
-  /** The first packet leaves by an output, or is dropped there. Returns true if that was its last one: it is no longer the first. */
+  /**
+   * The first packet leaves by an output, or is dropped there. Returns true if that was its last one: it is no longer
+   * the first.
+   */
   leftBy(output: number, nowPs: Picoseconds): boolean {
     this.#remaining = this.#remaining.filter((other) => other !== output);
     if (this.#remaining.length > 0) return false;

@@ -1,4 +1,7 @@
-/** One port of an InfiniBand switch: the packets that came by it, the state of its output, and the packets that it did not forward. */
+/**
+ * One port of an InfiniBand switch: the packets that came by it, the state of its output, and the packets that it did
+ * not forward.
+ */
 import type { Picoseconds } from '../../base/index.ts';
 import {
   dataLanesOf,
@@ -26,9 +29,9 @@ export interface SwitchDrops {
   outboundPkey: number;
   /** It was the first of its input for longer than HOQLife; counted for each output, in its PortXmitDiscards. */
   hoqLife: number;
-  /** Its lane was stalled at its output; counted alike. */
+  /** Its lane was stalled at its output; counted like `hoqLife`. */
   vlStalled: number;
-  /** It was in the switch for longer than LifeTimeValue; counted alike. */
+  /** It was in the switch for longer than LifeTimeValue; counted like `hoqLife`. */
   switchLifetime: number;
 }
 
@@ -80,7 +83,10 @@ export class SwitchPort {
   };
   /** The same as management counts them: packets that were to leave by this port are of it. */
   readonly counted = new CountedDrops(this.drops);
-  /** Each data lane's buffer is being read until then; lane 15 is read with lane 0. And the output is busy with a packet until then. */
+  /**
+   * Each data lane's buffer is being read until then; lane 15 is read with lane 0. And the output is busy with a packet
+   * until then.
+   */
   readonly #readUntilPs: Float64Array;
   sendsUntilPs = 0;
   /** The packet that leaves by this output: its input, or -1; released when its last byte has left. */

@@ -1,7 +1,7 @@
 /** "What if", the closed form: the latency of one message and its parts, immediately; and the parameters that it depends on. */
 
 import { Path, readLatency, sendLatency, totalPs, writeLatency } from '../../experiments/model/index.ts';
-import { configurationOf, profileListing } from '../../machine/profile/index.ts';
+import { configurationOf, hasCard, profileListing } from '../../machine/profile/index.ts';
 import type { Estimate, LabMachine, LabMessage, LabParameter, LabTerm } from '../protocol.ts';
 
 /** Sizes of a curve, from 1 byte to 64 KiB. */
@@ -47,4 +47,6 @@ export function parameters(profile: string, paths: readonly string[]): LabParame
 }
 
 export const profiles = (): { name: string; doc: string }[] =>
-  profileListing().profiles.map(({ name, doc }) => ({ name, doc }));
+  profileListing()
+    .profiles.filter(hasCard)
+    .map(({ name, doc }) => ({ name, doc }));

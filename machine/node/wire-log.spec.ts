@@ -30,6 +30,17 @@ async function keptOf(
   return readCapture((await machine.capture())!).frames;
 }
 
+test('that keeps the latest leaves out a packet that is too long, and keeps shorter ones after it', async () => {
+  const all = await keptOf({ sizeBytes: 2 ** 20 });
+  const lengths = all.map(({ bytes }) => bytes.length);
+  const [longest, shortest] = [Math.max(...lengths), Math.min(...lengths)];
+  expect(shortest).toBeLessThan(longest);
+  // An entry costs 64 bytes at most in addition to its packet: there is room for one short packet, and for no long one.
+  const kept = await keptOf({ sizeBytes: longest - 1, keepsLatest: true });
+  expect(kept.length).toBeGreaterThan(0);
+  expect(kept.at(-1)).toEqual(all.findLast(({ bytes }) => bytes.length === shortest));
+});
+
 test('keeps the first packets that fit, or the latest', async () => {
   const all = await keptOf({ sizeBytes: 2 ** 20 });
   const sizeBytes = 2 ** 12;

@@ -1,6 +1,7 @@
 /**
  * Keeps the packets that pass one end of a cable, at an adapter or a switch, as bytes with exact times, for a capture
- * file. Bounded: packets beyond the limit are counted, and are the last ones or the first.
+ * file. Bounded: at the limit it drops and counts the newest packets, or with `keepsLatest` the
+ * oldest.
  */
 import { type ExactPs, exactPs, type LogicalProcess } from '../../sim/index.ts';
 import { byteTimeOf, EthernetPort, type WirePort, type WireTap } from '../../wire/index.ts';
@@ -77,7 +78,9 @@ class WireLog implements WireTap {
     this.#bytesLeft -= lengthBytes + ENTRY_BYTES;
     if (this.#keepsLatest) this.#makeRoom();
     if (this.#bytesLeft < 0) {
-      this.#bytesLeft = 0;
+      // The earliest packets end for good with the first that does not fit; among the latest, a packet that is too long
+      // is left out.
+      this.#bytesLeft = this.#keepsLatest ? this.#bytesLeft + lengthBytes + ENTRY_BYTES : 0;
       this.droppedPackets++;
       return;
     }
@@ -89,7 +92,10 @@ class WireLog implements WireTap {
     });
   }
 
-  /** Drops the earliest packets until the new one fits. They leave the array in batches, so that a packet costs constant time. */
+  /**
+   * Drops the earliest packets until the new one fits. They leave the array in batches, so that a packet costs constant
+   * time.
+   */
   #makeRoom(): void {
     while (this.#bytesLeft < 0 && this.#first < this.#packets.length) {
       this.#bytesLeft += this.#packets[this.#first++]!.bytes.length + ENTRY_BYTES;

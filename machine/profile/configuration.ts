@@ -31,15 +31,15 @@ import {
   parametersByPath,
   parameterTree,
 } from './parameter-tree.ts';
-import { defaultProfileName, profiles } from './profiles.ts';
+import { defaultProfileName, hasCard, profiles } from './profiles.ts';
 import { checkedValue, hintFor } from './values.ts';
 
 export type ParameterValues = Readonly<Record<string, ParameterValue>>;
 
 export interface ConfigurationChoice {
   /**
-   * Name of a profile, or a JSON file: a path with a slash or the extension `.json`; or several names joined by `+`, of which later ones
-   * replace values of earlier ones. Default `connectx3-qdr`.
+   * Name of a profile, or a JSON file: a path with a slash or the extension `.json`; or several of them joined by `+`,
+   * one at least a name, of which later ones replace values of earlier ones. Default `connectx3-qdr`.
    */
   readonly profile?: string;
   /** Changes by path. */
@@ -59,6 +59,7 @@ export function configurationOf(choice: ConfigurationChoice = {}): MachineConfig
     for (const [path, value] of Object.entries(source)) values.set(path, checkedValue(path, value));
   }
   const config = immutable(filled(parameterTree, values, '')) as MachineConfig;
+  checkSwitchProfiles(choice.profile ?? defaultProfileName, config);
   checkConfiguration(config, choice.isPaired ?? true);
   return config;
 }
@@ -104,10 +105,31 @@ function filled(tree: ParameterGroup, values: ReadonlyMap<string, ParameterValue
 
 const isFile = (name: string): boolean => name.includes('/') || name.endsWith('.json');
 
-/** Values of a named profile, of several that are joined by `+`, or of a file. */
+const isProfile = (name: string): boolean => profiles.some((profile) => profile.name === name);
+
+/** The names and files that a choice joins by `+`; the name of a file may have a `+`, too. */
+function partsOf(nameOrFile: string): readonly string[] {
+  const parts = nameOrFile.split('+');
+  return !isFile(nameOrFile) || parts.some(isProfile) ? parts : [nameOrFile];
+}
+
+/** @throws ConfigurationError for a profile of Ethernet switches where the ports of cards are InfiniBand */
+function checkSwitchProfiles(choice: string, { hca }: MachineConfig): void {
+  if (hca.capability.linkLayer === 'ethernet') return;
+  const parts = partsOf(choice);
+  const own = profiles.find((profile) => parts.includes(profile.name) && !hasCard(profile));
+  if (own !== undefined)
+    throw new ConfigurationError(
+      'profile',
+      choice,
+      `${own.name} joined to the profile of a card with Ethernet, as in connectx3-pro-40gbe+${own.name}`,
+    );
+}
+
+/** Values of a named profile, of a file, or of several that are joined by `+`. */
 export function profileValues(nameOrFile: string): ParameterValues {
-  if (nameOrFile.includes('+') && !isFile(nameOrFile))
-    return Object.assign({}, ...nameOrFile.split('+').map(profileValues)) as ParameterValues;
+  const parts = partsOf(nameOrFile);
+  if (parts.length > 1) return Object.assign({}, ...parts.map(profileValues)) as ParameterValues;
   const profile = profiles.find(({ name }) => name === nameOrFile);
   if (profile !== undefined) return profile.values;
   if (isFile(nameOrFile)) return valuesOfFile(nameOrFile);
@@ -129,7 +151,7 @@ function valuesOfFile(file: string): ParameterValues {
   }
   const { extends: base = defaultProfileName, values = {} } = content;
   const baseNames = typeof base === 'string' ? base.split('+') : [];
-  const areKnown = baseNames.every((part) => profiles.some(({ name }) => name === part));
+  const areKnown = baseNames.every(isProfile);
   const baseName = baseNames.length > 0 && areKnown ? baseNames.join('+') : undefined;
   if (baseName === undefined)
     throw new ConfigurationError(

@@ -16,5 +16,5 @@ export {
   parametersByPath,
   parameterTree,
 } from './parameter-tree.ts';
-export { defaultProfileName, type Profile } from './profiles.ts';
+export { defaultProfileName, hasCard, type Profile } from './profiles.ts';
 export { checkedValue, hintFor, parsedAssignment } from './values.ts';

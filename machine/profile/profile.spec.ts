@@ -6,7 +6,7 @@ import { ConfigurationError } from '../../base/assert.ts';
 import { configHashOf, configurationOf } from './configuration.ts';
 import { profileListing } from './listing.ts';
 import { parametersByPath } from './parameter-tree.ts';
-import { profiles } from './profiles.ts';
+import { hasCard, profiles } from './profiles.ts';
 import { checkedValue, parsedAssignment } from './values.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hca-profile-'));
@@ -65,7 +65,10 @@ describe('a configuration', () => {
   });
 
   it('is valid for every named profile', () => {
-    for (const { name } of profiles) expect(() => configurationOf({ profile: name })).not.toThrow();
+    for (const profile of profiles) {
+      const card = hasCard(profile) ? '' : 'connectx3-pro-40gbe+';
+      expect(() => configurationOf({ profile: card + profile.name })).not.toThrow();
+    }
   });
 
   it('has defaults within their own ranges', () => {
@@ -82,6 +85,29 @@ describe('a configuration', () => {
     expect(configurationOf({ profile: 'connectx3-fdr+gen5-x16-what-if' }).wire.speed).toBe('EDR');
     expect(messageOf(() => configurationOf({ profile: 'connectx3-fdr+sx1035' }))).toContain(
       'profile is "sx1035", expected a JSON file or one of',
+    );
+  });
+
+  it.each(['sx1036', 'sn2700', 'connectx3-fdr+sx1036'])(
+    'refuses switches of Ethernet without a card of Ethernet: %s',
+    (profile) => {
+      const name = profile.split('+').at(-1)!;
+      expect(messageOf(() => configurationOf({ profile }))).toContain(
+        `profile is "${profile}", expected ${name} joined to the profile of a card with Ethernet`,
+      );
+      const set = { 'hca.capability.linkLayer': 'ethernet', 'hca.capability.roce': 'v2' };
+      expect(configurationOf({ profile, set }).switch.ethernet.forwarding).toBe('cut-through');
+    },
+  );
+
+  it('joins files to named profiles, and reads a file whose name has a plus', () => {
+    const path = file('own+joined.json', '{"values":{"hca.coreClockMHz":500}}');
+    const plain = file('joined.json', '{"values":{"hca.coreClockMHz":500}}');
+    expect(configurationOf({ profile: path }).hca.coreClockMHz).toBe(500);
+    const { hca, wire } = configurationOf({ profile: `connectx3-fdr+${plain}` });
+    expect([hca.coreClockMHz, wire.speed]).toEqual([500, 'FDR']);
+    expect(messageOf(() => configurationOf({ profile: `connectx3-fdr+${plain}.none` }))).toContain(
+      'a readable file',
     );
   });
 

@@ -49,8 +49,8 @@ const connectx2: Profile['values'] = {
 const connectx5: Profile['values'] = {
   // Its library, rdma-core's mlx5, posts each single request by BlueFlame.
   'driver.blueFlameForAll': true,
-  // T-126: one QP reads 87.2 Gb/s in packets of 1024 bytes. The unit that keeps READs has the path of the port, and takes
-  // 8 cycles more for each packet.
+  // T-126: one QP reads 87.2 Gb/s in packets of 1024 bytes. The unit that keeps READs has the path of the port, and
+  // takes 8 cycles more for each packet.
   'hca.readResponseBytesPerCycle': 32,
   'hca.readResponseCycles': 8,
   ...atomics,
@@ -66,15 +66,30 @@ const roceOf = (version: 'v1' | 'v2', gigabitsPerSecond: number): Profile['value
   'ethernet.gigabitsPerSecond': gigabitsPerSecond,
 });
 
-/** Estimate: a port of a switch of Ethernet takes as long as one of InfiniBand (wire.portLatencyNs). The rest of the published delay is between. */
+/**
+ * Estimate: an Ethernet switch port takes as long as an InfiniBand one (wire.portLatencyNs). The rest of the published
+ * delay is the pipeline's.
+ */
 const switchPortNs = 40;
 
-/** Switches of Ethernet that cut through, by their published delay from port to port: mellanox-ethernet in reference/sources.md. */
+/**
+ * Switches of Ethernet that cut through, by their published delay from port to port: mellanox-ethernet in
+ * reference/sources.md.
+ */
 const cutThroughOf = (portToPortNs: number): Profile['values'] => ({
   'switch.ethernet.forwarding': 'cut-through',
   'switch.ethernet.portLatencyNs': switchPortNs,
   'switch.ethernet.latencyNs': portToPortNs - 2 * switchPortNs,
 });
+
+/**
+ * Whether a profile describes a card. Others describe only Ethernet switches: with a card of InfiniBand none of their
+ * values would have an effect.
+ */
+export const hasCard = ({ values }: Profile): boolean => {
+  const paths = Object.keys(values);
+  return paths.length === 0 || !paths.every((path) => path.startsWith('switch.ethernet.'));
+};
 
 export const profiles: readonly Profile[] = [
   {
@@ -109,14 +124,15 @@ export const profiles: readonly Profile[] = [
   },
   {
     name: 'connectx3-pro-40gbe',
-    doc: 'ConnectX-3 Pro with a port of 40 Gb/s Ethernet, RoCE v1 and v2, and frames of 4200 bytes, which hold packets of 4096; its other values, but for two of its MTT cache, are the fitted ones of the ConnectX-3.',
+    doc: 'ConnectX-3 Pro with a port of 40 Gb/s Ethernet, RoCE v1 and v2, and frames of 4200 bytes, which hold packets of 4096; all other values except hca.readTranslationsAhead and hca.mttCacheWays are those fitted to the ConnectX-3.',
     values: {
       ...fittedConnectx3,
       ...roceOf('v2', 40),
       'pcie.function.deviceId': 0x1007,
       'ethernet.mtuBytes': 4200,
-      // Estimates: 1.6 to 9.6 million READs per second at random places of 20 GiB (G-074 to G-081) are more than one miss after
-      // the other permits, and from 8 on other limits bind; the regions of eight processes begin in one set of the MTT cache.
+      // Estimates: 1.6 to 9.6 million READs per second at random places of 20 GiB (G-074 to G-081) are more than one
+      // miss after the other permits, and from 8 on other limits bind; the regions of eight processes begin in one set
+      // of the MTT cache.
       'hca.readTranslationsAhead': 8,
       'hca.mttCacheWays': 16,
       // 128 KiB of such frames, as for 86 of 1500 bytes.

@@ -275,7 +275,10 @@ export interface SwitchPortReport {
   readonly waitingPacketsMax: number;
   /** Most bytes held at once: of data in its receive buffer, or on Ethernet of its frames in the shared buffer. */
   readonly bufferedBytesMax: number;
-  /** Frames that came by this port and began to leave before their last byte had come; left out for switches that store all of them. */
+  /**
+   * Frames that came by this port and began to leave before their last byte had come; left out for switches that store
+   * all of them.
+   */
   readonly cutThroughFrames?: number;
   /** Packets that left by this port marked with FECN; left out without marks (`switch.congestion`), and on Ethernet. */
   readonly markedPackets?: number;

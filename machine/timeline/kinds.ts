@@ -225,7 +225,10 @@ export const answerPageFault = 7;
 /** Stages of an operation, by the number in a record. */
 export const stageNames: readonly string[] = operationStages;
 
-/** Steps of a packet in a switch, by the number in a record: it finds its output, it waits, its bytes leave; or it awaits its last byte first. */
+/**
+ * Steps of a packet in a switch, by the number in a record: storing, if it awaits its last byte; forwarding; waits;
+ * sending.
+ */
 export const hopSteps = ['forwarding', ...switchWaits, 'sending', 'storing'] as const;
 export type HopStep = (typeof hopSteps)[number];
 

@@ -276,7 +276,7 @@ describe('a rate of its own of a cable', () => {
     );
   });
 
-  it('stands beside a way of forwarding, which a host does not have', () => {
+  it('accepts a forwarding mode of a switch and rejects one of a host', () => {
     const withMode = (forwarding: unknown, at: number) => {
       const { nodes, links } = ofLink({});
       return { nodes: nodes.map((node, index) => (index === at ? { ...node, forwarding } : node)), links };

@@ -48,7 +48,9 @@ export interface Link extends LinkCable {
   readonly ends: readonly [NodePort, NodePort];
 }
 
-/** How a cable differs from the configuration's (`wire.…`), on Ethernet in its length and rate; left out: not at all. */
+/**
+ * How a cable differs from the configuration's (`wire.…`), on Ethernet in its length and rate; left out: not at all.
+ */
 export interface LinkCable {
   /** Its length: `wire.cableMetres`, or `ethernet.cableMetres`. */
   readonly metres?: number;

@@ -48,7 +48,8 @@ export const groups: readonly KnobGroup[] = [
       { path: 'hca.wqeLineCycles', values: from(1, 12) },
     ],
   },
-  // A part of the QPC cache for the requester alone, two lines of a context, registers for few of them, few or many reads under way.
+  // A part of the QPC cache for the requester alone, two lines of a context, registers for few of them, few or many
+  // reads under way.
   {
     share: 0.15,
     knobs: [

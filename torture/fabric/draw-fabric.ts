@@ -76,7 +76,10 @@ export function fabricStoryOf(seed: number): FabricStory {
   }, plain);
 }
 
-/** Traits that some stories have in addition. Each has its own random generator, so the rest of a seed's story does not depend on it. */
+/**
+ * Traits that some stories have in addition. Each has its own random generator, so the rest of a seed's story does not
+ * depend on it.
+ */
 interface Trait {
   readonly name: string;
   readonly share: number;
@@ -161,9 +164,8 @@ function withLimits(random: Random, story: FabricStory): FabricStory {
 
 /** Damage within a switch, which only destinations find. */
 function withDamage(random: Random, story: FabricStory): FabricStory {
-  const cables = directionsOf(parsedTopology(story.fabric)).filter(
-    ({ from }) => parsedTopology(story.fabric).nodes[from.node]!.kind === 'switch',
-  );
+  const topology = parsedTopology(story.fabric);
+  const cables = directionsOf(topology).filter(({ from }) => topology.nodes[from.node]!.kind === 'switch');
   const { from } = oneOf(random, cables);
   const chance = oneOf(random, ['1%', '5%', '20%']);
   const place = { node: from.node, portNumber: from.port };

@@ -1,6 +1,6 @@
 /**
- * Two P_Keys and whether they match: equal in 15 bits that are not 0, and at least one of them a full member's (IBTA volume 1, 10.9.3).
- * Tables of hosts, and ports of switches, are held to the same rows.
+ * Two P_Keys and whether they match: equal in 15 bits that are not 0, and at least one of them a full member's (IBTA
+ * volume 1, 10.9.3). Tables of hosts, and ports of switches, are held to the same rows.
  */
 export const pkeyPairs: readonly (readonly [left: number, right: number, isMatch: boolean])[] = [
   [0x8001, 0x8001, true],

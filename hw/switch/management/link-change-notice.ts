@@ -1,6 +1,7 @@
 /**
- * Trap 128 of a switch: a link came up or went down. At most one is sent for each subnet timeout; changes until then are notified
- * together, since the trap does not name the port: the subnet manager reads PortStateChange and the ports (IBTA volume 1, 13.4.9, 14.2.5.1).
+ * Trap 128 of a switch: a link came up or went down. At most one is sent for each subnet timeout; changes until then
+ * are notified together, since the trap does not name the port: the subnet manager reads PortStateChange and the ports
+ * (IBTA volume 1, 13.4.9, 14.2.5.1).
  */
 import { NoticeType, switchDetails, TRAP_LINK_CHANGE } from '../../../abi/index.ts';
 import { NEVER, type Picoseconds } from '../../../base/index.ts';

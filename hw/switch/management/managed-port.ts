@@ -72,14 +72,12 @@ const fieldsOfSwitch = [
 ] as const;
 /** Fields that a Set replaces at the other ports. */
 const fieldsOfLink = [
-  ...([
-    'vlHighLimit',
-    'filterRawIn',
-    'filterRawOut',
-    'pkeyViolations',
-    'localPhysicalErrors',
-    'overrunErrors',
-  ] as const),
+  'vlHighLimit',
+  'filterRawIn',
+  'filterRawOut',
+  'pkeyViolations',
+  'localPhysicalErrors',
+  'overrunErrors',
 ] as const;
 /** Numbers in which 0 means no change. */
 const zeroKeeps = ['operationalVls', 'linkDownDefault', 'neighborMtu'] as const;

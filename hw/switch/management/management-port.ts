@@ -81,7 +81,10 @@ interface Arrival {
 
 export class ManagementPort {
   readonly agent: SwitchManagementAgent;
-  /** Packets taken, sent, and dropped, by reason; and traps, of which the embedded subnet manager needs no packet: 128 is not made for it. */
+  /**
+   * Packets received, sent and dropped, by reason; and traps. With the embedded subnet manager trap 259 is counted
+   * without a packet, and trap 128 is not counted.
+   */
   readonly counts = {
     taken: 0,
     sent: 0,

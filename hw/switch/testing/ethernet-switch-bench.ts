@@ -143,6 +143,8 @@ export class EthernetSwitchBench {
       readonly switch?: Partial<EthernetSwitchConfig>;
       /** Data rate of each end's cable in Gb/s; left out: that of `ethernet`. */
       readonly rates?: readonly number[];
+      /** How all cables differ from `ethernet`. */
+      readonly cable?: Partial<EthernetConfig>;
     } = {},
     shuffle?: () => number,
   ) {
@@ -150,6 +152,7 @@ export class EthernetSwitchBench {
     const config = { ...defaultsOf(ethernetSwitchParameters), ...changes.switch };
     const ethernetOf = (end: number): EthernetConfig => ({
       ...this.ethernet,
+      ...changes.cable,
       gigabitsPerSecond: changes.rates?.[end] ?? this.ethernet.gigabitsPerSecond,
     });
     const bytes = Math.max(

@@ -213,7 +213,8 @@ describe('a frame in an Ethernet switch', () => {
     bench.ends[0]!.sendAt(startPs, frameOf({ from: 0, to: 2, frameBytes: 1000 }));
     bench.ends[1]!.sendAt(startPs + 5000, frameOf({ from: 1, to: 2, frameBytes: 1000 }));
     await bench.runTo(startPs + 20 * usPs);
-    // The second is ready when its last bit has come and the latency has passed, 14.6 ns before the slot of the first ends.
+    // The second is ready when its last bit has come and the latency has passed, 14.6 ns before the slot of the first
+    // ends.
     const waitPs = slotPs(1000) - framePs(1000) - 5000;
     expect(passagesOf(records('hop')).map(({ fromPs, steps }) => ({ fromPs, steps }))).toEqual([
       {

@@ -113,7 +113,7 @@ interface PassageWords<Packet> {
 interface Passage {
   readonly seen: SeenPacket;
   arrivedPs: Picoseconds;
-  /** When its last bit has come, if it was stored for want of an output that it could be cut through to; else its arrival. */
+  /** Arrival of its last bit if the switch stored it instead of cutting it through; otherwise of its first. */
   tailPs: Picoseconds;
   readyPs: Picoseconds;
 }

@@ -1,6 +1,6 @@
 /**
- * Limits of the time of packets in switches of InfiniBand, as the story has them: which may drop packets, and how old a packet can be
- * (IBTA volume 1, 18.2.5.4).
+ * Limits of the time of packets in switches of InfiniBand, as the story has them: which may drop packets, and how old a
+ * packet can be (IBTA volume 1, 18.2.5.4).
  */
 import { switchesOf } from '../../../machine/topology/index.ts';
 import { hasPacketFault, isOnEthernet, type PlayedFabric } from '../played.ts';

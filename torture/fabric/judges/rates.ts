@@ -1,7 +1,7 @@
 /**
- * Static rates: a QP sends the data of a flow no faster than the rate of its path, by a capture of the sender's cable (IBTA volume 1,
- * 9.11 and 15.2.5.16). A packet may be made when those before it would have passed a cable of that rate; as many as the buffers of the
- * sender hold may then leave together.
+ * Static rates: a QP sends the data of a flow no faster than the rate of its path, by a capture of the sender's cable
+ * (IBTA volume 1, 9.11 and 15.2.5.16). A packet may be made when those before it would have passed a cable of that
+ * rate; as many as the buffers of the sender hold may then leave together.
  */
 import { cableEndsOf, type SeenFrame } from '../../judges/index.ts';
 import type { FabricFlow } from '../fabric-story.ts';
