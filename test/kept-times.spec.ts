@@ -17,7 +17,7 @@ const durations = new Set([
   ...['windowPs', 'drainPs', 'storePs', 'flowControlPs', 'durationPs'],
   // Sums and remainders.
   ...['busyPs', 'heldPs', 'busHeldPs', 'stallPs', 'creditWaitPs', 'serializerWaitPs', 'lifePs', 'takenPs'],
-  ...['pausedPs', 'stoppingPs', 'pauseWaitPs', 'sumsPs', 'retiredWaitsPs'],
+  ...['headerPs', 'pausedPs', 'stoppingPs', 'pauseWaitPs', 'sumsPs', 'retiredWaitsPs'],
   ...['priorityPausedPs', 'priorityWaitPs'],
   ...[
     'farTakenPs',

@@ -35,7 +35,7 @@ function absentPart({ hca, pcie }: MachineConfig, path: string): string | undefi
       'the transport is not iWARP (hca.capability.transport)',
     ],
     [
-      /^hca\.(lossRecovery|recoveryWindowPackets|reorderBufferPackets|retransmit[A-Z]\w*|capability\.staticRates)$/,
+      /^hca\.(lossRecovery|readTranslationsAhead|recoveryWindowPackets|reorderBufferPackets|retransmit[A-Z]\w*|capability\.staticRates)$/,
       isIwarp,
       'the transport is iWARP (hca.capability.transport)',
     ],

@@ -8,7 +8,7 @@ const tellable: ReadonlySet<string> = new Set(['ProgramFailedError', 'DeadlockEr
 
 /**
  * @param run runs the machine, by default to its end
- * @throws RunError with the last lines of the kernels' logs after its message; of programs that wait without end, also with the faults that fired
+ * @throws RunError: its message ends with the last lines of the kernels' logs and, after a DeadlockError, the faults that fired
  */
 export async function runMachine(
   machine: Machine,
@@ -31,8 +31,7 @@ async function firedText(machine: Machine): Promise<string> {
   return fired.map((sentence) => `. ${sentence}`).join('') + (isOfPacket ? unreliable : '');
 }
 
-const unreliable =
-  '. Unreliable services, UC and UD, send nothing again: their programs wait for what was lost';
+const unreliable = '. Of UC and UD, nothing lost is sent again: their programs wait for it';
 
 /** A sentence for each fault that fired. */
 export const firedIn = ({ faults = [] }: Report): string[] =>

@@ -31,7 +31,7 @@ export class HostCache implements HostMemory {
   readonly #usedAt: Float64Array;
   #clock = 0;
 
-  /** @param missPs what a read that needs memory takes longer than one that the cache answers */
+  /** @param missPs additional latency of a read that misses the cache */
   constructor(memory: HostMemory, size: HostCacheSize, missPs: number) {
     this.#memory = memory;
     this.#size = size;

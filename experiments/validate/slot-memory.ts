@@ -14,7 +14,7 @@ import { HostCache } from './host-cache.ts';
 import { windowBytes } from './measuring-device.ts';
 import type { SlotPoint, SlotWindow } from './points.ts';
 
-/** Time by which a read of memory is longer than one of the cache: pcie-bench, SIGCOMM 2018, 6.3. */
+/** Additional latency of a read that misses the cache: pcie-bench, SIGCOMM 2018, 6.3. */
 const cacheMissPs = nsToPs(70);
 /** Sets of 20 ways, of which devices may fill two: the tenth of Intel's overview of Data Direct I/O. */
 const cacheWays = { ways: 20, deviceWays: 2 } as const;

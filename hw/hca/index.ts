@@ -11,6 +11,7 @@ export type { LoopedFrames } from './iwarp/tcp/index.ts';
 export {
   type ContextCache,
   pageRequestSides,
+  portNameOf,
   portNames,
   type TranslationPort,
   type Translator,

@@ -450,7 +450,7 @@ export const hcaParameters = {
     'count',
     [0, 24],
     'estimate: one miss at a time; measurements.csv G-074 shows that some cards have more',
-    'READs of other QPs whose memory the responder looks up while it answers one: so many misses in flight besides its own.',
+    'Number of further QPs whose next READ the responder translates in advance: up to that many misses are in flight in addition to its own. IBTA transports only. Pages are then looked up by the answer, so that a page without an entry is a remote operational error instead of an access error.',
   ),
   cqcCacheEntries: powerOfTwo(256, 'entries', [1, 65536], 'estimate', 'CQ contexts on chip.'),
   cqcCacheWays: powerOfTwo(8, 'ways', [1, 64], 'estimate', 'Associativity of the CQC cache.'),

@@ -393,27 +393,29 @@ function cachesOf({ hca }: HcaNode): Record<string, CacheLedger> {
     cqc: contextsOf(cqcCache, portNames),
     eqc: contextsOf(hca.eqcCache, ['eventWriter']),
     srqc: contextsOf(srqcCache, portNames),
-    mpt: cacheOf(
-      mptCache.directory.evictionCount,
-      translator.users.map(({ mptUses, mptMisses }, index) => [
-        portNames[index]!,
-        hitsOf(mptUses, mptMisses),
-        mptMisses,
-      ]),
-    ),
-    mtt: cacheOf(
-      mttCache.directory.evictionCount,
-      translator.users.map(({ mttUses, mttMisses }, index) => [
-        portNames[index]!,
-        hitsOf(mttUses, mttMisses),
-        mttMisses,
-      ]),
-    ),
+    mpt: cacheOf(mptCache.directory.evictionCount, [
+      ...translator.users.map(
+        ({ mptUses, mptMisses }, index) =>
+          [portNames[index]!, hitsOf(mptUses, mptMisses), mptMisses] as const,
+      ),
+      ...aheadRow(translator.aheadPorts.map(({ mptMisses }) => mptMisses)),
+    ]),
+    mtt: cacheOf(mttCache.directory.evictionCount, [
+      ...translator.users.map(
+        ({ mttUses, mttMisses }, index) =>
+          [portNames[index]!, hitsOf(mttUses, mttMisses), mttMisses] as const,
+      ),
+      ...aheadRow(translator.aheadPorts.map(({ mttMisses }) => mttMisses)),
+    ]),
     wqe: cacheOf(lines.evictionCount, [
       ['requester', hitsOf(lines.useCount, lines.readCount), lines.readCount],
     ]),
   };
 }
+
+/** The misses of look-ups ahead, which use nothing themselves; no row without such look-ups. */
+const aheadRow = (misses: readonly number[]): readonly (readonly [string, number, number])[] =>
+  misses.length === 0 ? [] : [['responseAhead', 0, misses.reduce((sum, count) => sum + count)]];
 
 /** A miss whose user no longer needed the data is a miss without a use. */
 const hitsOf = (uses: number, misses: number): number => Math.max(0, uses - misses);

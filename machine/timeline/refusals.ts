@@ -4,7 +4,7 @@
  */
 import { EventType } from '../../abi/index.ts';
 import { ADDRESS_TOP_UNIT } from '../../base/index.ts';
-import type { Hca, QueuePair } from '../../hw/hca/index.ts';
+import type { Hca, QueuePair, TranslationPort } from '../../hw/hca/index.ts';
 import { Opcode, opcodeRow, startsMessage } from '../../wire/index.ts';
 import { around } from './around.ts';
 import {
@@ -57,25 +57,32 @@ export interface NotedCompletion {
 /** Calls `note` for each translation by key that ends an access, by the requesting QP. */
 export function watchAccesses({ dataPath: { parts } }: Hca, note: (access: NotedAccess) => void): void {
   const { translator, mptCache, qps } = parts;
+  const noteRefusal = (
+    user: number,
+    answer: number,
+    [key, pd, lower, top, lengthBytes, rights, pair]: Parameters<TranslationPort['translate']>,
+  ): void => {
+    if (answer < answerBadKey || answer === answerPageFault) return;
+    const address = wholeAddress(lower, top);
+    const line = mptCache.directory.find(key >>> 8);
+    const [found, heldTo, heldToEnd] = ((): readonly [number, number, number] => {
+      if (line < 0) return [key, NONE, 0];
+      const start = wholeAddress(mptCache.start[line]!, mptCache.startTop[line]!);
+      if (answer === answerBadKey) return [key, mptCache.status[line] === 0 ? mptCache.key[line]! : NONE, 0];
+      if (answer === answerBadPd) return [pd, mptCache.pd[line]!, 0];
+      if (answer === answerOutOfBounds) return [address, start, start + mptCache.length[line]!];
+      return answer === answerMissingRight ? [rights, mptCache.rights[line]!, 0] : [address, NONE, 0];
+    })();
+    const qpn = qps.numberOf[pair.slot]!;
+    note({ qpn, user, key, answer, address, lengthBytes, found, heldTo, heldToEnd });
+  };
   translator.users.forEach((port, user) => {
-    around(port, 'translate', (translate) => (key, pd, lower, top, lengthBytes, rights, pair) => {
-      const answer = translate(key, pd, lower, top, lengthBytes, rights, pair);
-      if (answer < answerBadKey || answer === answerPageFault) return answer;
-      const address = wholeAddress(lower, top);
-      const line = mptCache.directory.find(key >>> 8);
-      const [found, heldTo, heldToEnd] = ((): readonly [number, number, number] => {
-        if (line < 0) return [key, NONE, 0];
-        const start = wholeAddress(mptCache.start[line]!, mptCache.startTop[line]!);
-        if (answer === answerBadKey)
-          return [key, mptCache.status[line] === 0 ? mptCache.key[line]! : NONE, 0];
-        if (answer === answerBadPd) return [pd, mptCache.pd[line]!, 0];
-        if (answer === answerOutOfBounds) return [address, start, start + mptCache.length[line]!];
-        return answer === answerMissingRight ? [rights, mptCache.rights[line]!, 0] : [address, NONE, 0];
-      })();
-      const qpn = qps.numberOf[pair.slot]!;
-      note({ qpn, user, key, answer, address, lengthBytes, found, heldTo, heldToEnd });
-      return answer;
-    });
+    for (const name of ['translate', 'check'] as const)
+      around(port, name, (translate) => (...access) => {
+        const answer = translate(...access);
+        noteRefusal(user, answer, access);
+        return answer;
+      });
   });
 }
 

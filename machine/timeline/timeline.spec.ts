@@ -109,6 +109,17 @@ describe('a machine without a timeline', () => {
 });
 
 describe('a machine with a timeline', () => {
+  it('shows keys that the receiver checks alone, where pages of READs are looked up ahead', async () => {
+    const set = { 'host.memory.sizeMib': 64, 'hca.readTranslationsAhead': 1 };
+    const { timeline, report } = await run({}, { set }, 'read');
+    expect(report).toEqual((await run(undefined, { set }, 'read')).report);
+    const keys = [...timeline.records()].filter(
+      ({ kind, track }) => kind === 'cacheHit' && track.process === 'hca1' && track.name.startsWith('MPT'),
+    );
+    // Ten READs, each checked by the receiver and read by the response engine.
+    expect(keys.length).toBeGreaterThanOrEqual(20 - 2);
+  });
+
   it('has the same report as one without', () => {
     expect(JSON.stringify(all.report)).toBe(JSON.stringify(plain.report));
     expect([plain.timeline.count, plain.timeline.processes]).toEqual([0, []]);

@@ -29,7 +29,7 @@ const playOf = (name: string, seed: number): Promise<Played> => {
 beforeAll(async () => {
   played = await playOf('two-ways', 7);
   mixed = await playOf('masked-atomics', 3);
-  written = await playOf('two-ways', 5);
+  written = await playOf('two-ways', 1);
 }, 120_000);
 
 const packetOf = ({ bytes }: Frame): TransportPacket | undefined => transportPacketIn(bytes, false);

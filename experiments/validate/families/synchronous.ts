@@ -88,7 +88,10 @@ const rfpFamilies: readonly Family[] = [
 const isolationInlineBytes = 100;
 /** The source states no path MTU: that of a subnet manager's default partition, at which G-041 has its slope. */
 export const isolationMtuBytes = 2048;
-/** The program of Fig 2 posts so much later than it takes a completion; that of Fig 1b measures up to the completion: G-058. */
+/**
+ * Time from a completion to the next post in the program of Fig 2, fitted to G-058. The program of Fig 1b stops its clock at the
+ * completion.
+ */
 export const isolationLoopNs = 610;
 /** More does not fit the memory of a run. */
 const sizeMax = 100_000_000;

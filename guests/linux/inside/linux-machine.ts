@@ -229,6 +229,8 @@ async function programOfPeer({ peer }: DevicesOrder): Promise<PeerProgram | unde
 async function bootedFor(options: LinuxMachineOptions, place: SnapshotPlace): Promise<BootedPc> {
   const { snapshot, isFresh = false, onNotice = () => {} } = options;
   const { order, pcConfig, files, own, path } = place;
+  if (snapshot !== undefined && isFresh)
+    throw new ConfigurationError('isFresh', isFresh, 'left out with a snapshot');
   if (snapshot !== undefined) return bootedOfSnapshot(snapshot, basename(path));
   const kept = isFresh ? undefined : readSnapshot(path);
   if (kept !== undefined) return kept;

@@ -154,18 +154,32 @@ export class AtomicUnit {
     this.#state = WRITING;
   }
 
-  /** The atomic is executed; its result stays until the next one begins, which its write delays. */
+  /** Ends the atomic and occupies the unit for `atomicWriteBackCycles`. The result stays readable until the next atomic begins. */
   end(cycle: Cycles): void {
     this.executedCount++;
+    this.#release(cycle);
+  }
+
+  /** Abandons the current atomic; not while {@link isWaiting}. A write that is on its way occupies the unit all the same. */
+  abandon(cycle: Cycles): void {
+    if (this.#state === WRITTEN) this.#release(cycle);
+    else this.#state = IDLE;
+  }
+
+  #release(cycle: Cycles): void {
     this.#freeCycle = cycle + this.#writeBackCycles;
     this.#state = IDLE;
   }
 
-  /**
-   * Abandons the current atomic. While {@link isWaiting}, only a reset may call this.
-   */
-  abandon(): void {
+  /** Forgets the current atomic, at once. */
+  reset(): void {
     this.#state = IDLE;
+    this.#freeCycle = 0;
+  }
+
+  /** Cycle from which the next atomic may begin: see Block.inspect. */
+  get freeCycle(): Cycles {
+    return this.#freeCycle;
   }
 
   /** A new epoch: see EdgeKeeper. */

@@ -33,6 +33,7 @@ export {
   PORT_REQUESTER,
   PORT_RESPONSE,
   PORT_WQE_FETCH,
+  portNameOf,
   portNames,
 } from './ports.ts';
 export {

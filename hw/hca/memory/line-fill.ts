@@ -6,7 +6,8 @@
  *
  * Each port has a buffer of its own for an MPT entry and another for a line of the MTT, and a read entry stays there
  * until the port retries. However few lines the caches have, ports that miss at the same time cannot evict each other's
- * lines indefinitely.
+ * lines indefinitely. A port that joins a look-up's read has no copy of its own, and requests the entry again if it was evicted
+ * meanwhile.
  */
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
@@ -74,8 +75,9 @@ export class LineFill {
   /** Raised when all cached entries are forgotten: a read begun before is discarded. */
   #generation = 0;
   readonly #fillGeneration: Int32Array;
-  /** Ports that wait for the read of a port as well, one bit each, and the cycle at which its user takes what was read. */
+  /** Ports that also wait for the read of each port, one bit each. */
   readonly #joined: Int32Array;
+  /** Cycle at which the port's user moves the entry into the cache. */
   readonly #takenCycle: Float64Array;
   /**
    * Tag of the entry in the buffer, by port and kind, or {@link NO_TAG}.
@@ -136,12 +138,12 @@ export class LineFill {
       this.#failedTag[port] = NO_TAG;
       return FILL_FAILED;
     }
+    this.#failedTag[port] = NO_TAG;
     if (this.#joins(port, kind, tag)) return FILL_PENDING;
     if (!this.#dmaRead.canRequest(this.#requester)) {
       this.#deferred |= 1 << port;
       return FILL_PENDING;
     }
-    this.#failedTag[port] = NO_TAG;
     this.#isFilling[port] = 1;
     this.#kind[port] = kind;
     this.#tag[port] = tag;
@@ -152,8 +154,8 @@ export class LineFill {
   }
 
   /**
-   * Whether the entry is already being read, or was read, for a lookup ahead, whose user places it in the cache at the cycle at
-   * which it is woken: the port is woken a cycle later.
+   * Joins a read that a look-up ahead has begun. The look-up's user places the entry in the cache when it is woken, so this port
+   * is woken one cycle later.
    */
   #joins(port: number, kind: FillKind, tag: number): boolean {
     for (let other = PORT_COUNT; other < this.#isFilling.length; other++) {

@@ -27,6 +27,9 @@ export const portNames = [
   'completion',
 ] as const;
 
+/** Name of a port of the translator: of its user, or of a look-up ahead from {@link PORT_COUNT} on. */
+export const portNameOf = (port: number): string => portNames[port] ?? `ahead${port - PORT_COUNT}`;
+
 /** The users of the translator, each by the name of its port. */
 export type TranslatorUsers = Readonly<Record<(typeof portNames)[number], MissWaiter>>;
 

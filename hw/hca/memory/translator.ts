@@ -22,7 +22,7 @@ import type { ContextMemory } from './context-memory.ts';
 import { checkReservedKey, KeyCheck } from './key-check.ts';
 import { LineFill, type LineFillSetup } from './line-fill.ts';
 import { MttWalk } from './mtt-walk.ts';
-import { type MissWaiter, PORT_COUNT, portNames, type TranslatorUsers } from './ports.ts';
+import { type MissWaiter, PORT_COUNT, portNameOf, portNames, type TranslatorUsers } from './ports.ts';
 import {
   BAD_KEY,
   BAD_PAGE,
@@ -81,12 +81,17 @@ export class Translator {
     this.#fill.connectAhead(users);
   }
 
+  /** All ports: those of {@link users}, then {@link aheadPorts}. */
+  get ports(): readonly TranslationPort[] {
+    return this.#ports;
+  }
+
   /** The ways in of all users. */
   get users(): readonly TranslationPort[] {
     return this.#ports.slice(0, PORT_COUNT);
   }
 
-  /** Further ways in, each for a lookup ahead of its use: its user takes what was read at the cycle at which it is woken. */
+  /** Ports of look-ups ahead. Each user moves its entry into the cache in the cycle in which it is woken. */
   get aheadPorts(): readonly TranslationPort[] {
     return this.#ports.slice(PORT_COUNT);
   }
@@ -329,9 +334,7 @@ export class Translator {
       mpt: this.#mptCache.directory.inspect(),
       mtt: this.#mttCache.directory.inspect(),
       deferred: this.#fill.deferred,
-      ports: Object.fromEntries(
-        ports.map((port, number) => [portNames[number] ?? `ahead${number - PORT_COUNT}`, port]),
-      ),
+      ports: Object.fromEntries(ports.map((port, number) => [portNameOf(number), port])),
     };
   }
 }

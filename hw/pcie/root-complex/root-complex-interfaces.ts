@@ -33,7 +33,7 @@ export interface HostMemory {
   translationPs?(address: number, nowPs: Picoseconds): Picoseconds;
   /**
    * Returns the time that a read takes longer because the last-level cache does not hold all of its bytes; omitted if
-   * `readLatencyPs` stands for all reads.
+   * every read takes `readLatencyPs`.
    */
   missPs?(address: number, lengthBytes: number): Picoseconds;
 }

@@ -3,7 +3,12 @@
  * which counts once, as a miss.
  */
 import { ADDRESS_TOP_UNIT } from '../../../base/index.ts';
-import type { ContextCache, TranslationPort, Translator } from '../../../hw/hca/index.ts';
+import {
+  type ContextCache,
+  portNameOf,
+  type TranslationPort,
+  type Translator,
+} from '../../../hw/hca/index.ts';
 import { around } from '../around.ts';
 import type { Stream } from '../stream.ts';
 
@@ -41,10 +46,11 @@ class Awaited {
   line = NOT_WAITING;
 }
 
-export function watchTranslations(stream: Stream, translator: Translator, users: readonly string[]): void {
+export function watchTranslations(stream: Stream, translator: Translator): void {
+  const users = translator.ports.map(({ number }) => portNameOf(number));
   const mpt = stream.track('caches', 'MPT', { names: users });
   const mtt = stream.track('caches', 'MTT', { names: users });
-  const awaited = translator.users.map(() => new Awaited());
+  const awaited = translator.ports.map(() => new Awaited());
   let hasAskedMtt = false;
   around(
     translator,
@@ -57,18 +63,19 @@ export function watchTranslations(stream: Stream, translator: Translator, users:
       return answer;
     },
   );
-  translator.users.forEach((port, user) => {
-    around(port, 'translate', (translate) => (key, pd, address, addressTop, lengthBytes, rights, pair) => {
-      const { mptMisses } = port;
-      const isAwaited = awaited[user]!.key === key;
-      hasAskedMtt = false;
-      const answer = translate(key, pd, address, addressTop, lengthBytes, rights, pair);
-      const isMptMiss = answer === PENDING && (port.mptMisses > mptMisses || (isAwaited && !hasAskedMtt));
-      noteAccess(stream, mpt, user, key, isMptMiss ? PENDING : TRANSLATED, awaited[user]!, 'key');
-      if (answer === TRANSLATED && !hasAskedMtt && port.mttLine >= 0)
-        stream.instant('cacheHit', mtt, stream.lp.nowPs, user, entryOf(port, address, addressTop));
-      return answer;
-    });
+  translator.ports.forEach((port, user) => {
+    for (const name of ['translate', 'check'] as const)
+      around(port, name, (translate) => (key, pd, address, addressTop, lengthBytes, rights, pair) => {
+        const { mptMisses } = port;
+        const isAwaited = awaited[user]!.key === key;
+        hasAskedMtt = false;
+        const answer = translate(key, pd, address, addressTop, lengthBytes, rights, pair);
+        const isMptMiss = answer === PENDING && (port.mptMisses > mptMisses || (isAwaited && !hasAskedMtt));
+        noteAccess(stream, mpt, user, key, isMptMiss ? PENDING : TRANSLATED, awaited[user]!, 'key');
+        if (answer === TRANSLATED && !hasAskedMtt && port.mttLine >= 0)
+          stream.instant('cacheHit', mtt, stream.lp.nowPs, user, entryOf(port, address, addressTop));
+        return answer;
+      });
   });
 }
 

@@ -60,7 +60,7 @@ function watchCaches(stream: Stream, { dataPath: { parts, blocks }, eqcCache, do
   watchContexts(stream, 'CQC', parts.cqcCache, portNames, (slot) => cqs.numberOf[slot]!);
   watchContexts(stream, 'SRQC', parts.srqcCache, portNames, (slot) => srqs.numberOf[slot]!);
   watchContexts(stream, 'EQC', eqcCache, ['eventWriter'], (slot) => slot);
-  watchTranslations(stream, parts.translator, portNames);
+  watchTranslations(stream, parts.translator);
   const track = stream.track('caches', 'WQE', { names: ['requester'] });
   around(blocks.wqeFetch, 'ask', (ask) => (pair, cycle) => {
     if (pair.isFetching === 0)

@@ -63,7 +63,7 @@ interface Limited {
   nextCycle: number;
 }
 
-/** Parts of a cycle in which distances are kept: sums and differences of them have no rounding, so they are the same in every epoch. */
+/** Distances are rounded to 2^-16 cycle: sums of such numbers are exact, so pacing is identical in every epoch. */
 const partsOfCycle = 2 ** 16;
 const wholeParts = (cycles: number): number => Math.floor(cycles * partsOfCycle) / partsOfCycle;
 

@@ -147,8 +147,8 @@ export class SendWindow {
   }
 
   /**
-   * The peer has accepted everything up to `psn`. The oldest request that it lacked is among this: if that one was sent again,
-   * all that had left the card by then have reached the peer or are lost. Those without H are lost once the peer has accepted
+   * The peer has accepted everything up to `psn`, including its oldest missing request. If a repetition of that request has left,
+   * every packet that left before the repetition has arrived or is lost. Those without H are lost once the peer has accepted
    * each repetition, also those that it dropped for lack of room, for which it sends no NAK. Packets that left later, or that
    * still wait in the transmit buffer, are not: a repetition that was made in vain proves nothing.
    */

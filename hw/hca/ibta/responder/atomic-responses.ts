@@ -4,7 +4,7 @@
  */
 
 import type { Cycles } from '../../../../base/index.ts';
-import type { BlockAccount, Wakeable } from '../../../../sim/index.ts';
+import type { BlockAccount, BlockState, Wakeable } from '../../../../sim/index.ts';
 import { Opcode } from '../../../../wire/index.ts';
 import { ABSENT, ANSWERED, REFUSED, WAIT } from '../../answers.ts';
 import {
@@ -102,7 +102,7 @@ export class AtomicResponses {
     if (unit.isIdle && unit.mayBegin(cycle)) return this.#begin(qp, entry, cycle);
     if (unit.isRead) {
       if (unit.hasFailed) {
-        unit.abandon();
+        unit.abandon(cycle);
         return REFUSED;
       }
       unit.compute(this.#setOperands(entry), this.#operands);
@@ -151,7 +151,7 @@ export class AtomicResponses {
       this.#account.stall(cycle, STALL_ATOMIC);
       return false;
     }
-    this.#unit.abandon();
+    this.#unit.abandon(cycle);
     return true;
   }
 
@@ -161,8 +161,13 @@ export class AtomicResponses {
   }
 
   reset(): void {
-    this.#unit.abandon();
+    this.#unit.reset();
     this.#results.reset();
+  }
+
+  /** See Block.inspect. */
+  inspect(): BlockState {
+    return { atomicFreeCycle: this.#unit.freeCycle };
   }
 
   /** A new epoch: see EdgeKeeper. */

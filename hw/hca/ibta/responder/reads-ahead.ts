@@ -26,7 +26,7 @@ export interface ReadsAheadSetup {
 class Lookup {
   readonly port: TranslationPort;
   pair: QueuePair | undefined;
-  /** Cycle from which it goes on; {@link NEVER}: it waits for a line. */
+  /** Cycle of the next attempt; {@link NEVER}: it waits for a line. */
   readyCycle: Cycles = NEVER;
   psn = 0;
   key = 0;
@@ -78,6 +78,16 @@ export class ReadsAhead {
     }
   }
 
+  /** The requests of a QP are dropped: what is looked up for them is no longer wanted. */
+  forget(pair: QueuePair): void {
+    for (const lookup of this.#lookups) if (lookup.pair === pair) this.#end(lookup);
+  }
+
+  #end(lookup: Lookup): void {
+    lookup.pair = undefined;
+    lookup.readyCycle = NEVER;
+  }
+
   /** Fills in what the oldest request of a QP reads, if it is a READ of at least a byte. */
   #takes(lookup: Lookup, { pair, count }: PendingResponses): boolean {
     if (count === 0) return false;
@@ -123,10 +133,7 @@ export class ReadsAhead {
 
   reset(): void {
     this.#count = 0;
-    for (const lookup of this.#lookups) {
-      lookup.pair = undefined;
-      lookup.readyCycle = NEVER;
-    }
+    for (const lookup of this.#lookups) this.#end(lookup);
   }
 
   /** See Block.inspect. */

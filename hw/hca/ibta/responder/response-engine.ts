@@ -339,6 +339,7 @@ export class ResponseEngine implements ResponseSide {
   /** Drops the READs and atomics queued for the QP; a pending acknowledgement or NAK is still sent. */
   dropRequests(qp: QpSlot): void {
     this.#resources.dropRequests(qp);
+    this.#ahead.forget(this.#qps.rows[qp]!);
   }
 
   /** Drops everything queued for the QP. */
@@ -376,6 +377,7 @@ export class ResponseEngine implements ResponseSide {
       openPacket: this.#packets.isOpen,
       inAtomic: this.isInAtomic,
       ...this.#ahead.inspect(),
+      ...this.#atomics.inspect(),
     };
   }
 

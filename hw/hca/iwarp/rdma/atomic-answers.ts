@@ -80,7 +80,7 @@ export class AtomicAnswers {
     if (unit.isIdle && unit.mayBegin(cycle)) return this.#begin(connection, read, cycle);
     if (unit.isRead) {
       if (!unit.hasFailed) return this.#compute(read, cycle);
-      unit.abandon();
+      unit.abandon(cycle);
       return this.#refuse(NOT_EXECUTABLE);
     }
     if (!unit.isWritten) return this.#stall(this.#stage.stalls.atomic, cycle);
@@ -96,12 +96,12 @@ export class AtomicAnswers {
       this.#stall(this.#stage.stalls.atomic, cycle);
       return false;
     }
-    this.#unit.abandon();
+    this.#unit.abandon(cycle);
     return true;
   }
 
   reset(): void {
-    this.#unit.abandon();
+    this.#unit.reset();
   }
 
   /** A new epoch: see EdgeKeeper. */
