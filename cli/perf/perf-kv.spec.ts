@@ -170,7 +170,7 @@ describe('a key-value store like HERD', () => {
     const args = perfArgsOf(parsedWorkload('kv-rpc,iters=40,window=2'));
     const lost = runPerf({ machine: { faults: [{ packet: 'lost', nth: 20 }] }, args });
     await expect(lost).rejects.toThrow(
-      /'client' .* waits in ibv_poll_cq .* 'server' .* waits in the slots .*The fault packet=lost,nth=20.* fired .*\. Unreliable/,
+      /'client' .* waits in ibv_poll_cq .* 'server' .* waits in the slots .*The fault packet=lost,nth=20.* fired .*\. Of UC and UD/,
     );
     const doubled = runPerf({ machine: { faults: [{ packet: 'duplicated', nth: 20, node: 1 }] }, args });
     await expect(doubled).rejects.toThrow(/the answer to GET \d+ is no value of that key|answer a/);
