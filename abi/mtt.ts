@@ -17,6 +17,9 @@ export const mttEntry = layout(
 
 export const mttEntryBytes = 8;
 
+/** Pages of regions and queues have at most 2 GiB. Linux' mlx4_ib: MLX4_MAX_MTT_SHIFT. */
+export const logPageBytesMax = 31;
+
 /** Head of the WRITE_MTT mailbox; the entries follow. Used by iPXE, not by Linux. */
 export const writeMttHeader = layout(
   'WRITE_MTT header',

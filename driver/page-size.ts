@@ -8,14 +8,13 @@
  * because the bounds are checked first.
  */
 
+import { logPageBytesMax } from '../abi/index.ts';
 import type { PinnedPages } from './platform.ts';
 
 /** The frames of a buffer, in order: frame k is `pages[k % pages.length]`. */
 export type Frames = Pick<PinnedPages, 'pages' | 'pageCount'>;
 
 const logFrameBytes = 12;
-/** 1 GiB: the largest page the interface promises. */
-const logPageBytesMax = 30;
 
 /** log2 of the largest page for frames of 4 KiB that are mapped in order from the page of `virtualAddress` on. */
 export function largestLogPageBytes({ pages, pageCount }: Frames, virtualAddress: number): number {

@@ -1,8 +1,6 @@
 /** Page sizes of queues: contexts have log2 in units of 4 KiB. Source: interface sheet 5.1 to 5.5. */
 
 const LOG_BYTES_MIN = 12;
-/** The largest pages have 1 GiB. */
-export const logPageBytesMax = 30;
 
 /** log2 of the page size in bytes. */
 export const logPageBytesOf = (logPageSize4k: number): number => LOG_BYTES_MIN + logPageSize4k;

@@ -4,7 +4,7 @@
  * written into the MTT; then the entry becomes valid.
  */
 
-import { CqeSyndrome, pageListEntriesMax } from '../../../abi/index.ts';
+import { CqeSyndrome, logPageBytesMax, pageListEntriesMax } from '../../../abi/index.ts';
 import { ADDRESS_TOP_MAX, ADDRESS_TOP_UNIT, pageBytes } from '../../../base/index.ts';
 import { type KeyRecord, KeyState, TRANSLATION_ENTRY_BYTES } from '../memory/index.ts';
 import type { KeyRequest, QueuePair } from '../objects/index.ts';
@@ -12,9 +12,8 @@ import { type KeyStores, readEntry, writeEntry } from './key-entry.ts';
 import { demand, type KeySteps, read, write } from './key-steps.ts';
 import { REMOTE_RIGHTS } from './rights.ts';
 
-/** Pages of host memory and of context memory are of this size at least, of a region at most of 2 GiB (Linux: MLX4_MAX_MTT_SHIFT). */
+/** Pages of host memory and of context memory have this size at least. */
 const LOG_PAGE_BYTES_MIN = 12;
-const LOG_PAGE_BYTES_MAX = 31;
 
 export function* fastRegister(stores: KeyStores, pair: QueuePair, request: KeyRequest): KeySteps<void> {
   demand(pair.allowsFastRegister === 1, CqeSyndrome.LOCAL_QP_OP_ERR);
@@ -48,7 +47,7 @@ function checkEntry(entry: KeyRecord, pair: QueuePair, request: KeyRequest): voi
   // No address exceeds 2^64 - 1.
   demand(request.addressTop < ADDRESS_TOP_MAX || request.address + request.lengthBytes <= ADDRESS_TOP_UNIT);
   const { logPageBytes } = request;
-  demand(logPageBytes >= LOG_PAGE_BYTES_MIN && logPageBytes <= LOG_PAGE_BYTES_MAX);
+  demand(logPageBytes >= LOG_PAGE_BYTES_MIN && logPageBytes <= logPageBytesMax);
 }
 
 /** Pages from the first byte's to the last one's. */

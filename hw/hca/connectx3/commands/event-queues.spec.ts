@@ -63,7 +63,7 @@ describe('SW2HW_EQ', () => {
   it.each([
     ['more entries than the device takes', { logEntries: 23 }, EXCEED_LIM],
     ['an interrupt beyond the MSI-X table', { interruptNumber: 128 }, BAD_PARAM],
-    ['pages larger than any', { logPageSize4k: 19 }, BAD_PARAM],
+    ['pages larger than any', { logPageSize4k: 20 }, BAD_PARAM],
     ['an MTT address that is not mapped', { mttAddress: 0x10_0000_0000 - 8 }, ICM_ERROR],
   ])('sheet 5.3: refuses a context with %s', (_what, fields, status) => {
     const bench = broughtUp();

@@ -241,7 +241,7 @@ describe('contexts', () => {
       BAD_PARAM,
     ],
     ['a longer receive queue', { rqLogCount: 15, doorbellRecordAddress: 64n }, EXCEED_LIM],
-    ['pages above 1 GiB', { logPageSize4k: 19 }, BAD_PARAM],
+    ['pages above 2 GiB', { logPageSize4k: 20 }, BAD_PARAM],
     ['messages above 1 GiB', { logMaxMessage: 31 }, BAD_PARAM],
     ['a path MTU that is none', { pathMtu: 6 }, BAD_PARAM],
     ['the second of one port', { primaryPath: { scheduleQueue: 0xc3 } }, BAD_PARAM],
@@ -259,8 +259,15 @@ describe('contexts', () => {
     expect(region({ isRegion: 0 })).toBe(BAD_PARAM);
     expect(region({ lengthBytes: 2n ** 40n + 1n })).toBe(BAD_PARAM);
     expect(region({ logPageSize: 8 })).toBe(BAD_PARAM);
-    expect(region({ logPageSize: 31 })).toBe(BAD_PARAM);
+    expect(region({ logPageSize: 32 })).toBe(BAD_PARAM);
     expect(region({ lengthBytes: 2n ** 64n - 1n, isPhysical: 1, logPageSize: 0 })).toBe(OK);
+  });
+
+  it('mlx4_ib, MLX4_MAX_MTT_SHIFT: of regions and QPs may have pages of 2 GiB', () => {
+    const bench = broughtUp();
+    const inBox = mpt.encode({ isRegion: 1, logPageSize: 31, lengthBytes: 4096n });
+    expect(bench.command('SW2HW_MPT', { inBox, inputModifier: firstMptIndex }).status).toBe(OK);
+    expect(qp({ logPageSize4k: 31 - 12 })).toBe(OK);
   });
 
   it('sheet 3.10: of responder resources end where INIT_HCA ends them', () => {

@@ -5,6 +5,7 @@
 import {
   CommandStatus,
   icmPageBytes,
+  logPageBytesMax,
   MptStatus,
   mailboxBytes,
   mpt,
@@ -16,7 +17,6 @@ import { viewOf } from '../../../../base/index.ts';
 import { type CommandRequest, demand, read, reject, type Steps, until, write } from '../../commands/index.ts';
 import { KeyEntry, KeyRefusal, type KeySteps } from '../../keys/index.ts';
 import { mptFormat } from '../mpt-entry.ts';
-import { logPageBytesMax } from '../queue-pages.ts';
 import type { DeviceState } from './device-state.ts';
 import { inParamOf, readInBox, writeOutBox } from './mailboxes.ts';
 

@@ -3,10 +3,16 @@
  * the queue begins to run. Sources: interface sheet 3.16, 4.4, 6.6, 6.7.
  */
 
-import { CommandStatus, eqeBytes, icmPageBytes, mttEntry, mttEntryBytes } from '../../../../abi/index.ts';
+import {
+  CommandStatus,
+  eqeBytes,
+  icmPageBytes,
+  logPageBytesMax,
+  mttEntry,
+  mttEntryBytes,
+} from '../../../../abi/index.ts';
 import { pageBytes, viewOf } from '../../../../base/index.ts';
 import { demand, fill, read, type Steps } from '../../commands/index.ts';
-import { logPageBytesMax } from '../queue-pages.ts';
 import type { DeviceState } from './device-state.ts';
 
 /** Size of an EQE, and of a CQE. */

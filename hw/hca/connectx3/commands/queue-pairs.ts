@@ -12,6 +12,7 @@ import {
   fieldsSetBy,
   iwarpContext,
   iwarpOffsetInQpc,
+  logPageBytesMax,
   PathMtu,
   portOfScheduleQueue,
   type QpcFieldPath,
@@ -32,7 +33,7 @@ import { mask24, viewOf } from '../../../../base/index.ts';
 import type { CapabilityConfig } from '../../capabilities.ts';
 import { type CommandRequest, demand, reject, type Steps, until } from '../../commands/index.ts';
 import type { Qpn, QpTable } from '../../objects/index.ts';
-import { logPageBytesMax, logPageBytesOf } from '../queue-pages.ts';
+import { logPageBytesOf } from '../queue-pages.ts';
 import { logRingTable, uarPageCount } from './device-capabilities.ts';
 import type { DeviceState } from './device-state.ts';
 import { readInBox, writeOutBox } from './mailboxes.ts';

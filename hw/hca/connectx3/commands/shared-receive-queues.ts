@@ -1,10 +1,10 @@
 /** Shared receive queues: SW2HW_SRQ, HW2SW_SRQ, QUERY_SRQ, ARM_SRQ. Source: interface sheet 3.16, 5.5. */
 
-import { CommandStatus, srqc } from '../../../../abi/index.ts';
+import { CommandStatus, logPageBytesMax, srqc } from '../../../../abi/index.ts';
 import { viewOf } from '../../../../base/index.ts';
 import { type CommandRequest, demand, reject, type Steps, until } from '../../commands/index.ts';
 import type { SrqSlot } from '../../objects/index.ts';
-import { logPageBytesMax, logPageBytesOf } from '../queue-pages.ts';
+import { logPageBytesOf } from '../queue-pages.ts';
 import type { DeviceState } from './device-state.ts';
 import { inParamOf, readInBox, writeOutBox } from './mailboxes.ts';
 
