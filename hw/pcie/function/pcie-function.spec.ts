@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Random } from '../../../sim/index.ts';
 import { answer, memoryRead, memoryWrite } from '../link/link-bench.ts';
 import { FLAG_POISONED, STATUS_ABORT, STATUS_SUCCESS, STATUS_UNSUPPORTED_REQUEST } from '../tlp/tlp.ts';
 import { BAR0, BAR2, enabledBench, FUNCTION_ID, functionBench } from './function-bench.ts';
@@ -215,14 +216,12 @@ describe('completions of the device', () => {
 describe('events of one instant', () => {
   it('may be reshuffled without any effect', () => {
     const runOnce = (seed: number) => {
-      let state = seed;
-      const shuffle = () => {
-        state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-        return state / 2_147_483_648;
-      };
       const bench = enabledBench(
         {},
-        { shuffle, rootPort: { postedFifoTlps: 32, nonPostedFifoTlps: 32, completionFifoTlps: 32 } },
+        {
+          shuffle: new Random(seed).unit,
+          rootPort: { postedFifoTlps: 32, nonPostedFifoTlps: 32, completionFifoTlps: 32 },
+        },
       );
       for (let at = 0; at < 20; at++) {
         memoryWrite(bench.host, {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, InvariantError } from '../../../base/assert.ts';
+import { Random } from '../../../sim/index.ts';
 import {
   COMPLETION,
   COMPLETION_DATA,
@@ -359,12 +360,8 @@ describe('random traffic over tiny fifos and credits', () => {
         endArbitrary,
         fc.integer({ min: 1, max: 1_000_000 }),
         (script, rootPort, seed) => {
-          let state = seed;
-          const shuffle = (): number => {
-            state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
-            return state / 0x8000_0000;
-          };
           const { arrivals } = play(script, { endpoint, rootPort }, 25);
+          const shuffle = new Random(seed).unit;
           expect(play(script, { endpoint, rootPort }, 25, shuffle).arrivals).toEqual(arrivals);
         },
       ),

@@ -67,6 +67,12 @@ export function frameOf(parts: FrameParts): Uint8Array {
   return frame;
 }
 
+/** Frames of one kind, one after the other; each one's last byte is one more than that of the one before. */
+export const framesOf = (count: number, parts: FrameParts): Uint8Array[] =>
+  Array.from({ length: count }, (_, index) =>
+    frameOf({ ...parts, mark: ((parts.mark ?? 0) + index) & 0xff }),
+  );
+
 /** One end: sends frames as soon as its port takes them, in order, and consumes frames that arrive unless told otherwise. */
 export class SwitchEnd {
   readonly lp: LogicalProcess;
@@ -195,6 +201,34 @@ export class EthernetSwitchBench {
       return new SwitchEnd(endLp, port);
     });
     this.#runner = new SingleRunner([...this.ends.map((end) => end.lp), lp]);
+  }
+
+  /**
+   * Each end sends bursts of `count` frames of 100 to 356 bytes to ends 0 and 1, all within some picoseconds; one
+   * burst less than there are ends.
+   * @param more further parts of the frames of an end's burst
+   */
+  sendBursts(
+    timePs: Picoseconds,
+    count: number,
+    more: (from: number, burst: number) => Partial<FrameParts>,
+  ): void {
+    for (const [from, end] of this.ends.entries())
+      for (let burst = 0; burst < this.ends.length; burst++) {
+        if (burst === from) continue;
+        const frameBytes = 100 + 64 * ((from * burst) % 5);
+        const parts = { from, to: (burst * burst) % 3, frameBytes, ...more(from, burst) };
+        end.sendAt(timePs + burst, ...framesOf(count, parts));
+      }
+  }
+
+  /** All that can be seen of the switch and at its ends. */
+  seen(): unknown {
+    return [
+      this.ends.map(({ seen }) => seen),
+      this.device.inspect(),
+      this.ends.map((_, index) => this.device.statisticsOf(index + 1)),
+    ];
   }
 
   /** Runs everything due before `limitPs`. */
