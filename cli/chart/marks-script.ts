@@ -39,8 +39,8 @@ const marksOf = (marks) => {
     }
     return { placed, worth: crossings * 100 + Math.max(0, ...placed.map(({ row }) => row)) };
   };
-  // Tries each split: texts left of it lie left of their stems, the inner ones higher, and texts right of it mirror
-  // this. Picks the best split.
+  // Labels left of a split have their text left of the stem, and the nearer to the split, the higher; labels right of
+  // it mirror this. Tries each split and takes the best one.
   const place = (shown, width) => {
     const rising = shown.map((label) => ({ ...label, room: label.words.offsetWidth })).toSorted((one, other) => one.x - other.x);
     const tries = [...rising.keys(), rising.length].map((split) =>

@@ -36,13 +36,15 @@ export interface OutputRow {
   /** Where its cable leads: a host or another switch, by node. */
   readonly to: number;
   readonly packets: number;
-  /** Share of the time of the traffic, from the common start to the last end, for which it sent, and for which a packet waited for credits or the end of a pause. */
+  /** Share of the time from the common start of the traffic to its last end for which the port sent. */
   readonly busyShare: number;
+  /** Share of the same time for which a packet waited for credits or for the end of a pause. */
   readonly farWaitShare: number;
   /** Most bytes that waited at this port as an input. */
   readonly bufferedBytesMax: number;
-  /** Packets that came by this port and were lost, with copies that its queue had no room for or did not send; and packets that it marked. */
+  /** Packets that came by this port and were lost, and copies that its queue had no room for or did not send. */
   readonly drops: number;
+  /** Packets that it marked. */
   readonly marks: number;
   /** Drops among them that a pause without end caused: see switch.ethernet.pauseWatchdogMs. */
   readonly pauseDrops: number;

@@ -12,9 +12,9 @@ import type { WorkloadFieldName } from './workload-fields.ts';
 import type { Rule } from './workload-rules.ts';
 
 export interface TestKind {
-  /** Fields that no other kind has, and the thing that tests without them lack. */
+  /** Fields that no other kind has; a refusal of them says which `thing` the other kind lacks. */
   readonly own?: { readonly fields: readonly WorkloadFieldName[]; readonly thing: string };
-  /** Fields of other kinds that its tests lack, and what they have instead. */
+  /** Fields of other kinds that are refused for this one; the refusal says what its tests have `instead`. */
   readonly lacking?: { readonly fields: readonly WorkloadFieldName[]; readonly instead: string };
   /** Valid combinations of the other fields, in the order in which they are checked. */
   readonly rules: readonly Rule[];

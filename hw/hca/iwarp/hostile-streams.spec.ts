@@ -15,7 +15,7 @@ const inputs = Number(process.env['HOSTILE_PACKETS'] ?? 1000);
 const perScene = Math.min(inputs, 1000);
 const seed = Number(process.env['HOSTILE_SEED'] ?? 46);
 const timeout = 24 * 3600_000;
-/** Inputs after which the healthy connection must have moved its bytes. */
+/** After each so many inputs, the healthy connection must have moved its bytes. */
 const healthyEvery = 20;
 
 /** Plays `inputs` draws, a scene for each thousand. @returns names of what the card did with some of them */

@@ -149,7 +149,7 @@ export class Region {
     return this.#pages[Math.floor(byte / this.#pageBytes)]! + (byte % this.#pageBytes);
   }
 
-  /** The pieces of a range that lie in one page each: where in memory, and from which byte of the range to which. */
+  /** Cuts a range at page boundaries. Each piece has its address in memory, and begins and ends at a byte of the range. */
   *#pieces(offset: number, lengthBytes: number): Iterable<{ at: number; first: number; end: number }> {
     for (let first = 0; first < lengthBytes; ) {
       const pageRest = this.#pageBytes - ((this.#pageOffset + offset + first) % this.#pageBytes);

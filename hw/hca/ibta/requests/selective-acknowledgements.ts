@@ -283,7 +283,10 @@ export class SelectiveAcknowledgements implements AnswerSide {
     return this.#effects.failOrWait(pair, isRnr ? RNR_RETRY_EXC_ERR : syndromeOfNak(code), cycle);
   }
 
-  /** The peer lacks `psn`, and holds the later request `heldPsn`; one that repeats no packets by themselves names its MSN. */
+  /**
+   * The peer lacks `psn`, and holds the request `heldPsn`, which is later. A peer without selective repeat has its MSN in
+   * that field: then no packet is taken as held.
+   */
   #takeGap(pair: QueuePair, psn: number, heldPsn: number, cycle: Cycles): void {
     const window = this.#repeat.windowOf(pair);
     const { lastAckedPsn } = this.#states.rows[pair.slot]!;
