@@ -225,18 +225,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     topology: options.topology,
   });
   const ran = new RunsOfHosts(machine, options.timeout, screen);
-  const isWhole = await untilEnded(machine, async () => {
-    if (options.load) await machine.load();
-    machine.beginCpuProfile();
-    for (const run of runs) await ran.run(run);
-    await ran.finish();
-    await machine.peer?.ended();
-  });
-  const kernels = machine.kernelCosts();
-  const profiles = options.cpuProfile === undefined ? [] : await machine.cpuProfile();
-  const interrupts = isWhole ? await machine.compareInterrupts() : [];
-  const evidence = machine.evidence();
-  machine.close();
+  const { isWhole, kernels, profiles, interrupts, evidence } = await endOf(machine, ran, runs, options);
   const faults = machine.devices().faults ?? [];
   const causes = options.why === true ? diagnosedGuests(evidence, faults) : undefined;
   const areDone = isWhole && ran.commands.every(({ exitStatus }) => exitStatus === 0);
@@ -249,6 +238,30 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
   for (const profile of profiles) screen.print(profileText(profile));
   if (causes !== undefined) for (const line of guestCauseLines(causes)) screen.print(line);
   await writeRecords(machine, options, screen);
+}
+
+/** Runs commands, and reads the machine's figures; its traces end even if a guest or a command fails. @throws GuestError */
+async function endOf(
+  machine: LinuxMachine,
+  ran: RunsOfHosts,
+  runs: readonly OrderedRun[],
+  { load, cpuProfile }: LinuxCommandOptions,
+) {
+  try {
+    const isWhole = await untilEnded(machine, async () => {
+      if (load) await machine.load();
+      machine.beginCpuProfile();
+      for (const run of runs) await ran.run(run);
+      await ran.finish();
+      await machine.peer?.ended();
+    });
+    const kernels = machine.kernelCosts();
+    const profiles = cpuProfile === undefined ? [] : await machine.cpuProfile();
+    const interrupts = isWhole ? await machine.compareInterrupts() : [];
+    return { isWhole, kernels, profiles, interrupts, evidence: machine.evidence() };
+  } finally {
+    machine.close();
+  }
 }
 
 /** Shows consoles on standard error: a line when it is complete, with the name of its host. */

@@ -4,11 +4,12 @@
  *     call_interrupt_vector   a vector, by hardware, exception or INT     instr_0F34, instr_0F35   SYSENTER, SYSEXIT
  *     iret                    IRET                                        instr32_9D, update_eflags   POPF
  *
- * Each begins with a call of `console_log_from_wasm(event, value)`, which v86 imports and calls only when it panics. The functions are
+ * The interpreter's functions also count what it has executed (interpreted-count.ts). Each of those above begins with a call of `console_log_from_wasm(event, value)`, which v86 imports and calls only when it panics. The functions are
  * found by the names that the published build keeps in its name section (WebAssembly core specification 2.0, appendix: custom
  * sections). Upstream, this would be a hook like that of exceptions in debug builds (`cpu_exception_hook`).
  */
 import { CorePatchError } from './core-patch.ts';
+import { countingNoPrefix, countingOne } from './interpreted-count.ts';
 import { join, unsigned, unsignedAt, withBodies } from './wasm-bodies.ts';
 
 /** The first argument of the call. A vector has two events: 0 for hardware and exceptions, 1 for INT. */
@@ -61,6 +62,8 @@ export function withEvents(wasm: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffe
       join([event, value, Uint8Array.of(call), unsigned(listener)]),
     ]),
   );
+  calls.set(indexOf(names, /gen11interpreter3run$/) - imported, countingOne);
+  calls.set(indexOf(names, /cpu3cpu22run_prefix_instruction$/) - imported, countingNoPrefix);
   return withBodies(wasm, (code, index) => {
     const added = calls.get(index);
     if (added === undefined) return code;

@@ -20,6 +20,7 @@ import {
   withPartialCounts,
 } from './core-events.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
+import { COUNTER_ADDRESS, interpretedCount } from './interpreted-count.ts';
 import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 
 /** The version of v86 that core-patch.ts and the names below were read from. */
@@ -168,6 +169,9 @@ export class Core {
     this.#table = table;
     this.#waiting = waiting;
     this.#isTraced = isTraced;
+    const { byteOffset } = cpu.instruction_counter;
+    if (byteOffset !== COUNTER_ADDRESS)
+      throw new CorePatchError("address of v86's counter of instructions", byteOffset, `${COUNTER_ADDRESS}`);
     this.#quantum = new Uint32Array(cpu.wasm_memory.buffer, QUANTUM_WORD, 1);
   }
 
@@ -197,9 +201,11 @@ export class Core {
     this.#setQuantum(0);
   }
 
-  /** Instructions that compiled code has executed and not yet counted; 0 unless events are received. */
+  /** Instructions that the core has executed and not yet counted; 0 unless events are received. */
   get partialCount(): number {
-    return this.#isTraced ? new Uint32Array(this.cpu.wasm_memory.buffer, PARTIAL_COUNT_WORD, 1)[0]! : 0;
+    if (!this.#isTraced) return 0;
+    const { buffer } = this.cpu.wasm_memory;
+    return new Uint32Array(buffer, PARTIAL_COUNT_WORD, 1)[0]! + interpretedCount(buffer);
   }
 
   /** Types bytes into a serial port; only between two quanta, since it raises an interrupt. */

@@ -23,21 +23,27 @@ function work(peer: PeerProgram | undefined): void {
   });
   let answered = 0;
   post({ kind: 'ready', wakeDescriptor: loop.reactor.wakeDescriptor });
-  loop.run(() => {
-    for (; answered !== Atomics.load(requests, 0); answered++) {
-      const request = receiveMessageOnPort(port)?.message as ServeRequest | undefined;
-      if (request === undefined) return;
-      if (request.kind === 'stop') loop.stop();
-      else if (request.kind === 'value') loop.emulation.putValue(request.name, request.value);
-      else post({ kind: 'report', ticket: request.ticket, report: loop.report() });
-    }
-  });
-  const report = loop.report();
-  const observations = loop.emulation.observations();
-  const captureDrops = loop.emulation.captureDrops();
-  const evidence = loop.emulation.evidence();
-  loop.close();
-  post({ kind: 'ended', report, observations, captureDrops, evidence });
+  let ended: ServeMessage;
+  try {
+    loop.run(() => {
+      for (; answered !== Atomics.load(requests, 0); answered++) {
+        const request = receiveMessageOnPort(port)?.message as ServeRequest | undefined;
+        if (request === undefined) return;
+        if (request.kind === 'stop') loop.stop();
+        else if (request.kind === 'value') loop.emulation.putValue(request.name, request.value);
+        else post({ kind: 'report', ticket: request.ticket, report: loop.report() });
+      }
+    });
+    const report = loop.report();
+    const observations = loop.emulation.observations();
+    const captureDrops = loop.emulation.captureDrops();
+    const evidence = loop.emulation.evidence();
+    ended = { kind: 'ended', report, observations, captureDrops, evidence };
+  } finally {
+    // A failure of the loop leaves the traces that led to it.
+    loop.close();
+  }
+  post(ended);
 }
 
 try {

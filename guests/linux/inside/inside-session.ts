@@ -25,6 +25,7 @@ class InsideSession implements StageSession {
   readonly guests: readonly { readonly cpuMs: number }[];
   readonly peer: StagePeer | undefined;
   readonly machine = { report: async () => this.linux.devices() };
+  #isFinished = false;
 
   constructor(linux: LinuxMachine) {
     this.linux = linux;
@@ -58,11 +59,15 @@ class InsideSession implements StageSession {
   async finish(): Promise<StageResult> {
     const interrupts = await this.compareInterrupts();
     this.linux.close();
+    this.#isFinished = true;
     return { interrupts, report: this.linux.devices() };
   }
 
+  /** Ends the guests of a scenario that failed, too: its traces are complete up to the failure. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.linux.stop('the scenario is over');
+    if (!this.#isFinished) this.linux.close();
+    this.#isFinished = true;
   }
 }
 
@@ -100,7 +105,12 @@ export async function startInside(
     faults: [...(options.faults ?? []), ...faults],
   });
   const session = new InsideSession(linux);
-  if (isLoaded) await session.load();
+  try {
+    if (isLoaded) await session.load();
+  } catch (error) {
+    await session[Symbol.asyncDispose]();
+    throw error;
+  }
   return new InsideStage(session);
 }
 

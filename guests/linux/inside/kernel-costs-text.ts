@@ -80,5 +80,5 @@ const notes = [
   'Counts are exact. Cycles are instructions at a fixed cost, and accesses: caches,',
   'TLBs, pipelines, speculation and further processors are not modelled, so a real',
   'processor needs more cycles for the first pass through code and data, and fewer',
-  'for the next. A few instructions before an entry or a return count as after it.',
+  'for the next.',
 ];

@@ -48,9 +48,6 @@ interface FlowRule {
   readonly isOfGroups: boolean;
 }
 
-/** Rules of a port at most. */
-export const flowRulesMax = 1024;
-
 const GROUP_BIT = 1;
 const ETHERTYPE_TAG = 0x8100;
 const ETHERTYPE_IPV4 = 0x0800;

@@ -5,7 +5,7 @@ export {
   type EthernetSideSetup,
   type ReceiveChecksums,
 } from './ethernet-side.ts';
-export { type FlowConditions, type FlowMatch, flowRulesMax } from './flow-rules.ts';
+export type { FlowConditions, FlowMatch } from './flow-rules.ts';
 export type { FrameErrors, PauseControl } from './frame-statistics.ts';
 export type { FrameDropReason } from './frame-steering.ts';
 export { HcaPort, type LinkStateSource, type PortLanes } from './hca-port.ts';

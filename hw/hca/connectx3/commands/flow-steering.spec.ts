@@ -8,7 +8,7 @@ import { fromHex } from '../../../../base/bytes.ts';
 import { broughtUp, donateIcm, must, profile, startFirmware } from '../../testing/bring-up.ts';
 import { ControlBench } from '../../testing/control-bench.ts';
 
-const { OK, BAD_OP, BAD_PARAM, BAD_INDEX } = CommandStatus;
+const { OK, BAD_OP, BAD_PARAM, BAD_INDEX, EXCEED_LIM } = CommandStatus;
 const managed = (): ControlBench => {
   const bench = new ControlBench({}, { linkLayer: 'ethernet' });
   startFirmware(bench);
@@ -104,6 +104,17 @@ describe('flow steering', () => {
     expect(chosen(bench, frameOf(fromHex('0002c9000002')))).toBe(0x70);
     expect(chosen(bench, frameOf(fromHex('01005e000001')))).toBe(0x71);
     expect(chosen(bench, frameOf(MAC))).toBe(0x50);
+  });
+
+  it('sheet 3.18: takes as many rules as the table has entries, and one more for each that is removed', () => {
+    const bench = managed();
+    const another = () => attach(bench, rule(0x50, [toMac(MAC)]));
+    const [first] = Array.from({ length: 2 ** 4 }, another);
+    expect(first!.status).toBe(OK);
+    expect(another().status).toBe(EXCEED_LIM);
+    expect(bench.command('FLOW_DETACH', { inParam: first!.out }).status).toBe(OK);
+    expect(another().status).toBe(OK);
+    expect(another().status).toBe(EXCEED_LIM);
   });
 
   it('DPDK mlx4_flow.c: takes default rules with an Ethernet record that asks for nothing as those without', () => {

@@ -15,7 +15,7 @@ import {
 } from '../../../../abi/index.ts';
 import { joinWords } from '../../../../base/index.ts';
 import { type CommandRequest, demand, type OutImmediate, reject, type Steps } from '../../commands/index.ts';
-import { type FlowConditions, type FlowMatch, flowRulesMax } from '../../port/index.ts';
+import type { FlowConditions, FlowMatch } from '../../port/index.ts';
 import type { DeviceState } from './device-state.ts';
 import { sideOf } from './ethernet-ports.ts';
 import { readInBox } from './mailboxes.ts';
@@ -42,13 +42,17 @@ export function* attachFlow(device: DeviceState, request: CommandRequest): Steps
   // A regular rule without a condition would be a default rule; DPDK's default rules have an Ethernet record without a
   // condition.
   demand(!isRegular || records.length > 0, CommandStatus.BAD_PARAM);
-  demand(steering.flows.count < flowRulesMax, CommandStatus.EXCEED_LIM);
+  demand(ruleCountOf(device) < 2 ** device.profile!.logFlowSteeringEntries, CommandStatus.EXCEED_LIM);
   const id = device.nextFlowRule++;
   const isOfGroups = type === FlowRuleType.GROUP_DEFAULT;
   const conditions = isRegular ? conditionsOf(records) : undefined;
   steering.flows.add({ id, priority, qpn, conditions, isOfGroups }, isLast === 1);
   return { high: 0, low: id };
 }
+
+/** Rules of all ports: each occupies an entry of the table that INIT_HCA gave the device. */
+const ruleCountOf = ({ parts }: DeviceState): number =>
+  parts.ports.reduce((sum, { ethernet }) => sum + (ethernet?.steering.flows.count ?? 0), 0);
 
 export function detachFlow({ parts, profile }: DeviceState, request: CommandRequest): undefined {
   demand(profile!.deviceManagedSteering === 1, CommandStatus.BAD_OP);
