@@ -214,13 +214,14 @@ describe('VLStallCount', () => {
       [2, true],
       [0, false],
     ] as const) {
-      const { bench, drops } = congested(6, { switch: { hoqLife: 4, vlStallCount } });
+      const { bench, drops } = congested(7, { switch: { hoqLife: 4, vlStallCount } });
       const to = bench.ends[3]!;
       const first = readyPs + 3 * packetPs + code4Ps + 1;
-      // One packet of three leaves the buffer of the end between the drops.
+      // One packet of three leaves the buffer of the end after the first drop, so the last two drops are in sequence: the
+      // second of them stalls the lane, and is itself one of HOQLife.
       if (freesBetween) to.at(first + 10 * usPs, () => to.port.consume(to.held.shift()!));
       await bench.runTo(startPs + 400 * usPs);
-      const packets = freesBetween ? 2 : 3;
+      const packets = freesBetween ? 3 : 4;
       expect(drops.map(({ reason }) => reason)).toEqual(Array<string>(packets).fill('hoqLife'));
     }
   });
