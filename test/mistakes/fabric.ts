@@ -149,14 +149,6 @@ export const fabricMistakes: readonly Mistake[] = [
     replace: '\n',
   }),
   ofFabric({
-    name: 'lifetime-without-arrival',
-    what: 'LifeTimeValue begins when a packet is the first of its queue.',
-    kind: 'wrong time',
-    file: 'hw/switch/infiniband-switch.ts',
-    find: 'return Math.min(lastPs, buffer.arrivedPs + this.management.agent.lifetimePs);',
-    replace: 'return Math.min(lastPs, buffer.firstSincePs + this.management.agent.lifetimePs);',
-  }),
-  ofFabric({
     name: 'expired-packet-keeps-its-credits',
     what: 'The buffer of a packet whose time is up is not given back to the sender.',
     kind: 'resource not returned',
