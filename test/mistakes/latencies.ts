@@ -87,6 +87,15 @@ export const latencyMistakes: readonly Mistake[] = [
     replace: 'this.#laneAt(buffer, lane, output), buffer.arrivedPs, nowPs)',
   },
   {
+    name: 'stalled-without-count',
+    what: 'Every packet whose time is up stalls its lane, even if VLStallCount is 0.',
+    kind: 'check skipped',
+    spec: 'hw/switch/head-of-queue-limit.spec.ts',
+    file: 'hw/switch/head-of-queue-limit.ts',
+    find: ' || vlStallCount === 0 || ++this.#drops[lane]! < vlStallCount',
+    replace: ' || ++this.#drops[lane]! < vlStallCount',
+  },
+  {
     name: 'stalled-for-one-limit',
     what: 'A lane is stalled for HOQLife, not for eight times as long.',
     kind: 'wrong time',
