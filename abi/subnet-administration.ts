@@ -153,7 +153,13 @@ export const portInfoRecord = layout(
 export const NodeComponent = { LID: 1n << 0n, NODE_GUID: 1n << 7n, PORT_GUID: 1n << 8n } as const;
 export const PortInfoComponent = { LID: 1n << 0n, PORT_NUMBER: 1n << 1n } as const;
 
-/** Answer to Get(SMInfo), an attribute of subnet management: 14.2.5.13. */
+/** States of a subnet manager, as SMInfo has them: 14.2.5.13. */
+export const SmState = { NOT_ACTIVE: 0, DISCOVERING: 1, STANDBY: 2, MASTER: 3 } as const;
+
+/** Attribute modifiers of Set(SMInfo): 14.4.1. */
+export const SmControl = { HANDOVER: 1, ACKNOWLEDGE: 2, DISABLE: 3, STANDBY: 4, DISCOVER: 5 } as const;
+
+/** Answer to Get(SMInfo) and Set(SMInfo), an attribute of subnet management: 14.2.5.13. */
 export const smInfo = layout(
   'SMInfo',
   { sizeBytes: 64, byteOrder: 'big', source: 'IBA 14.2.5.13' },

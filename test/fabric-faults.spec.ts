@@ -105,6 +105,60 @@ describe.each(networks)('packets on a cable between switches of %s', (_network, 
   });
 });
 
+/** Packets with a wrong CRC, by `switch.port`, of the ports that have any. */
+const wrongCrcOf = ({ switches }: Report): unknown =>
+  Object.fromEntries(
+    switches!.flatMap(({ node, ports }) =>
+      ports.flatMap(({ port, wrongCrc }) => (wrongCrc === undefined ? [] : [[`${node}.${port}`, wrongCrc]])),
+    ),
+  );
+
+describe('packets with a wrong CRC between switches', () => {
+  /** Damages five packets from switch 5 to port 3 of switch 4, whose ports 1 and 2 lead to hosts 0 and 1. */
+  const damaged = (crc: string): string[] =>
+    ['50-51', '80-82'].map((nth) => `packet=corrupted,node=5,to=4${crc},nth=${nth}`);
+
+  it.each([
+    ['a wrong VCRC on InfiniBand', {}],
+    [
+      'a wrong FCS at a switch that stores frames',
+      { ...ethernet, 'switch.ethernet.forwarding': 'store-and-forward' },
+    ],
+  ] as const)('are counted by the port that drops them: %s', async (_what, set) => {
+    const report = await reportWith(damaged(''), { set });
+    expect(wrongCrcOf(report)).toEqual({ '4.3': { dropped: 5, accepted: 0, sent: 0 } });
+    expect(cableOf(report, 5, 4).corrupted).toBe(5);
+  });
+
+  it('IBTA 7.8: are counted by each port that they pass with a wrong ICRC alone', async () => {
+    const report = await reportWith(damaged(',crc=icrc'));
+    const [to0, to1] = [0, 1].map((host) => cableOf(report, 4, host).corrupted);
+    expect(to0! + to1!).toBe(5);
+    // The switch in which they were damaged sent them intact into it: port 3 of switch 5 has received none.
+    const sent = (count: number, port: string): object =>
+      count === 0 ? {} : { [port]: { dropped: 0, accepted: 0, sent: count } };
+    expect(wrongCrcOf(report)).toEqual({
+      '4.3': { dropped: 0, accepted: 5, sent: 0 },
+      ...sent(to0!, '4.1'),
+      ...sent(to1!, '4.2'),
+    });
+  });
+
+  it('are counted by the port that accepts them and by those that they leave, if the switch cuts frames through', async () => {
+    const set = { ...ethernet, 'switch.ethernet.forwarding': 'cut-through' };
+    const report = await reportWith(damaged(''), { set });
+    const [to0, to1] = [0, 1].map((host) => cableOf(report, 4, host).corrupted);
+    const { wrongFcs = 0 } = notForwardedOf(report, 4);
+    expect(to0! + to1! + wrongFcs).toBe(5);
+    expect(wrongCrcOf(report)).toMatchObject({ '4.3': { dropped: 0, accepted: 5, sent: 0 } });
+    const sent = report
+      .switches!.flatMap(({ ports }) => ports)
+      .reduce((sum, { wrongCrc }) => sum + (wrongCrc?.sent ?? 0), 0);
+    expect(sent).toBe(to0! + to1!);
+    expect([cableOf(report, 5, 4).corrupted, cableOf(report, 5, 4).relayedDamage]).toEqual([0, 5]);
+  });
+});
+
 describe('packets with a wrong ICRC alone on a cable between switches of InfiniBand', () => {
   it('IBTA 7.8: are passed on by the next switch, dropped by a host, and sent again', async () => {
     const fault = 'packet=corrupted,node=5,to=4,chance=2%,crc=icrc';

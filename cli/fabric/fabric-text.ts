@@ -120,6 +120,20 @@ function cutSentences({ report: { switches = [] } }: FabricRow): string[] {
   ];
 }
 
+/** Packets that came to switches with a wrong CRC, if any. */
+function wrongCrcSentences({ report: { switches = [] } }: FabricRow): string[] {
+  const ports = switches.flatMap((own) => own.ports);
+  const sumOf = (pick: (port: (typeof ports)[number]) => number | undefined): number =>
+    ports.reduce((sum, port) => sum + (pick(port) ?? 0), 0);
+  const dropped = sumOf(({ wrongCrc }) => wrongCrc?.dropped);
+  const accepted = sumOf(({ wrongCrc }) => wrongCrc?.accepted);
+  const sent = sumOf(({ wrongCrc }) => wrongCrc?.sent);
+  if (dropped + accepted === 0) return [];
+  return [
+    `${countText(dropped + accepted)} packets reached a switch with a wrong CRC. The switches dropped ${countText(dropped)} of them on arrival and sent ${countText(sent)} on, for a later port to drop.`,
+  ];
+}
+
 /** Frames that were cut through, drops and marks, if any. */
 function lossSentences(row: FabricRow): string[] {
   const { outputs, cnps, report } = row;
@@ -130,6 +144,7 @@ function lossSentences(row: FabricRow): string[] {
   const marks = outputs.reduce((sum, row) => sum + row.marks, 0);
   return [
     ...cutSentences(row),
+    ...wrongCrcSentences(row),
     ...(drops === 0
       ? []
       : [

@@ -51,6 +51,17 @@ describe('hca fabric', () => {
     expect(out).not.toMatch(/· (hca|host)[13] /);
   });
 
+  it('counts packets with a wrong CRC at switches', async () => {
+    const lost = ['--fault', 'packet=corrupted,node=0,nth=4-6'];
+    const plain = await hca('fabric', 'all-to-all', '--topology', 'star:3', ...few);
+    expect(plain.out).not.toContain('wrong CRC');
+    const { out } = await hca('fabric', 'all-to-all', '--topology', 'star:3', ...few, ...lost);
+    expect(out).toContain('3 packets reached a switch with a wrong CRC. The switches dropped 3 of them');
+    const icrc = ['--fault', 'packet=corrupted,node=0,nth=4-6,crc=icrc'];
+    const passed = await hca('fabric', 'all-to-all', '--topology', 'star:3', ...few, ...icrc);
+    expect(passed.out.replaceAll(/\s+/g, ' ')).toContain('dropped 0 of them on arrival and sent 3 on');
+  });
+
   it('counts one flow of one message in the singular', async () => {
     const { out } = await hca('fabric', 'incast', '--topology', 'star:2', '--messages', '1');
     expect(out).toContain('1 flow of 1 message of 64.00 KiB');

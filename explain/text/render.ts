@@ -297,6 +297,17 @@ export function directionText(
   return `${endText(from, fromPort, adapter)} → ${endText(to, toPort, '')}`;
 }
 
+/** Packets of a direction that did not arrive as they were sent, and their words. */
+const fates = [
+  ['corrupted', 'corrupted'],
+  ['relayedDamage', 'accepted with a wrong CRC'],
+  ['lost', 'lost'],
+  ['duplicated', 'duplicated'],
+  ['reordered', 'reordered'],
+  ['dropped', 'dropped'],
+  ['discarded', 'discarded'],
+] as const;
+
 export function wireTable(report: Pick<Report, 'wire' | 'elapsedPs' | 'switches'>, adapter = 'hca'): string {
   const { wire, elapsedPs } = report;
   const rows = wire.flatMap((direction) => [
@@ -312,10 +323,10 @@ export function wireTable(report: Pick<Report, 'wire' | 'elapsedPs' | 'switches'
       bytesText(bytes),
       '',
     ]),
-    ...(['corrupted', 'lost', 'duplicated', 'reordered', 'dropped', 'discarded'] as const)
-      .filter((fate) => (direction[fate] ?? 0) > 0)
-      .map((fate) => [
-        `${directionText(direction, report, `${adapter} `)} ${fate}`,
+    ...fates
+      .filter(([fate]) => (direction[fate] ?? 0) > 0)
+      .map(([fate, words]) => [
+        `${directionText(direction, report, `${adapter} `)} ${words}`,
         countText(direction[fate] ?? 0),
         '',
         '',

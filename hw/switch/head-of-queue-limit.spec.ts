@@ -127,6 +127,16 @@ describe('HOQLife', () => {
     expect((await managed.send(1, portInfo, 3))[42]).toBe(18);
   });
 
+  it('ends at its new instant if it is set while a packet waits', async () => {
+    const { bench, drops } = congested(4);
+    await bench.runTo(startPs + 20 * usPs);
+    await new ManagedBench(bench).send(2, portInfo, 4, infoOf({ 42: 6 }));
+    expect(drops).toEqual([]);
+    await bench.runTo(startPs + 400 * usPs);
+    const atPs = readyPs + 3 * packetPs + 4 * code4Ps + 1;
+    expect(drops).toEqual([{ atPs, reason: 'hoqLife', output: 4 }]);
+  });
+
   it('does not depend on the order of an instant, nor do stalled lanes', async () => {
     const seen = async (shuffle?: () => number): Promise<unknown> => {
       const bench = new SwitchBench(4, { switch: { hoqLife: 0, vlStallCount: 2 } }, shuffle);
@@ -214,13 +224,14 @@ describe('VLStallCount', () => {
       [2, true],
       [0, false],
     ] as const) {
-      const { bench, drops } = congested(6, { switch: { hoqLife: 4, vlStallCount } });
+      const { bench, drops } = congested(7, { switch: { hoqLife: 4, vlStallCount } });
       const to = bench.ends[3]!;
       const first = readyPs + 3 * packetPs + code4Ps + 1;
-      // One packet of three leaves the buffer of the end between the drops.
+      // One packet of three leaves the buffer of the end after the first drop, so the last two drops are in sequence: the
+      // second of them stalls the lane, and is itself one of HOQLife.
       if (freesBetween) to.at(first + 10 * usPs, () => to.port.consume(to.held.shift()!));
       await bench.runTo(startPs + 400 * usPs);
-      const packets = freesBetween ? 2 : 3;
+      const packets = freesBetween ? 3 : 4;
       expect(drops.map(({ reason }) => reason)).toEqual(Array<string>(packets).fill('hoqLife'));
     }
   });

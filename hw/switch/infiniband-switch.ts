@@ -47,11 +47,11 @@ import {
 } from '../../wire/index.ts';
 import { FecnMarker, type LeavingPacket } from './fecn-marker.ts';
 import { ForwardingTables, NO_PORT } from './forwarding-tables.ts';
-import { HeadOfQueueLimit, type HeadOfQueueSetting } from './head-of-queue-limit.ts';
+import type { HeadOfQueueLimit, HeadOfQueueSetting } from './head-of-queue-limit.ts';
 import type { InputBuffer } from './input-buffer.ts';
 import { ManagementPort, type SwitchManagement } from './management/index.ts';
 import type { SwitchConfig, SwitchCongestionConfig } from './parameters.ts';
-import { PartitionFilter } from './partition-filter.ts';
+import type { PartitionFilter } from './partition-filter.ts';
 import { SlToVlTables } from './sl-to-vl-tables.ts';
 import { type ExpiryReason, type SwitchDrops, SwitchPort } from './switch-port.ts';
 import type { SwitchTap, SwitchWait } from './switch-tap.ts';
@@ -103,6 +103,8 @@ export class InfinibandSwitch {
   readonly #headEvent: number;
   /** When the next packet's time is up; NEVER if none is watched. */
   #headDuePs = NEVER;
+  /** Whether the limits of any first packet may differ from when they were watched. */
+  #hasNewLimits = false;
   /** The next instant at which packets may move, and the one after that. */
   #moveDuePs = NEVER;
   #laterDuePs = NEVER;
@@ -126,10 +128,8 @@ export class InfinibandSwitch {
       tables: this.tables,
       links: this.ports,
       drops: this.#ports.map((port) => port?.counted),
-      partitions: this.#ports.map((port) => port?.partition ?? new PartitionFilter()),
-      headOfQueues: this.#ports.map(
-        (port) => port?.headOfQueue ?? new HeadOfQueueLimit(this.laneCount, config),
-      ),
+      partitions: this.#ports.map((port) => port?.partition),
+      headOfQueues: this.#ports.map((port) => port?.headOfQueue),
       lanes: {
         count: this.laneCount,
         slToVl: this.slToVl,
@@ -310,7 +310,10 @@ export class InfinibandSwitch {
     this.tap?.arrived({ input: index + 1, offset }, index + 1, readyPs);
     const buffer = own.buffers[lane]!;
     buffer.add(offset, outputs, lanes, this.#lp.nowPs, readyPs);
-    if (buffer.count === 1) this.#countWanted(outputs);
+    if (buffer.count === 1) {
+      this.#countWanted(outputs);
+      own.hasNewFirst(lane);
+    }
     own.added(this.#lp.nowPs);
     this.#moveBy(readyPs);
   }
@@ -410,6 +413,8 @@ export class InfinibandSwitch {
     this.#moveDuePs = NEVER;
     const laterPs = this.#laterDuePs;
     this.#laterDuePs = NEVER;
+    // A subnet manager may set the limits of packets that wait already.
+    if (this.management.duePs <= nowPs) this.#hasNewLimits = true;
     this.management.run(nowPs);
     for (const index of this.#used) this.#release(index, nowPs);
     for (const index of this.#used) this.#dropOld(index, nowPs);
@@ -441,29 +446,43 @@ export class InfinibandSwitch {
     return lanes;
   }
 
-  /** Has packets move, and old ones dropped, as soon as the time of a first packet is up. */
+  /**
+   * Has packets move, and old ones dropped, as soon as the time of a first packet is up. Only first packets that are new
+   * are watched: the event that is scheduled for the others comes no later than their time is up.
+   */
   #watchHeads(nowPs: Picoseconds): void {
     let dropPs = NEVER;
     for (const index of this.#used) {
       const own = this.#ports[index]!;
-      for (let lane = 0; lane <= this.laneCount; lane++) {
-        const buffer = own.buffers[lane]!;
-        for (const output of buffer.remaining)
-          dropPs = Math.min(
-            dropPs,
-            Math.max(own.readUntilPs(lane), this.#lastPs(buffer, lane, output, nowPs + 1)),
-          );
-      }
+      const lanes = this.#hasNewLimits ? -1 : own.newFirsts;
+      own.newFirsts = 0;
+      for (let lane = 0; lanes >> lane !== 0 && lane <= this.laneCount; lane++)
+        if (((lanes >> lane) & 1) !== 0) dropPs = Math.min(dropPs, this.#dropPsOf(own, lane, nowPs));
     }
+    this.#hasNewLimits = false;
     const duePs = Math.max(nowPs + 1, dropPs);
     if (duePs >= this.#headDuePs) return;
     this.#headDuePs = duePs;
     this.#lp.queue.schedule(duePs, this.#headEvent);
   }
 
+  /** The last instant at which the first packet of a lane of an input may wait for all of its outputs. */
+  #dropPsOf(input: SwitchPort, lane: number, nowPs: Picoseconds): Picoseconds {
+    const buffer = input.buffers[lane]!;
+    let dropPs = NEVER;
+    for (const output of buffer.remaining)
+      dropPs = Math.min(
+        dropPs,
+        Math.max(input.readUntilPs(lane), this.#lastPs(buffer, lane, output, nowPs + 1)),
+      );
+    return dropPs;
+  }
+
   #headDue(): void {
     if (this.#lp.nowPs < this.#headDuePs) return;
     this.#headDuePs = NEVER;
+    // A drop at the next instant may stall its lane, for packets of all inputs.
+    this.#hasNewLimits = true;
     this.#moveBy(this.#lp.nowPs + 1);
   }
 
@@ -676,6 +695,7 @@ export class InfinibandSwitch {
     );
     output.headOfQueue.left(this.#laneAt(buffer, lane, outputIndex + 1));
     const isLast = buffer.leftBy(outputIndex + 1, this.#lp.nowPs);
+    input.hasNewFirst(lane);
     output.wantedBy--;
     if (isLast) {
       input.gone(buffer, this.#lp.nowPs);

@@ -96,6 +96,8 @@ export class SwitchPort {
   turn = 0;
   /** The same for each data lane in which packets leave, of inputs and their lanes together, if there are several. */
   readonly turns: Int32Array;
+  /** Lanes, as bits, whose first packet has changed and is not watched yet: its last instant is not known. */
+  newFirsts = 0;
   /** First packets of inputs that are to leave by this output. */
   wantedBy = 0;
   /** Most packets of data lanes that have waited at once: one that leaves at an instant still waits at that instant. */
@@ -120,6 +122,11 @@ export class SwitchPort {
     this.turns = new Int32Array(laneCount);
     this.#readUntilPs = new Float64Array(laneCount);
     this.tailDelayPs = tailDelayOf(port.config, 'head');
+  }
+
+  /** A lane, data or 15, has another first packet, or it waits for fewer outputs. */
+  hasNewFirst(lane: number): void {
+    this.newFirsts |= 1 << lane;
   }
 
   /** Until when the buffer of a lane, data or 15, is being read. */

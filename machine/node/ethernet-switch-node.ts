@@ -10,14 +10,7 @@ import { ChannelReader, ChannelWriter, LogicalProcess, Random } from '../../sim/
 import { FaultLog, injectSwitchFaults } from '../faults/index.ts';
 import { cableKey, ethernetAt, forwardingAt, frameArrivalAt, type MachinePlan, switchName } from '../plan.ts';
 import { type Stream, switchStream } from '../timeline/index.ts';
-import {
-  type FabricRoutes,
-  farEndOf,
-  hostsOf,
-  portsOf,
-  switchesOf,
-  type Topology,
-} from '../topology/index.ts';
+import { type FabricRoutes, farEndOf, hostsOf, portsOf, type Topology } from '../topology/index.ts';
 import { attachWireLogs, type WireLog } from './wire-log.ts';
 
 export class EthernetSwitchNode {
@@ -47,8 +40,7 @@ export class EthernetSwitchNode {
       cables,
     });
     this.device.routes.setTreePorts(routes.groupPorts(node));
-    if (config.switch.ethernet.multipath === 'ecmp' && !isTree(topology, routes))
-      this.#setRoutes(topology, routes);
+    if (config.switch.ethernet.multipath === 'ecmp' && !routes.isTree) this.#setRoutes(topology, routes);
     this.stream = switchStream(plan.analysis?.timeline, this.lp, this.device, cables);
     this.wireLogs = attachWireLogs(plan.analysis?.capture, node, this.lp, this.device.ports);
     this.faultLog = new FaultLog(faults);
@@ -64,12 +56,6 @@ export class EthernetSwitchNode {
     }
   }
 }
-
-/** Whether every port of every switch belongs to the tree over which frames are flooded. */
-const isTree = (topology: Topology, routes: FabricRoutes): boolean =>
-  switchesOf(topology).every((node) =>
-    portsOf(topology, node).every(({ port }) => routes.groupPorts(node).includes(port)),
-  );
 
 /** The cables of a switch, by port from 1. */
 function cablesOf(

@@ -31,6 +31,7 @@ import {
   type Report,
   reportSchema,
   type SwitchBufferReport,
+  type SwitchPortReport,
   type SwitchReport,
   type WireReport,
 } from './schema.ts';
@@ -277,7 +278,7 @@ export function wireOf(
   };
 }
 
-/** Packets that a switch at the far end passed on with a wrong ICRC. */
+/** Packets with a wrong ICRC that a switch at the far end accepted. */
 const relayedDamageOf = ({ relayedDamage }: WireEndLedger): Pick<WireReport, 'relayedDamage'> =>
   (relayedDamage?.received ?? 0) === 0 ? {} : { relayedDamage: relayedDamage!.received };
 
@@ -310,6 +311,7 @@ export function switchReportOf({ node, ports, copies, buffer }: SwitchLedger): S
       port: own.port,
       receivedPackets: receivedPacketsOf(own),
       notForwarded: nonZero({ ...own.notForwarded }),
+      ...wrongCrcOf(own),
       waitingPackets: own.waitingPackets,
       waitingPacketsMax: own.waitingPacketsMax,
       bufferedBytesMax: own.bufferedBytesMax,
@@ -322,6 +324,9 @@ export function switchReportOf({ node, ports, copies, buffer }: SwitchLedger): S
     ...(buffer === undefined ? {} : { buffer: bufferReportOf(buffer) }),
   };
 }
+
+const wrongCrcOf = ({ wrongCrc }: SwitchPortLedger): Pick<SwitchPortReport, 'wrongCrc'> =>
+  wrongCrc.dropped + wrongCrc.accepted + wrongCrc.sent === 0 ? {} : { wrongCrc };
 
 const receivedPacketsOf = ({ wire, ethernet }: SwitchPortLedger): number =>
   ethernet === undefined

@@ -29,6 +29,11 @@ export function ethernetSwitchLedgerOf({ node, lp, device, faultLog }: EthernetS
           held: own.waiting,
         },
         notForwarded: { ...own.drops },
+        wrongCrc: {
+          dropped: port.received.corruptedFrames,
+          accepted: port.relayed.received,
+          sent: port.relayed.sent,
+        },
         waitingPackets: own.waiting,
         inPipeline: own.inPipeline,
         waitingPacketsMax: own.waitingMax,

@@ -51,13 +51,14 @@ export function ethernetOf(
   const frames = (sender.transmitted['frames'] ?? 0) + copiedFrames;
   const bytes = (sender.transmitted['bytes'] ?? 0) + copiedBytes;
   const { sentFrames = 0, sentBytes = 0, pauseWaitPs = 0, priorityWaitPs = 0 } = sender.flowControl ?? {};
-  const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0 } = receiver.received;
+  const { corruptedFrames = 0, fifoDrops = 0, linkDownDrops = 0, fcsErrorsDelivered = 0 } = receiver.received;
   return {
     from: sender.node,
     to: receiver.node,
     opcodes: { FRAME: { packets: frames, bytes, payloadBytes: bytes - frames * frameOverheadBytes } },
     retransmitted: {},
     corrupted: corruptedFrames,
+    ...(fcsErrorsDelivered === 0 ? {} : { relayedDamage: fcsErrorsDelivered }),
     dropped: fifoDrops + linkDownDrops,
     ...(lostFrames === 0 ? {} : { lost: lostFrames }),
     ...(copiedFrames + heldBackFrames === 0 ? {} : { duplicated: copiedFrames, reordered: heldBackFrames }),

@@ -170,7 +170,10 @@ export interface WireReport {
   readonly retransmitted: Readonly<Record<string, PacketLedger>>;
   /** Packets that arrived with a wrong CRC, and packets that the far port dropped, among those sent. */
   readonly corrupted: number;
-  /** Packets whose ICRC alone was wrong, which a switch received and passed on to be dropped by a host; left out without any. */
+  /**
+   * Packets with a wrong CRC that a switch accepted: on InfiniBand their ICRC alone was wrong, and a host drops them; on
+   * Ethernet a switch that cuts frames through received them. Left out without any.
+   */
   readonly relayedDamage?: number;
   readonly dropped: number;
   /** Effects of faults on the packets sent; left out if there were none. */
@@ -264,12 +267,27 @@ export interface SwitchBufferReport {
   readonly floodedFrames: number;
 }
 
+/** Packets with a wrong CRC at a port of a switch: a VCRC or ICRC, or the FCS of a frame. */
+export interface WrongCrcReport {
+  /** Packets that came by this port and were dropped on arrival, malformed ones among them: `corrupted` of the cable. */
+  readonly dropped: number;
+  /**
+   * Packets that came by this port and were accepted: their ICRC alone was wrong, or the switch cuts frames through.
+   * The frames that it had to store instead are dropped after all, as `wrongFcs`.
+   */
+  readonly accepted: number;
+  /** Packets that left by this port as they had been accepted. */
+  readonly sent: number;
+}
+
 export interface SwitchPortReport {
   /** Number from 1. */
   readonly port: number;
   readonly receivedPackets: number;
   /** Packets that came by this port and were dropped, by reason. */
   readonly notForwarded: Readonly<Record<string, number>>;
+  /** Packets with a wrong CRC; left out without any. */
+  readonly wrongCrc?: WrongCrcReport;
   /** Packets that came by this port and wait, and the most that have waited at once. */
   readonly waitingPackets: number;
   readonly waitingPacketsMax: number;

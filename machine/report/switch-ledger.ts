@@ -19,7 +19,7 @@ import {
   wireLedgerOf,
 } from './hca-ledger.ts';
 import type { PacketLedger } from './packet-ledger.ts';
-import type { SwitchOutputReport } from './schema.ts';
+import type { SwitchOutputReport, WrongCrcReport } from './schema.ts';
 
 /** A port of a switch with a cable. */
 export interface SwitchPortLedger {
@@ -30,6 +30,7 @@ export interface SwitchPortLedger {
   readonly ethernet?: FrameLedger;
   /** Packets that came by this port and were not forwarded, by reason. */
   readonly notForwarded: Readonly<Record<string, number>>;
+  readonly wrongCrc: WrongCrcReport;
   /** Packets that came by this port and wait, and the most that have waited at once. */
   readonly waitingPackets: number;
   readonly waitingPacketsMax: number;
@@ -78,6 +79,11 @@ function infinibandLedgerOf({ node, lp, device, faultLog }: SwitchNode): SwitchL
         port,
         wire: wireLedgerOf(wire, lp.isDrained && packets === 0 && device.management.isIdle),
         notForwarded: { ...device.dropsOf(port) },
+        wrongCrc: {
+          dropped: wire.received.corrupted.packetTotal,
+          accepted: wire.received.relayedDamageCount,
+          sent: wire.transmitted.relayedDamageCount,
+        },
         waitingPackets: packets,
         waitingPacketsMax: highWater,
         bufferedBytesMax: wire.receiveBufferHighWaterBytes,

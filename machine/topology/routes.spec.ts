@@ -197,3 +197,35 @@ describe('ports of a group', () => {
     }
   });
 });
+
+describe('one path between any two hosts', () => {
+  it.each([
+    ['star:6', true],
+    ['dumbbell:6', true],
+    ['leaf-spine:3x1:6', true],
+    ['ring:6', false],
+    ['mesh:5', false],
+    ['leaf-spine:3x4:8', false],
+    ['fat-tree:4', false],
+  ])('%s: %s', (fabric, isTree) => {
+    expect(fabricRoutesOf(parsedTopology(fabric), 'min-hop').isTree).toBe(isTree);
+  });
+
+  it('is there with a switch that has no hosts, unless two cables lead to it', () => {
+    const { nodes, links } = parsedTopology('star:2');
+    const cables = [3, 4].map((port, at): Topology['links'][number] => ({
+      ends: [
+        { node: 2, port },
+        { node: 3, port: at + 1 },
+      ],
+    }));
+    const treeWith = (count: number): boolean => {
+      const topology: Topology = {
+        nodes: [...nodes, { kind: 'switch' }],
+        links: [...links, ...cables.slice(0, count)],
+      };
+      return fabricRoutesOf(topology, 'min-hop').isTree;
+    };
+    expect([treeWith(1), treeWith(2)]).toEqual([true, false]);
+  });
+});

@@ -40,6 +40,8 @@ export interface FabricRoutes {
   portsTowards(switchNode: number, destination: NodePort): readonly number[];
   /** Ports of a tree that reaches every host of the subnet once: packets of a group leave by these, except the one they came by. */
   groupPorts(switchNode: number): readonly number[];
+  /** Whether the cables between switches close no circle, so that one path joins any two hosts. */
+  readonly isTree: boolean;
 }
 
 /**
@@ -72,6 +74,7 @@ export function fabricRoutesOf(topology: Topology, routing: Routing): FabricRout
     portToSwitch: (node, destination) => nearest(graph.hopsOf(node), node, distancesTo(destination))[0],
     portsTowards: (node, destination) => choicesAt(node, destination).toSorted((left, right) => left - right),
     groupPorts: (node) => tree.get(node) ?? [],
+    isTree: graph.isTree,
   };
 }
 
@@ -235,6 +238,12 @@ class SwitchGraph {
       ports.get(to.node)!.push(to.port);
     }
     return new Map([...ports].map(([node, own]) => [node, own.toSorted((left, right) => left - right)]));
+  }
+
+  /** Whether a tree over the switches leaves out no cable between them. */
+  get isTree(): boolean {
+    const ends = this.switches.reduce((sum, node) => sum + this.hopsOf(node).length, 0);
+    return 2 * this.#branches().length === ends;
   }
 
   /** Cables of a tree over each group of joined switches. */

@@ -324,8 +324,8 @@ export const hcaMistakes: readonly Mistake[] = [
     replace: 'this.#freeCycle = cycle;',
   },
   {
-    name: 'occupied-unit-wakes-nobody',
-    what: 'An atomic that finds the unit occupied is not begun when the unit is free.',
+    name: 'atomic-not-begun-when-unit-is-free',
+    what: 'An atomic that finds the atomic unit occupied is not begun when the unit is free.',
     kind: 'lost event',
     file: 'hw/hca/atomics/atomic-unit.ts',
     find: '    this.#user.wake(this.#freeCycle);\n',

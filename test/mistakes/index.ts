@@ -8,6 +8,7 @@ import { farNumberMistakes } from './far-numbers.ts';
 import { hcaMistakes } from './hca.ts';
 import { hostMistakes } from './host.ts';
 import { iwarpMistakes } from './iwarp.ts';
+import { latencyMistakes } from './latencies.ts';
 import type { Mistake } from './mistake.ts';
 import { packetMistakes } from './packets.ts';
 import { onceFoundMistakes } from './part-b.ts';
@@ -34,6 +35,7 @@ export const mistakesByArea: Readonly<Record<string, readonly Mistake[]>> = {
   farNumbers: farNumberMistakes,
   fabric: fabricMistakes,
   recovery: recoveryMistakes,
+  latencies: latencyMistakes,
 };
 
 export const allMistakes: readonly Mistake[] = Object.values(mistakesByArea).flat();

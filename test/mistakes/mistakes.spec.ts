@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { sceneNames } from '../../torture/index.ts';
@@ -22,6 +22,11 @@ describe('seeded mistakes', () => {
   it('name existing scenes', () => {
     const names = new Set(sceneNames);
     expect(allMistakes.flatMap(({ scene }) => scene ?? []).filter((name) => !names.has(name))).toEqual([]);
+  });
+
+  it('name existing specs', () => {
+    const specs = allMistakes.flatMap(({ spec }) => spec ?? []);
+    expect(specs.filter((spec) => !existsSync(join(repositoryRoot, spec)))).toEqual([]);
   });
 
   it('are at least sixty, of all kinds, and in every area of the model', () => {

@@ -8,6 +8,7 @@ import { allMistakes, mistakesByArea } from './index.ts';
 import { KnownStories } from './known-stories.ts';
 import type { Mistake } from './mistake.ts';
 import { SourceTree } from './source-tree.ts';
+import { trySpec } from './spec-player.ts';
 import { type Trial, tryMistake, UnchangedSource, firstSeed as usualSeed } from './trial.ts';
 
 interface Options {
@@ -40,7 +41,7 @@ const { minutes, only, area, jobs, firstSeed, json, inOrder, likely } = new Comm
     false,
   )
   .option('--likely', 'play only the scenes that are likely to show the mistakes, in turn', false)
-  .option('--json <file>', 'write what came of each, as JSON')
+  .option('--json <file>', 'write the result of each, as JSON')
   .parse()
   .opts<Options>();
 
@@ -51,7 +52,7 @@ using tree = new SourceTree();
 const unchanged = new UnchangedSource(tree);
 const known = inOrder
   ? undefined
-  : await KnownStories.play(tree, { firstSeed, minutes, jobs, scenes }, tellProgress);
+  : await KnownStories.play(tree, { firstSeed, minutes: storyMinutes(), jobs, scenes }, tellProgress);
 if (known !== undefined) {
   process.stdout.write(`${known.count} stories without a mistake\n`);
   for (const { seed, findings } of known.failing())
@@ -79,17 +80,31 @@ function chosen(names: readonly string[] | undefined, areas: readonly string[] |
   return [...new Set([...byArea, ...byName])];
 }
 
+/** Stories of two hosts are played if any mistake is to be found by them. */
+function storyMinutes(): number {
+  return wanted.some((mistake) => !hasOwnTrial(mistake)) ? minutes : 0;
+}
+
+function hasOwnTrial({ spec, isServed, isFabric }: Mistake): boolean {
+  return spec !== undefined || isServed === true || isFabric === true;
+}
+
 async function work(): Promise<void> {
   using own = new SourceTree();
   for (let mistake = waiting.shift(); mistake !== undefined; mistake = waiting.shift()) {
-    const trial =
-      known === undefined
-        ? await tryMistake(mistake, own, unchanged, minutes, firstSeed)
-        : await known.tryMistake(mistake, own);
+    const trial = await tryOne(mistake, own);
     trials.push(trial);
     process.stdout.write(`${lineOf(trial)}\n`);
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(trials, null, 1)}\n`);
   }
+}
+
+async function tryOne(mistake: Mistake, own: SourceTree): Promise<Trial> {
+  const { spec } = mistake;
+  if (spec !== undefined) return await trySpec({ ...mistake, spec }, own);
+  return known === undefined
+    ? await tryMistake(mistake, own, unchanged, minutes, firstSeed)
+    : await known.tryMistake(mistake, own);
 }
 
 function tellProgress(done: number): void {
@@ -98,9 +113,9 @@ function tellProgress(done: number): void {
 }
 
 function lineOf({ mistake, find, stories, seconds }: Trial): string {
-  const effort = `${stories} stories, ${seconds.toFixed(0)} s`;
-  const outcome =
-    find === undefined ? 'MISSED' : `found by ${find.by}, seed ${find.seed}: ${find.what.slice(0, 160)}`;
+  const effort = `${mistake.spec === undefined ? `${stories} stories` : 'a spec'}, ${seconds.toFixed(0)} s`;
+  const seed = mistake.spec === undefined ? `, seed ${find?.seed}` : '';
+  const outcome = find === undefined ? 'MISSED' : `found by ${find.by}${seed}: ${find.what.slice(0, 160)}`;
   return `${mistake.name.padEnd(36)} ${effort.padEnd(22)} ${outcome}`;
 }
 
@@ -109,7 +124,8 @@ function markdownOf(all: readonly Trial[]): string {
     const trial = all.find(({ mistake }) => mistake === wantedMistake);
     if (trial === undefined) return [];
     const { mistake, find, stories, seconds } = trial;
-    const effort = `${find === undefined ? '' : `seed ${find.seed}, `}${stories} stories, ${seconds.toFixed(0)} s`;
+    const seed = find === undefined || mistake.spec !== undefined ? '' : `seed ${find.seed}, `;
+    const effort = `${seed}${mistake.spec ?? `${stories} stories`}, ${seconds.toFixed(0)} s`;
     const by = find?.by === 'scene' ? `scene ${find.scene}` : find?.by;
     return [`| ${mistake.name} | ${mistake.file} | ${mistake.kind} | ${by ?? '**missed**'} | ${effort} |`];
   });

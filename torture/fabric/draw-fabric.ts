@@ -95,6 +95,7 @@ const traits: readonly Trait[] = [
   { name: 'rates', share: 0.3, ofEthernet: false, add: withRates },
   { name: 'limits', share: 0.3, ofEthernet: false, add: withLimits },
   { name: 'damage', share: 0.3, ofEthernet: true, add: withDamage },
+  { name: 'recovery', share: 0.25, ofEthernet: true, add: withSelectiveRepeat },
 ];
 
 const isOfEthernet = ({ set }: FabricStory): boolean => set['hca.capability.linkLayer'] === 'ethernet';
@@ -171,6 +172,18 @@ function withDamage(random: Random, story: FabricStory): FabricStory {
   const place = { node: from.node, portNumber: from.port };
   const fault = { packet: 'corrupted', crc: 'icrc', ...place, chance, shots: between(random, 1, 30) };
   return { ...story, faults: [...story.faults, fault as FaultEntry] };
+}
+
+/** Cards that send again what was lost alone; after 5 ms no congestion is left that could delay an answer. */
+function withSelectiveRepeat(random: Random, story: FabricStory): FabricStory {
+  const timeoutsUs = oneOf(random, [{}, { 'hca.retransmitLowUs': 5000, 'hca.retransmitHighUs': 5000 }]);
+  const set = {
+    ...story.set,
+    ...{ 'hca.lossRecovery': 'selective-repeat', ...timeoutsUs },
+    'hca.recoveryWindowPackets': oneOf(random, [4, 16, 128]),
+    'hca.reorderBufferPackets': oneOf(random, [1, 8, 128]),
+  };
+  return { ...story, set };
 }
 
 const oneOf = <T>(random: Random, values: readonly T[]): T => values[random.below(values.length)]!;

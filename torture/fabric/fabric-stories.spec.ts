@@ -22,4 +22,5 @@ it('a seed is a story, and stories have flows and faults of all kinds', () => {
   expect(has(({ flows }) => flows.some(({ rate }) => rate !== undefined))).toBe(true);
   expect(has(({ cables }) => cables.some(({ hoqLife }) => hoqLife !== undefined))).toBe(true);
   expect(has(({ faults }) => faults.some(({ crc }) => crc === 'icrc'))).toBe(true);
+  expect(has(({ set }) => set['hca.lossRecovery'] === 'selective-repeat')).toBe(true);
 });

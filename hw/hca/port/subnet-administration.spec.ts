@@ -275,6 +275,32 @@ describe('the embedded subnet manager', () => {
     expect(mad[0x40 + 20]).toBe(3);
   });
 
+  it.each([
+    // Control and the state of its sender: only another master hands over; OpenSM refuses the others with status 7, too.
+    ['HANDOVER', 1, 'a master', 3, '81 0000'],
+    ['HANDOVER', 1, 'a standby', 2, '81 001c'],
+    ['ACKNOWLEDGE', 2, 'a standby', 2, '81 001c'],
+    ['DISABLE', 3, 'a master', 3, '81 001c'],
+    ['STANDBY', 4, 'a master', 3, '81 001c'],
+    ['DISCOVER', 5, 'a master', 3, '81 001c'],
+    ['no known control', 6, 'a master', 3, '81 001c'],
+  ])(
+    'IBTA 14.4.1: answers %s (%i) from %s (%i) with %s, and stays the master',
+    (_, control, __, state, said) => {
+      const { manager } = managed();
+      const mad = new Uint8Array(256);
+      mad.set([1, 1, 1, set]);
+      mad[0x11] = 0x20;
+      mad[0x17] = control;
+      mad[0x40 + 20] = 0xf0 | state;
+      expect(manager.answer(mad)).toBe(true);
+      expect(methodAndStatus(mad)).toBe(said);
+      expect(digitsOf(mad, 0x40, 8)).toBe(guids[0]);
+      // Priority 0, and no SM_Key for a manager that has not shown one.
+      expect([mad[0x40 + 20], digitsOf(mad, 0x48, 8)]).toEqual([3, '0000000000000000']);
+    },
+  );
+
   it('IBTA 13.4, 15.2: any query has an answer of a MAD’s form, or none', () => {
     const { manager } = managed();
     const queries = fc.record({

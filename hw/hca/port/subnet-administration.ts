@@ -1,6 +1,6 @@
 /**
  * The embedded subnet manager's answers to software: queries of subnet administration (SA) to QP1 of the manager's LID,
- * and Get(SMInfo). The manager has a LID that no port has, and every HCA contains it: a MAD to that LID passes the
+ * Get(SMInfo) and Set(SMInfo). The manager has a LID that no port has, and every HCA contains it: a MAD to that LID passes the
  * loopback, is turned into its response here, and continues to the QP that sent it.
  *
  *     QP1 ─▶ transmitter ─▶ loopback ─▶ receiver ─▶ answer() ─▶ the same packet from the manager ─▶ QP1
@@ -11,8 +11,8 @@
  *
  * A table goes in segments of 200 bytes (RMPP): the first answers the query, and each acknowledgement the ones that its
  * window lets go. There is no timer: a segment that finds no receive is sent again when an earlier one is acknowledged
- * once more, or the query is. Sources: InfiniBand Architecture volume 1, 13.6.2 (RMPP), 14.2.5.13, 15.2, 15.4; RFC
- * 4391, 4 (the group of IP over InfiniBand).
+ * once more, or the query is. Sources: InfiniBand Architecture volume 1, 13.6.2 (RMPP), 14.2.5.13, 14.4.1, 15.2, 15.4;
+ * RFC 4391, 4 (the group of IP over InfiniBand).
  */
 import {
   classPortInfo,
@@ -32,7 +32,9 @@ import {
   portInfoRecord,
   RmppFlag,
   RmppType,
+  SmControl,
   SmpAttribute,
+  SmState,
   SubnetAttribute,
   SubnetMethod,
   SubnetStatus,
@@ -86,7 +88,6 @@ const groupMtu = 4;
 const groupRate = 3;
 const groupQueueKey = 0x0b1b;
 const defaultPkey = 0xffff;
-const masterState = 3;
 const groupsMax = 256;
 /** Limit of tables that are not completely acknowledged: another table replaces the oldest. */
 const tablesMax = 64;
@@ -155,19 +156,22 @@ export class SubnetAdministration {
     putSegment(bytes, following.table, ++following.segment);
   }
 
+  /** Get(SMInfo), and Set(SMInfo) as the master that this manager is from power-on until a reset. */
   #answerSmInfo(bytes: Uint8Array, view: DataView): boolean {
     const { managementClass, method, attributeId, status } = mad.fields;
+    const asked = method.get(view, 0);
     const isAsked =
       managementClass.get(view, 0) === MadClass.SUBN_LID_ROUTED &&
-      method.get(view, 0) === MadMethod.GET &&
+      (asked === MadMethod.GET || asked === MadMethod.SET) &&
       attributeId.get(view, 0) === SmpAttribute.SM_INFO;
     if (!isAsked) return false;
+    const isLawful = asked === MadMethod.GET || isLawfulForMaster(view);
     const { portGuid } = this.#members[0]!;
     const activityCount = this.#answeredCount;
-    const info = { guid: portGuid, smKey: 0n, activityCount, priority: 0, state: masterState };
+    const info = { guid: portGuid, smKey: 0n, activityCount, priority: 0, state: SmState.MASTER };
     smInfo.encodeInto(info, bytes, smpDataOffset);
     method.set(view, 0, MadMethod.GET_RESP);
-    status.set(view, 0, MadStatus.OK);
+    status.set(view, 0, isLawful ? MadStatus.OK : MadStatus.INVALID_FIELD);
     return true;
   }
 
@@ -411,6 +415,15 @@ export class SubnetAdministration {
     return guid === portGuid || (isOwn && guid !== 0n && this.#port.guids.includes(guid));
   }
 }
+
+/**
+ * Whether a master accepts a Set(SMInfo). It keeps its state at HANDOVER from another master, which then leaves the
+ * subnet to it; DISABLE, DISCOVER and STANDBY are for managers in other states, and ACKNOWLEDGE answers a HANDOVER, which
+ * this manager never sends (14.4.1).
+ */
+const isLawfulForMaster = (view: DataView): boolean =>
+  mad.fields.attributeModifier.get(view, 0) === SmControl.HANDOVER &&
+  smInfo.fields.state.get(view, smpDataOffset) === SmState.MASTER;
 
 /** Returns the status of a query; a query for one record fails unless exactly one record matches. */
 function statusOf(records: readonly Uint8Array[], isTable: boolean): number {

@@ -61,8 +61,8 @@ export interface ManagementPortSetup {
   /** By port from 1; undefined for a port without a cable. */
   readonly links: readonly (WirePort | undefined)[];
   readonly drops: readonly (PortDrops | undefined)[];
-  readonly partitions: readonly PartitionFilter[];
-  readonly headOfQueues: readonly HeadOfQueueLimit[];
+  readonly partitions: readonly (PartitionFilter | undefined)[];
+  readonly headOfQueues: readonly (HeadOfQueueLimit | undefined)[];
   readonly lanes: SwitchLanes;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { FabricFlow, FlowEnd } from '../fabric-story.ts';
 import { hasPacketFault, isLossless, isOnEthernet, type PlayedFabric } from '../played.ts';
-import { mayExpire } from './limits.ts';
+import { mayExpire, mayTimeOut } from './limits.ts';
 import { isAccepted } from './partitions.ts';
 import { canDeadlock } from './routes.ts';
 
@@ -96,6 +96,9 @@ function judgeReceiver(
   ];
 }
 
+/** Counts of a requester whose timer expired although nothing was lost, and of its responder. */
+const ofTimeouts: ReadonlySet<string> = new Set(['ackTimeout', 'duplicateRequest', 'unexpectedResponse']);
+
 /** Nothing was lost, dropped, repeated or complained about. */
 function judgeSure(played: PlayedFabric): string[] {
   const { report } = played;
@@ -122,7 +125,8 @@ function judgeSure(played: PlayedFabric): string[] {
         ],
   );
   const repeated = report.nodes.flatMap(({ hca }, host) =>
-    Object.keys(hca.transport).length === 0 || played.story.memberships !== undefined
+    Object.keys(hca.transport).every((name) => ofTimeouts.has(name) && mayTimeOut(played)) ||
+    played.story.memberships !== undefined
       ? []
       : [`host ${host} recovered: ${JSON.stringify(hca.transport)}`],
   );

@@ -96,6 +96,25 @@ describe('the judges of fabrics', () => {
     expect(found(lost).join()).toContain('1 lost');
   });
 
+  it('permit time-outs without a loss with selective repeat, unless they outlast all congestion', () => {
+    const [node, ...rest] = played.report.nodes;
+    const recoveryOf = (transport: object, retransmitLowUs: number): string => {
+      const { config } = played.report;
+      const hca = {
+        ...config.hca,
+        lossRecovery: 'selective-repeat',
+        retransmitLowUs,
+        retransmitHighUs: 5000,
+      };
+      const nodes = [{ ...node!, hca: { ...node!.hca, transport } }, ...rest];
+      const report = { ...played.report, nodes, config: { ...config, hca } } as Report;
+      return found({ ...played, report }).join();
+    };
+    expect(recoveryOf({ ackTimeout: 1 }, 100)).toBe('');
+    expect(recoveryOf({ ackTimeout: 1 }, 5000)).toContain('host 0 recovered');
+    expect(recoveryOf({ ackTimeout: 1, sequenceNakSent: 1 }, 100)).toContain('host 0 recovered');
+  });
+
   it('routes: entries that lead astray, or in a circle', () => {
     // Switches 4 to 7 of the ring have their hosts at port 1; LIDs count from 1.
     const astray = (entries: (lid: number, port: number) => number): PlayedFabric => ({

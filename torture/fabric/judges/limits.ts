@@ -35,6 +35,13 @@ export function mayExpire(played: PlayedFabric): boolean {
   return !isOnEthernet(played) && Math.min(headPs, lifetimePs) < congestionPs;
 }
 
+/** Whether congestion alone may outlast the timers of selective repeat, which are shorter than those of IBTA 9.7.6.1.3. */
+export function mayTimeOut({ report: { config } }: PlayedFabric): boolean {
+  const { lossRecovery, retransmitLowUs, retransmitHighUs } = config.hca;
+  const shortestPs = Math.min(retransmitLowUs, retransmitHighUs) * 1_000_000;
+  return lossRecovery === 'selective-repeat' && shortestPs < congestionPs;
+}
+
 /** Longest packet on the slowest cable, the latency of a switch before or after it, and 60 m of cable. */
 const passagePs = 4200 * 4000 + 2_000_000;
 
