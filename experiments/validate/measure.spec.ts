@@ -150,6 +150,17 @@ describe('the slot', () => {
     );
   });
 
+  it('reads while the commands of more contexts are on their way, up to 32 accesses in the DMA engine', () => {
+    const { command, line } = measuringDeviceNs;
+    const cold = { bytes: 2 ** 26, cacheBytes: 15 * 2 ** 20, cached: 'nothing' } as const;
+    const reads = { kind: 'slot', via: 'engine', access: 'read', sizeBytes: 64 } as const;
+    const gbps = (window: number): number => slotFigures(config, { ...reads, window, memory: cold })['gbps']!;
+    const [alone, many] = [gbps(32), gbps(88)];
+    // 32 times 512 bits in the time of an access, of which the command no longer counts; at most an access each two lines.
+    const accessNs = (32 * 512) / alone;
+    expect(many / Math.min((32 * 512) / (accessNs - command), 512 / (2 * line))).toBeCloseTo(1, 1);
+  });
+
   it('carries 256 of 288 bytes of a Gen3 x8 link, and less if the device is limited by small TLPs', () => {
     const bound = (64 * (128 / 130) * (369 / 370) * 256) / 288;
     for (const access of ['read', 'write'] as const) {

@@ -113,7 +113,8 @@ const slotOf =
       workload: { kind: 'slot', via, access, sizeBytes: circumstance(row, 'size'), window },
     },
   ];
-const inFlight = 32;
+/** Eleven microengines with eight contexts each: PCIEBENCH_LAST_WORKER_ME of pciebench-nfp, me/pciebench.h. */
+const inFlight = 88;
 const readRequestBytes = 512;
 
 const latency = (
@@ -134,7 +135,7 @@ const latency = (
 const bandwidth = (name: string, workload: RegExp, access: SlotPoint['access']): RunFamily => ({
   name,
   of: { group: 'I', workload, metric: /^bandwidth/ },
-  workload: `${inFlight} accesses in flight by the measuring device's DMA engine`,
+  workload: `${inFlight} contexts of the measuring device, each with one access at a time by its DMA engine`,
   points: slotOf('engine', access, inFlight),
   figure: 'gbps',
   tolerance: (row) => (circumstance(row, 'size') >= readRequestBytes ? 'ceiling' : 'rate'),
