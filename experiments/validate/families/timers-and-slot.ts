@@ -67,16 +67,15 @@ const cardFamilies: readonly Family[] = [
     (events): RunFamily => ({
       name: `ping-pong, ${events ? 'events' : 'polling'}`,
       of: { group: 'H', workload: new RegExp(`ping-pong.*${events ? 'events' : 'polling'}`) },
-      workload: `send-lat${events ? ' that sleeps until an event' : ''}; up to 16 bytes are inlined`,
+      workload: `ibv_rc_pingpong${events ? ' -e' : ''}; up to 16 bytes are inlined`,
       points: (row) => [
         {
           machine: connectx2,
           workload: {
-            kind: 'perf',
-            test: {
-              ...{ test: 'send-lat', size: circumstance(row, 'size'), iters: 100, mtu: 4096 },
-              ...{ inline: pingPongInlineBytes, events },
-            },
+            kind: 'pingPong',
+            sizeBytes: circumstance(row, 'size'),
+            inlineBytes: pingPongInlineBytes,
+            isByEvents: events,
           },
         },
       ],
