@@ -109,6 +109,22 @@ describe('timers', () => {
   });
 });
 
+describe('ibv_rc_pingpong', () => {
+  const roundTripUs = async (sizeBytes: number, isByEvents: boolean): Promise<number> =>
+    (await measure({ kind: 'pingPong', sizeBytes, inlineBytes: 16, isByEvents }, {}))['roundTripUs']!;
+
+  it('with events wakes both processes once a round trip at least: delivery, entry and exit of an interrupt', async () => {
+    const { deliveryNs, entryCycles, exitCycles } = configurationOf({}).host.interrupt;
+    const wakeUs = (deliveryNs + (entryCycles + exitCycles) / 2.5) / 1e3;
+    const [polledUs, byEventsUs] = [await roundTripUs(16, false), await roundTripUs(16, true)];
+    expect(byEventsUs - polledUs).toBeGreaterThan(2 * wakeUs);
+    expect(byEventsUs - polledUs).toBeLessThan(6 * wakeUs);
+    // Beyond the inlined bytes the card reads WQE and payload of either message from host memory.
+    const { readLatencyPs } = configurationOf({}).pcie.rootComplex;
+    expect((await roundTripUs(32, false)) - polledUs).toBeGreaterThan((2 * 2 * readLatencyPs) / 1e6);
+  });
+});
+
 describe('the slot', () => {
   const config = configurationOf({});
   const { link, rootComplex } = config.pcie;
