@@ -14,11 +14,11 @@ export const errorBands: Readonly<Record<string, ErrorBand>> = {
   'infiniband atomic message rate': { rows: 2, sources: 2, low: -0.035, high: 0.421 },
   'infiniband read bandwidth': { rows: 22, sources: 5, low: 0.009, high: 0.114 },
   'infiniband read latency': { rows: 31, sources: 5, low: -0.017, high: 0.098 },
-  'infiniband read message rate': { rows: 32, sources: 5, low: 0.001, high: 0.315 },
+  'infiniband read message rate': { rows: 32, sources: 5, low: -0.001, high: 0.31 },
   'infiniband send bandwidth': { rows: 26, sources: 3, low: -0.024, high: 0.059 },
   'infiniband send latency': { rows: 41, sources: 3, low: -0.223, high: 0.056 },
   'infiniband send message rate': { rows: 16, sources: 2, low: -0.04, high: 0.304 },
   'infiniband write bandwidth': { rows: 34, sources: 7, low: -0.036, high: 0.239 },
   'infiniband write latency': { rows: 28, sources: 5, low: -0.062, high: 0.088 },
-  'infiniband write message rate': { rows: 28, sources: 4, low: -0.087, high: 0.177 },
+  'infiniband write message rate': { rows: 28, sources: 4, low: -0.088, high: 0.177 },
 };

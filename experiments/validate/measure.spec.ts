@@ -109,6 +109,22 @@ describe('timers', () => {
   });
 });
 
+describe('ibv_rc_pingpong', () => {
+  const roundTripUs = async (sizeBytes: number, isByEvents: boolean): Promise<number> =>
+    (await measure({ kind: 'pingPong', sizeBytes, inlineBytes: 16, isByEvents }, {}))['roundTripUs']!;
+
+  it('with events wakes both processes once a round trip at least: delivery, entry and exit of an interrupt', async () => {
+    const { deliveryNs, entryCycles, exitCycles } = configurationOf({}).host.interrupt;
+    const wakeUs = (deliveryNs + (entryCycles + exitCycles) / 2.5) / 1e3;
+    const [polledUs, byEventsUs] = [await roundTripUs(16, false), await roundTripUs(16, true)];
+    expect(byEventsUs - polledUs).toBeGreaterThan(2 * wakeUs);
+    expect(byEventsUs - polledUs).toBeLessThan(6 * wakeUs);
+    // Beyond the inlined bytes the card reads WQE and payload of either message from host memory.
+    const { readLatencyPs } = configurationOf({}).pcie.rootComplex;
+    expect((await roundTripUs(32, false)) - polledUs).toBeGreaterThan((2 * 2 * readLatencyPs) / 1e6);
+  });
+});
+
 describe('the slot', () => {
   const config = configurationOf({});
   const { link, rootComplex } = config.pcie;
@@ -148,6 +164,17 @@ describe('the slot', () => {
     expect([at(64, 'byHost', translating), at(8192, 'byHost', translating)].map((ns) => ns - heldNs)).toEqual(
       [0, 200],
     );
+  });
+
+  it('reads while the commands of more contexts are on their way, up to 32 accesses in the DMA engine', () => {
+    const { command, line } = measuringDeviceNs;
+    const cold = { bytes: 2 ** 26, cacheBytes: 15 * 2 ** 20, cached: 'nothing' } as const;
+    const reads = { kind: 'slot', via: 'engine', access: 'read', sizeBytes: 64 } as const;
+    const gbps = (window: number): number => slotFigures(config, { ...reads, window, memory: cold })['gbps']!;
+    const [alone, many] = [gbps(32), gbps(88)];
+    // 32 times 512 bits in the time of an access, of which the command no longer counts; at most an access each two lines.
+    const accessNs = (32 * 512) / alone;
+    expect(many / Math.min((32 * 512) / (accessNs - command), 512 / (2 * line))).toBeCloseTo(1, 1);
   });
 
   it('carries 256 of 288 bytes of a Gen3 x8 link, and less if the device is limited by small TLPs', () => {

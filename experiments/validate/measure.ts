@@ -13,6 +13,7 @@ import { hostsOf } from '../../machine/topology/index.ts';
 import { type DeviceQuery, type FabricSide, type KvSide, perfArgsOf } from '../workloads/index.ts';
 import { constantFigures } from './constants.ts';
 import type { FabricPoint, Figures, PerfPoint, StorePoint, StreamPlan, Workload } from './points.ts';
+import type { PingPongResult } from './programs/ping-pong.ts';
 import type { RegistrationResult } from './programs/registration.ts';
 import type { StreamArgs, StreamResult } from './programs/stream.ts';
 import type { TimerResult } from './programs/timer.ts';
@@ -25,6 +26,7 @@ const programs = {
   stream: urlOf('./programs/stream'),
   registration: urlOf('./programs/registration'),
   timer: urlOf('./programs/timer'),
+  pingPong: urlOf('./programs/ping-pong'),
   device: urlOf('../workloads/device-query'),
   fabric: urlOf('../workloads/fabric-traffic'),
   storeClient: urlOf('../workloads/kv-client'),
@@ -60,6 +62,13 @@ export async function measure(
       ]);
       const { registerPs, deregisterPs } = results[0] as RegistrationResult;
       return { registerUs: registerPs / 1e6, deregisterUs: deregisterPs / 1e6 };
+    }
+    case 'pingPong': {
+      const { results } = await runOn(
+        options,
+        [0, 1].map((node) => ({ node, url: programs.pingPong, exportName: 'pingPong', args: workload })),
+      );
+      return { roundTripUs: (results[0] as PingPongResult).roundTripPs / 1e6 };
     }
     case 'timer': {
       const args = workload;

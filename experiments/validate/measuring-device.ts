@@ -4,8 +4,9 @@
  *
  *     command ──(DMA engine: data staged)──> issue: TLPs one by one ──> root complex ──(DMA engine: data moved on)──> end
  *
- * Its commands access memory without the DMA engine, one access at a time; the DMA engine has many in flight. {@link
- * measuringDeviceNs} explains each time and names the rows that it was derived from.
+ * Its commands access memory without the DMA engine, one access at a time. In tests of bandwidth each of 88 contexts waits
+ * for its own access before the next (pciebench-nfp, me/pcie_dma.c, dma_bw_worker), so commands are under way or wait for
+ * the DMA engine while it works. {@link measuringDeviceNs} explains each time and names the rows that it was derived from.
  */
 import { psPerNs } from '../../base/index.ts';
 import {
@@ -33,6 +34,8 @@ const lineBytes = 64;
 const clockMHz = 1200;
 /** Reads in flight: 5-bit tags. */
 const readsMax = 32;
+/** Accesses in the DMA engine, from its start to the end of the moved data. Estimate: as many as tags. */
+const engineAccessesMax = readsMax;
 const requesterId = 0x100;
 /** Accounting classes of its reads and writes. */
 const readClass = 4;
@@ -58,6 +61,7 @@ export const measuringDeviceNs = {
   /** Before the first TLP of a write: I-031, I-033. */
   writeAccess: 4,
 } as const;
+const commandPs = measuringDeviceNs.command * psPerNs;
 /** Time of a write TLP and of a read, in lines. */
 const writeTlpLinesMin = 2;
 const readLines = 1;
@@ -97,7 +101,8 @@ export class MeasuringDevice {
   readonly #isRandom: boolean;
   readonly #places = new Random(placesSeed, 'slot.places');
   readonly #accessOfTag: (Access | undefined)[] = Array.from({ length: readsMax }, () => undefined);
-  /** Accesses that wait to be issued, in rotation, and those whose data are being moved on. */
+  /** Accesses on the way to the DMA engine or waiting for it, those to be issued, and those whose data are being moved on. */
+  readonly #commanded: Access[] = [];
   readonly #waiting: Access[] = [];
   readonly #moving: Access[] = [];
   /** Latencies and ends, in the order of the ends. */
@@ -106,6 +111,7 @@ export class MeasuringDevice {
   #issueFreePs = 0;
   #moveFreePs = 0;
   #begun = 0;
+  #inEngine = 0;
 
   constructor(port: PcieLinkPort, lp: LogicalProcess, { pcie }: MachineConfig, point: SlotPoint) {
     this.#port = port;
@@ -149,7 +155,9 @@ export class MeasuringDevice {
 
   /** Starts accesses while the window has room, and issues everything due. */
   #run(): void {
-    for (let access = this.#begin(); access !== undefined; access = this.#begin()) this.#waiting.push(access);
+    for (let access = this.#begin(); access !== undefined; access = this.#begin())
+      this.#commanded.push(access);
+    this.#admit();
     for (let access = this.#waiting[0]; access !== undefined; access = this.#waiting[0]) {
       const fromPs = Math.max(access.readyPs, this.#issueFreePs);
       if (fromPs > this.#lp.nowPs) return this.#domain.wakeAfter(this.#stage, fromPs);
@@ -157,6 +165,18 @@ export class MeasuringDevice {
       if (access.writeLeft > 0 || access.readLeft > 0) continue;
       this.#waiting.shift();
       if (access.pending === 0) this.#end(access);
+    }
+  }
+
+  /** Commands that have arrived start while the engine has room. */
+  #admit(): void {
+    for (let access = this.#commanded[0]; access !== undefined; access = this.#commanded[0]) {
+      if (this.#inEngine === engineAccessesMax) return;
+      if (access.readyPs > this.#lp.nowPs) return this.#domain.wakeAfter(this.#stage, access.readyPs);
+      this.#inEngine++;
+      access.readyPs = this.#lp.nowPs + this.#enginePs(access.writeLeft);
+      this.#waiting.push(access);
+      this.#commanded.shift();
     }
   }
 
@@ -170,7 +190,7 @@ export class MeasuringDevice {
     const beganPs = this.#lp.nowPs;
     return {
       beganPs,
-      readyPs: beganPs + this.#takeUpPs(isWrite ? sizeBytes : 0),
+      readyPs: beganPs + commandPs,
       isWriteBegun: false,
       writeLeft: isWrite ? sizeBytes : 0,
       readLeft: isRead ? sizeBytes : 0,
@@ -179,11 +199,10 @@ export class MeasuringDevice {
     };
   }
 
-  /** Time from a command to its first TLP; the engine stages the data that it writes. */
-  #takeUpPs(stagedBytes: number): number {
-    const { command, engine, line } = measuringDeviceNs;
-    const engineNs = this.#point.via === 'engine' ? engine + linesOf(stagedBytes) * line : 0;
-    return Math.round((command + engineNs) * psPerNs);
+  /** Time of the engine before the first TLP: it stages the data that it writes. */
+  #enginePs(stagedBytes: number): number {
+    const { engine, line } = measuringDeviceNs;
+    return this.#point.via === 'engine' ? Math.round((engine + linesOf(stagedBytes) * line) * psPerNs) : 0;
   }
 
   /** Address of an access's remaining bytes: accesses begin at cache lines. */
@@ -206,7 +225,8 @@ export class MeasuringDevice {
     this.#occupyIssue(firstNs, writeTlpLinesMin * line, headerBytesOf(MEMORY_WRITE, address) + lengthBytes);
     access.writeLeft -= lengthBytes;
     // The read that follows is a command of its own.
-    if (access.writeLeft === 0 && access.readLeft > 0) access.readyPs = this.#issueFreePs + this.#takeUpPs(0);
+    if (access.writeLeft === 0 && access.readLeft > 0)
+      access.readyPs = this.#issueFreePs + commandPs + this.#enginePs(0);
     return true;
   }
 
@@ -254,6 +274,7 @@ export class MeasuringDevice {
   }
 
   #end({ beganPs }: Access): void {
+    this.#inEngine--;
     this.#latenciesPs.push(this.#lp.nowPs - beganPs);
     this.#endsPs.push(this.#lp.nowPs);
     this.#domain.wakeAfter(this.#stage, this.#lp.nowPs);

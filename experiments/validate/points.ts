@@ -72,6 +72,14 @@ export interface TimerPoint {
   readonly retryCount: number;
 }
 
+/** The loop of ibv_rc_pingpong: every SEND requests a completion, and with events each poll follows one. */
+export interface PingPongPoint {
+  readonly kind: 'pingPong';
+  readonly sizeBytes: number;
+  readonly inlineBytes: number;
+  readonly isByEvents: boolean;
+}
+
 /** Memory that accesses reach at random places, and what the host's cache of `cacheBytes` holds of it before the first. */
 export interface SlotWindow {
   readonly bytes: number;
@@ -120,6 +128,7 @@ export type Workload =
   | StreamPoint
   | RegistrationPoint
   | TimerPoint
+  | PingPongPoint
   | SlotPoint
   | FabricPoint
   | StorePoint

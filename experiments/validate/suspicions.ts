@@ -28,7 +28,7 @@ export const suspicions = {
   sharedHost:
     'Threads of one host share only the section of their posts, where the source’s belong to one process; on real hosts more threads than four to eight, or more outstanding requests, lower the total in other ways, too.',
   iotlb:
-    'Reads that hit the cache are slower on the model than on either host, by a latency fitted to other rows. With the IOMMU, the older host (Sandy Bridge) takes three to four times longer for a walk in a window of 1 MB than in one of 64 MB, and loses single reads in 256 KB, for reasons that are not known; the newer one walks faster for writes in 1 MB than for reads.',
+    'In 4 KB that the device wrote itself, the newer host without its IOMMU reads at the rate of memory outside the cache (I-203), for a reason that is not known. With the IOMMU, the older host (Sandy Bridge) takes three to four times longer for a walk in a window of 1 MB than in one of 64 MB, and loses single reads in 256 KB, for reasons that are not known; the newer one walks faster for writes in 1 MB than for reads.',
   contextCache:
     'Over more QPs than contexts fit, the model falls to its lowest rate at once, the card over hundreds of QPs. A ConnectX-5 serves 24 to 35 million: it holds the translations of 20 GiB, or reads far more of them at once.',
   sendContexts:

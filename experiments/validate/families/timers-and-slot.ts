@@ -67,16 +67,15 @@ const cardFamilies: readonly Family[] = [
     (events): RunFamily => ({
       name: `ping-pong, ${events ? 'events' : 'polling'}`,
       of: { group: 'H', workload: new RegExp(`ping-pong.*${events ? 'events' : 'polling'}`) },
-      workload: `send-lat${events ? ' that sleeps until an event' : ''}; up to 16 bytes are inlined`,
+      workload: `ibv_rc_pingpong${events ? ' -e' : ''}; up to 16 bytes are inlined`,
       points: (row) => [
         {
           machine: connectx2,
           workload: {
-            kind: 'perf',
-            test: {
-              ...{ test: 'send-lat', size: circumstance(row, 'size'), iters: 100, mtu: 4096 },
-              ...{ inline: pingPongInlineBytes, events },
-            },
+            kind: 'pingPong',
+            sizeBytes: circumstance(row, 'size'),
+            inlineBytes: pingPongInlineBytes,
+            isByEvents: events,
           },
         },
       ],
@@ -113,7 +112,8 @@ const slotOf =
       workload: { kind: 'slot', via, access, sizeBytes: circumstance(row, 'size'), window },
     },
   ];
-const inFlight = 32;
+/** Eleven microengines with eight contexts each: PCIEBENCH_LAST_WORKER_ME of pciebench-nfp, me/pciebench.h. */
+const inFlight = 88;
 const readRequestBytes = 512;
 
 const latency = (
@@ -134,7 +134,7 @@ const latency = (
 const bandwidth = (name: string, workload: RegExp, access: SlotPoint['access']): RunFamily => ({
   name,
   of: { group: 'I', workload, metric: /^bandwidth/ },
-  workload: `${inFlight} accesses in flight by the measuring device's DMA engine`,
+  workload: `${inFlight} contexts of the measuring device, each with one access at a time by its DMA engine`,
   points: slotOf('engine', access, inFlight),
   figure: 'gbps',
   tolerance: (row) => (circumstance(row, 'size') >= readRequestBytes ? 'ceiling' : 'rate'),
