@@ -13,13 +13,15 @@ import { priorityOf } from './frame-fields.ts';
 import type { RouteRefusal } from './station-routes.ts';
 import type { StoredFrame } from './stored-frames.ts';
 
+type Parts = Omit<EthernetSwitchParts, 'used'>;
+
 export class FrameAdmission {
   /** Copies made for several outputs. */
   copyCount = 0;
-  readonly #parts: EthernetSwitchParts;
+  readonly #parts: Parts;
   readonly #departures: FrameDepartures;
 
-  constructor(parts: EthernetSwitchParts, departures: FrameDepartures) {
+  constructor(parts: Parts, departures: FrameDepartures) {
     this.#parts = parts;
     this.#departures = departures;
   }

@@ -12,10 +12,12 @@ import { type EthernetSwitchParts, type EthernetSwitchPort, queueOf } from './et
 import { PRIORITY_COUNT } from './shared-buffer.ts';
 import type { StoredFrame } from './stored-frames.ts';
 
-export class FrameDepartures {
-  readonly #parts: EthernetSwitchParts;
+type Parts = Pick<EthernetSwitchParts, 'buffer' | 'config' | 'cutsThrough' | 'frames' | 'tap' | 'used'>;
 
-  constructor(parts: EthernetSwitchParts) {
+export class FrameDepartures {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
     this.#parts = parts;
   }
 
