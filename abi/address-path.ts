@@ -54,7 +54,10 @@ export const addressPath = layout(
 /** Static rate codes of paths and address vectors are the code of the IB rate plus this; 0 stays 0. */
 const staticRateOffset = 5;
 const staticRateFieldMax = 15;
-/** A rate that the field cannot hold becomes its highest, IBV_RATE_120_GBPS: Linux steps down to a rate that the device has. */
+/**
+ * A rate that the field cannot hold becomes its highest, IBV_RATE_120_GBPS: Linux steps down to a rate that the device
+ * has.
+ */
 export const staticRateFieldOf = (rateCode: number): number =>
   rateCode === 0 ? 0 : Math.min(rateCode + staticRateOffset, staticRateFieldMax);
 /** Code of the IB rate in a field; 0 for none, and for values below all codes. */

@@ -159,7 +159,7 @@ export const SmState = { NOT_ACTIVE: 0, DISCOVERING: 1, STANDBY: 2, MASTER: 3 } 
 /** Attribute modifiers of Set(SMInfo): 14.4.1. */
 export const SmControl = { HANDOVER: 1, ACKNOWLEDGE: 2, DISABLE: 3, STANDBY: 4, DISCOVER: 5 } as const;
 
-/** Answer to Get(SMInfo) and Set(SMInfo), an attribute of subnet management: 14.2.5.13. */
+/** SMInfo, in requests and answers; an attribute of subnet management: 14.2.5.13. */
 export const smInfo = layout(
   'SMInfo',
   { sizeBytes: 64, byteOrder: 'big', source: 'IBA 14.2.5.13' },

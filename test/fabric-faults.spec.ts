@@ -134,7 +134,7 @@ describe('packets with a wrong CRC between switches', () => {
     const report = await reportWith(damaged(',crc=icrc'));
     const [to0, to1] = [0, 1].map((host) => cableOf(report, 4, host).corrupted);
     expect(to0! + to1!).toBe(5);
-    // The switch in which they were damaged sent them intact into it: port 3 of switch 5 has received none.
+    // They are damaged on the cable: switch 5 has sent them intact, and has received none.
     const sent = (count: number, port: string): object =>
       count === 0 ? {} : { [port]: { dropped: 0, accepted: 0, sent: count } };
     expect(wrongCrcOf(report)).toEqual({

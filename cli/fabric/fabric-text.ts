@@ -120,7 +120,7 @@ function cutSentences({ report: { switches = [] } }: FabricRow): string[] {
   ];
 }
 
-/** Packets that came to switches with a wrong CRC, if any. */
+/** Arrivals of packets with a wrong CRC at ports of switches, if any: a packet may pass several. */
 function wrongCrcSentences({ report: { switches = [] } }: FabricRow): string[] {
   const ports = switches.flatMap((own) => own.ports);
   const sumOf = (pick: (port: (typeof ports)[number]) => number | undefined): number =>
@@ -129,8 +129,9 @@ function wrongCrcSentences({ report: { switches = [] } }: FabricRow): string[] {
   const accepted = sumOf(({ wrongCrc }) => wrongCrc?.accepted);
   const sent = sumOf(({ wrongCrc }) => wrongCrc?.sent);
   if (dropped + accepted === 0) return [];
+  const arrivals = countedText(dropped + accepted, 'arrival');
   return [
-    `${countText(dropped + accepted)} packets reached a switch with a wrong CRC. The switches dropped ${countText(dropped)} of them on arrival and sent ${countText(sent)} on, for a later port to drop.`,
+    `Ports of switches counted ${arrivals} of packets with a wrong CRC: ${countText(dropped)} were dropped at once, ${countText(accepted)} accepted. Ports sent such packets on ${countedText(sent, 'time')}.`,
   ];
 }
 

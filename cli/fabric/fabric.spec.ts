@@ -56,10 +56,20 @@ describe('hca fabric', () => {
     const plain = await hca('fabric', 'all-to-all', '--topology', 'star:3', ...few);
     expect(plain.out).not.toContain('wrong CRC');
     const { out } = await hca('fabric', 'all-to-all', '--topology', 'star:3', ...few, ...lost);
-    expect(out).toContain('3 packets reached a switch with a wrong CRC. The switches dropped 3 of them');
+    expect(out.replaceAll(/\s+/g, ' ')).toContain(
+      '3 arrivals of packets with a wrong CRC: 3 were dropped at once, 0 accepted.',
+    );
     const icrc = ['--fault', 'packet=corrupted,node=0,nth=4-6,crc=icrc'];
     const passed = await hca('fabric', 'all-to-all', '--topology', 'star:3', ...few, ...icrc);
-    expect(passed.out.replaceAll(/\s+/g, ' ')).toContain('dropped 0 of them on arrival and sent 3 on');
+    expect(passed.out.replaceAll(/\s+/g, ' ')).toContain(
+      '0 were dropped at once, 3 accepted. Ports sent such packets on 3 times.',
+    );
+    // Both switches of the way count the packet.
+    const far = ['--topology', 'dumbbell:2', '--fault', 'packet=corrupted,node=1,nth=4,crc=icrc'];
+    const twice = await hca('fabric', 'incast', ...few, ...far);
+    expect(twice.out.replaceAll(/\s+/g, ' ')).toContain(
+      '2 arrivals of packets with a wrong CRC: 0 were dropped at once, 2 accepted.',
+    );
   });
 
   it('counts one flow of one message in the singular', async () => {

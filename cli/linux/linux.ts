@@ -225,7 +225,7 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
     topology: options.topology,
   });
   const ran = new RunsOfHosts(machine, options.timeout, screen);
-  const { isWhole, kernels, profiles, interrupts, evidence } = await endOf(machine, ran, runs, options);
+  const { isWhole, kernels, profiles, interrupts, evidence } = await runAll(machine, ran, runs, options);
   const faults = machine.devices().faults ?? [];
   const causes = options.why === true ? diagnosedGuests(evidence, faults) : undefined;
   const areDone = isWhole && ran.commands.every(({ exitStatus }) => exitStatus === 0);
@@ -240,8 +240,11 @@ async function session(options: LinuxCommandOptions, command: Command, screen: S
   await writeRecords(machine, options, screen);
 }
 
-/** Runs commands, and reads the machine's figures; its traces end even if a guest or a command fails. @throws GuestError */
-async function endOf(
+/**
+ * Runs commands, and reads the machine's figures; its traces end even if a guest or a command fails.
+ * @throws GuestError
+ */
+async function runAll(
   machine: LinuxMachine,
   ran: RunsOfHosts,
   runs: readonly OrderedRun[],
@@ -258,9 +261,12 @@ async function endOf(
     const kernels = machine.kernelCosts();
     const profiles = cpuProfile === undefined ? [] : await machine.cpuProfile();
     const interrupts = isWhole ? await machine.compareInterrupts() : [];
-    return { isWhole, kernels, profiles, interrupts, evidence: machine.evidence() };
-  } finally {
+    const evidence = machine.evidence();
     machine.close();
+    return { isWhole, kernels, profiles, interrupts, evidence };
+  } catch (error) {
+    machine.abandon();
+    throw error;
   }
 }
 

@@ -8,7 +8,8 @@ const tellable: ReadonlySet<string> = new Set(['ProgramFailedError', 'DeadlockEr
 
 /**
  * @param run runs the machine, by default to its end
- * @throws RunError: its message ends with the last lines of the kernels' logs and, after a DeadlockError, the faults that fired
+ * @throws RunError: its message ends with the last lines of the kernels' logs and, after a DeadlockError, the faults
+ * that fired
  */
 export async function runMachine(
   machine: Machine,

@@ -1,13 +1,14 @@
 /**
- * The last-level cache of a host whose processor takes writes of devices into it (Intel's Data Direct I/O): which lines of
- * memory it holds, and how much longer a device's read of the others takes. It moves no bytes.
+ * The last-level cache of a host whose processor takes writes of devices into it (Intel's Data Direct I/O): which lines
+ * of memory it holds, and how much longer a device's read of the others takes. It moves no bytes.
  *
  *     device's read ───► held: nothing more │ not held: from memory, and it stays there
  *     device's write ──► held: replaced in place │ not held: into one of the ways for devices
  *     core's access ───► into any way
  *
- * Lines are placed by their address, and the least recently used way of a set is replaced. Sources: Intel, Data Direct I/O
- * Technology Overview, 2012 (writes allocate in a tenth of the cache, reads allocate nothing); pcie-bench, SIGCOMM 2018, 6.3.
+ * Lines are placed by their address, and the least recently used way of a set is replaced. Sources: Intel, Data Direct
+ * I/O Technology Overview, 2012 (writes allocate in a tenth of the cache, reads allocate nothing); pcie-bench, SIGCOMM
+ * 2018, 6.3.
  */
 import type { HostMemory } from '../../hw/pcie/index.ts';
 

@@ -4,9 +4,10 @@
  *
  *     command ──(DMA engine: data staged)──> issue: TLPs one by one ──> root complex ──(DMA engine: data moved on)──> end
  *
- * Its commands access memory without the DMA engine, one access at a time. In tests of bandwidth each of 88 contexts waits
- * for its own access before the next (pciebench-nfp, me/pcie_dma.c, dma_bw_worker), so commands are under way or wait for
- * the DMA engine while it works. {@link measuringDeviceNs} explains each time and names the rows that it was derived from.
+ * Its commands access memory without the DMA engine, one access at a time. In tests of bandwidth each of 88 contexts
+ * waits for its own access before the next (pciebench-nfp, me/pcie_dma.c, dma_bw_worker), so commands are under way or
+ * wait for the DMA engine while it works. {@link measuringDeviceNs} explains each time and names the rows that it was
+ * derived from.
  */
 import { psPerNs } from '../../base/index.ts';
 import {
@@ -101,7 +102,10 @@ export class MeasuringDevice {
   readonly #isRandom: boolean;
   readonly #places = new Random(placesSeed, 'slot.places');
   readonly #accessOfTag: (Access | undefined)[] = Array.from({ length: readsMax }, () => undefined);
-  /** Accesses on the way to the DMA engine or waiting for it, those to be issued, and those whose data are being moved on. */
+  /**
+   * Accesses on the way to the DMA engine or waiting for it, those to be issued, and those whose data are being moved
+   * on.
+   */
   readonly #commanded: Access[] = [];
   readonly #waiting: Access[] = [];
   readonly #moving: Access[] = [];

@@ -80,7 +80,9 @@ export interface PingPongPoint {
   readonly isByEvents: boolean;
 }
 
-/** Memory that accesses reach at random places, and what the host's cache of `cacheBytes` holds of it before the first. */
+/**
+ * Memory that accesses reach at random places, and what the host's cache of `cacheBytes` holds of it before the first.
+ */
 export interface SlotWindow {
   readonly bytes: number;
   readonly cacheBytes: number;

@@ -19,7 +19,7 @@ export {
   type SideTransfer,
 } from './compare-plan.ts';
 export { type CompareBytes, comparedSide, fillRandomly } from './compare-transfer.ts';
-export { CompletionPoller, WorkFailedError } from './completion-poller.ts';
+export { CompletionPoller, checkPosted, WorkFailedError } from './completion-poller.ts';
 export type { DeviceQuery } from './device-query.ts';
 export {
   checkedFabricWorkload,

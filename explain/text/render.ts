@@ -297,7 +297,7 @@ export function directionText(
   return `${endText(from, fromPort, adapter)} → ${endText(to, toPort, '')}`;
 }
 
-/** Packets of a direction that did not arrive as they were sent, and their words. */
+/** Packets of a direction that were lost, damaged, repeated or refused, and their words. */
 const fates = [
   ['corrupted', 'corrupted'],
   ['relayedDamage', 'accepted with a wrong CRC'],

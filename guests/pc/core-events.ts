@@ -4,8 +4,9 @@
  *     call_interrupt_vector   a vector, by hardware, exception or INT     instr_0F34, instr_0F35   SYSENTER, SYSEXIT
  *     iret                    IRET                                        instr32_9D, update_eflags   POPF
  *
- * The interpreter's functions also count what it has executed (interpreted-count.ts). Each of those above begins with a call of `console_log_from_wasm(event, value)`, which v86 imports and calls only when it panics. The functions are
- * found by the names that the published build keeps in its name section (WebAssembly core specification 2.0, appendix: custom
+ * Each begins with a call of `console_log_from_wasm(event, value)`, which v86 imports and calls only when it panics.
+ * The interpreter's functions also count what it has executed (interpreted-count.ts). All functions are found by the
+ * names that the published build keeps in its name section (WebAssembly core specification 2.0, appendix: custom
  * sections). Upstream, this would be a hook like that of exceptions in debug builds (`cpu_exception_hook`).
  */
 import { CorePatchError } from './core-patch.ts';

@@ -20,7 +20,7 @@ import {
   withPartialCounts,
 } from './core-events.ts';
 import { CorePatchError, patchBlock, patchCore, QUANTUM_WORD } from './core-patch.ts';
-import { COUNTER_ADDRESS, interpretedCount } from './interpreted-count.ts';
+import { COUNTER_ADDRESS, forgetInterpreted, interpretedCount } from './interpreted-count.ts';
 import { networkLine, offSleepType, powerControlPort } from './memory-map.ts';
 
 /** The version of v86 that core-patch.ts and the names below were read from. */
@@ -241,6 +241,7 @@ export class Core {
   async restoreState(state: ArrayBuffer): Promise<void> {
     running = this.#host;
     await this.#v86.restore_state(state);
+    forgetInterpreted(this.cpu.wasm_memory.buffer);
     this.#waiting.length = 0;
   }
 

@@ -6,9 +6,9 @@
  *     POPF in the kernel      continues the context of the stack in use: after a switch of stacks, Linux restores the flags by POPF
  *                             (arch/x86/entry/entry_32.S, __switch_to_asm)
  *
- * Time is charged to the innermost of these: an interrupt within a system call is not charged to the call. At each event all
- * instructions are counted that ran before it, compiled (core-events.ts) or interpreted (interpreted-count.ts). None is lost or counted
- * twice.
+ * Time is charged to the innermost of these: an interrupt within a system call is not charged to the call. At each
+ * event all instructions are counted that ran before it, compiled (core-events.ts) or interpreted
+ * (interpreted-count.ts). None is lost or counted twice.
  */
 import { CoreEvent } from './core-events.ts';
 import type { PcTimeAccount } from './pc-clock.ts';

@@ -220,6 +220,16 @@ export class ServeLoop {
     this.#writeCapture();
   }
 
+  /** Closes after a failure, which must remain the reported one: the traces that led to it are written if possible. */
+  abandon(): void {
+    this.reactor.close();
+    try {
+      this.emulation.close();
+    } catch (error) {
+      this.#notice(`the traces up to the failure were not written (${codeOf(error)})`);
+    }
+  }
+
   /** @returns the file, if one was requested */
   #writeCapture(): string | undefined {
     const file = this.#order.analysis?.capture?.file;

@@ -39,10 +39,11 @@ function work(peer: PeerProgram | undefined): void {
     const captureDrops = loop.emulation.captureDrops();
     const evidence = loop.emulation.evidence();
     ended = { kind: 'ended', report, observations, captureDrops, evidence };
-  } finally {
-    // A failure of the loop leaves the traces that led to it.
-    loop.close();
+  } catch (error) {
+    loop.abandon();
+    throw error;
   }
+  loop.close();
   post(ended);
 }
 

@@ -79,7 +79,9 @@ export class PinTable {
     return pinned;
   }
 
-  /** Makes the pages before the first that is not mapped present, as Linux does before it fails. @returns why it fails */
+  /**
+   * Makes the pages before the first that is not mapped present, as Linux does before it fails. @returns why it fails
+   */
   #upToHole(first: number, count: number, access: PinAccess): 'EFAULT' | 'ENOMEM' {
     for (let page = 0; page < count; page++) {
       const frame = this.#own(first + page * pageBytes, access);

@@ -1,6 +1,6 @@
 /**
- * The page walker's slots: a walk occupies one for its duration, and a miss that finds none free waits for the one that is
- * free first.
+ * The page walker's slots: a walk occupies one for its duration, and a miss that finds none free waits for the one that
+ * is free first.
  */
 import type { Picoseconds } from '../../base/index.ts';
 import type { BlockState } from '../../sim/index.ts';

@@ -28,7 +28,10 @@ export class EthernetSwitchPort {
   readonly headerPs: Picoseconds;
   /** Frames that came by it and began to leave before their last bit had come. */
   cutCount = 0;
-  /** Frames that came by it and wait, with those in the pipeline, and the most so far; and all that have left by every output. */
+  /**
+   * Frames that came by it and wait, with those in the pipeline, and the most so far; and all that have left by every
+   * output.
+   */
   waiting = 0;
   waitingMax = 0;
   done = 0;
@@ -79,7 +82,10 @@ export const queueOf = (output: number, priority: number): number => output * PR
 /** Statistics of one port: frames that came by it, and the queues of those that leave by it. */
 export interface SwitchPortStatistics {
   readonly drops: Readonly<InputDrops>;
-  /** Frames that came by it and wait, those in the pipeline among them, and the most so far; and frames that all outputs have sent. */
+  /**
+   * Frames that came by it and wait, those in the pipeline among them, and the most so far; and frames that all outputs
+   * have sent.
+   */
   readonly waiting: number;
   readonly waitingMax: number;
   readonly inPipeline: number;

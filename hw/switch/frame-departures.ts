@@ -1,6 +1,6 @@
 /**
- * Frames that leave an Ethernet switch: the next frame of each output, pauses that do not end, and the room that a frame
- * returns when all of its outputs have sent it.
+ * Frames that leave an Ethernet switch: the next frame of each output, pauses that do not end, and the room that a
+ * frame returns when all of its outputs have sent it.
  *
  *     queues ─▶ serve ─▶ port ═▶ … last byte ─▶ hasLeft ─▶ finish: bytes of the buffer; the sender may resume
  *        └─ watch: paused for too long ─▶ dropped ───────────▲

@@ -227,8 +227,8 @@ describe('VLStallCount', () => {
       const { bench, drops } = congested(7, { switch: { hoqLife: 4, vlStallCount } });
       const to = bench.ends[3]!;
       const first = readyPs + 3 * packetPs + code4Ps + 1;
-      // One packet of three leaves the buffer of the end after the first drop, so the last two drops are in sequence: the
-      // second of them stalls the lane, and is itself one of HOQLife.
+      // One packet of three leaves the buffer of the end after the first drop, so the last two drops are in sequence:
+      // the second of them stalls the lane, and is itself one of HOQLife.
       if (freesBetween) to.at(first + 10 * usPs, () => to.port.consume(to.held.shift()!));
       await bench.runTo(startPs + 400 * usPs);
       const packets = freesBetween ? 3 : 4;

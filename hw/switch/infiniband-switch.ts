@@ -447,8 +447,8 @@ export class InfinibandSwitch {
   }
 
   /**
-   * Has packets move, and old ones dropped, as soon as the time of a first packet is up. Only first packets that are new
-   * are watched: the event that is scheduled for the others comes no later than their time is up.
+   * Has packets move, and old ones dropped, as soon as the time of a first packet is up. Only first packets that are
+   * new are watched: the event that is scheduled for the others comes no later than their time is up.
    */
   #watchHeads(nowPs: Picoseconds): void {
     let dropPs = NEVER;

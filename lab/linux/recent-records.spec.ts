@@ -19,7 +19,8 @@ it('names the headers of packets that were on the cable shortly before', async (
   const { elapsedPs } = await machine.report();
   const moment = records.pictureOf(await machine.timeline(), (await machine.capture())!, elapsedPs);
   const packets = moment.decoded.filter(({ summary }) => summary === 'headers of the packet');
-  // A SEND and its acknowledgement, five times in either direction (IBTA vol 1, 9.7.5.1.2): opcodes 4 and 17, with LRH and BTH.
+  // A SEND and its acknowledgement, five times in either direction (IBTA vol 1, 9.7.5.1.2): opcodes 4 and 17, with LRH
+  // and BTH.
   const opcodes = packets.map(({ sections }) => {
     expect(sections.slice(0, 2).map(({ title }) => title)).toEqual(['LRH', 'BTH']);
     return /^opcode=(.*)$/.exec(sections[1]!.fields.find((field) => field.startsWith('opcode'))!)![1];

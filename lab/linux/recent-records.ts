@@ -1,6 +1,6 @@
 /**
- * The latest records of a machine that runs indefinitely: those of its timeline, the events of its bus analysers, and the packets on its
- * cable. Older ones are dropped, so that memory is bounded however long the machine runs.
+ * The latest records of a machine that runs indefinitely: those of its timeline, the events of its bus analysers, and
+ * the packets on its cable. Older ones are dropped, so that memory is bounded however long the machine runs.
  */
 import { type AnalysisOptions, traceDefaults } from '../../machine/analysis/index.ts';
 import { mergedTimeline, type Timeline } from '../../machine/timeline/index.ts';

@@ -171,8 +171,8 @@ export interface WireReport {
   /** Packets that arrived with a wrong CRC, and packets that the far port dropped, among those sent. */
   readonly corrupted: number;
   /**
-   * Packets with a wrong CRC that a switch accepted: on InfiniBand their ICRC alone was wrong, and a host drops them; on
-   * Ethernet a switch that cuts frames through received them. Left out without any.
+   * Packets with a wrong CRC that a switch accepted: on InfiniBand their ICRC alone was wrong, and a host drops them;
+   * on Ethernet a switch that cuts frames through received them. Left out without any.
    */
   readonly relayedDamage?: number;
   readonly dropped: number;
@@ -269,14 +269,16 @@ export interface SwitchBufferReport {
 
 /** Packets with a wrong CRC at a port of a switch: a VCRC or ICRC, or the FCS of a frame. */
 export interface WrongCrcReport {
-  /** Packets that came by this port and were dropped on arrival, malformed ones among them: `corrupted` of the cable. */
+  /**
+   * Packets that came by this port and were dropped on arrival, malformed ones among them: `corrupted` of the cable.
+   */
   readonly dropped: number;
   /**
    * Packets that came by this port and were accepted: their ICRC alone was wrong, or the switch cuts frames through.
    * The frames that it had to store instead are dropped after all, as `wrongFcs`.
    */
   readonly accepted: number;
-  /** Packets that left by this port as they had been accepted. */
+  /** Packets that left by this port with the wrong CRC with which they had come. */
   readonly sent: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Counts that programs cause at the HCA of a guest, in QEMU or in this process: the same steps, the same counters, and the commands of
- * the driver in their order, out of the trace of the bus analyser.
+ * Counts that programs cause at the HCA of a guest, in QEMU or in this process: the same steps, the same counters, and
+ * the commands of the driver in their order, out of the trace of the bus analyser.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -174,7 +174,7 @@ function withDamage(random: Random, story: FabricStory): FabricStory {
   return { ...story, faults: [...story.faults, fault as FaultEntry] };
 }
 
-/** Cards that send again what was lost alone; after 5 ms no congestion is left that could delay an answer. */
+/** Cards with selective repeat. After 5 ms no congestion is left that could delay an answer. */
 function withSelectiveRepeat(random: Random, story: FabricStory): FabricStory {
   const timeoutsUs = oneOf(random, [{}, { 'hca.retransmitLowUs': 5000, 'hca.retransmitHighUs': 5000 }]);
   const set = {

@@ -1,6 +1,6 @@
 /**
- * Scenes, each played once; stories of theirs that found defects are files (torture/kept). Seeded mistakes show that their
- * judges find defects (test/mistakes).
+ * Scenes, each played once; stories of theirs that found defects are files (torture/kept). Seeded mistakes show that
+ * their judges find defects (test/mistakes).
  */
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError } from '../../base/assert.ts';

@@ -209,9 +209,15 @@ const writeLatency = (machine: PointMachine, test: 'write-lat' | 'send-lat' | 'r
 });
 const testOf = ({ workload }: Measurement): 'write-lat' | 'send-lat' | 'read-lat' =>
   workload === 'ib_read_lat' ? 'read-lat' : workload === 'ib_send_lat' ? 'send-lat' : 'write-lat';
-/** SX6030: 40 Gb/s in Ethernet mode. Both machines of the difference have the switch's profile, which changes nothing without a switch. */
+/**
+ * SX6030: 40 Gb/s in Ethernet mode. Both machines of the difference have the switch's profile, which changes nothing
+ * without a switch.
+ */
 const tulips = { profile: 'connectx5-100gbe+sx1036', set: { 'ethernet.gigabitsPerSecond': 40 } } as const;
-/** HDR100 has two lanes, and the error correction that every HDR link has. The rows name no switch: its delay is the default one. */
+/**
+ * HDR100 has two lanes, and the error correction that every HDR link has. The rows name no switch: its delay is the
+ * default one.
+ */
 const hdr100 = { 'wire.speed': 'HDR', 'wire.lanes': '2', 'wire.fec': 'rs-544' } as const;
 const differenceOf =
   (name: string, scale: number) =>

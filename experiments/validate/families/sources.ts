@@ -66,8 +66,8 @@ export const sourceMachines: readonly SourceMachine[] = [
     set: passOf(260),
     fitted: { [passPaths]: 'T-011' },
   },
-  // The source states cores of 1.2 to 2.0 GHz: the value represents what else a post costs there. Datagrams that are not
-  // inlined take a read of their WQE longer than inlined ones: its containers post them by doorbells.
+  // The source states cores of 1.2 to 2.0 GHz: the value represents what else a post costs there. Datagrams that are
+  // not inlined take a read of their WQE longer than inlined ones: its containers post them by doorbells.
   {
     of: 'hosts of Kubernetes with a ConnectX-5',
     source: /Kubernetes with a ConnectX-5/,

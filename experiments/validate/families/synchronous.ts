@@ -98,8 +98,8 @@ const isolationInlineBytes = 100;
 /** The source states no path MTU: that of a subnet manager's default partition, at which G-041 has its slope. */
 export const isolationMtuBytes = 2048;
 /**
- * Time from a completion to the next post in the program of Fig 2, fitted to G-058. The program of Fig 1b stops its clock at the
- * completion.
+ * Time from a completion to the next post in the program of Fig 2, fitted to G-058. The program of Fig 1b stops its
+ * clock at the completion.
  */
 export const isolationLoopNs = 610;
 /** More does not fit the memory of a run. */
@@ -211,7 +211,7 @@ const liteFamilies: readonly Family[] = [
       figure: gigabytes,
       tolerance: 'rate',
       over: 'size',
-      suspects: ['sharedHost'],
+      suspects: threads === 1 ? [] : ['sharedHost'],
     }),
   ),
   {

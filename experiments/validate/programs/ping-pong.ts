@@ -20,8 +20,7 @@ import {
   type IbvCq,
   type IbvQp,
   type IbvSendWr,
-  IbvWc,
-  pollSettled,
+  type IbvWc,
   postRecv,
   postSend,
   reqNotifyCq,
@@ -30,6 +29,7 @@ import {
   announcedOf,
   barrier,
   CompletionPoller,
+  checkPosted,
   createBuffer,
   createRcQps,
   openEndpoint,
@@ -39,7 +39,6 @@ import {
   toInit,
   toRtr,
   toRts,
-  WorkFailedError,
 } from '../../workloads/index.ts';
 import type { PingPongPoint } from '../points.ts';
 
@@ -124,17 +123,12 @@ function polled(cq: IbvCq): Connected['completions'] {
 }
 
 function afterEvent(cq: IbvCq, channel: IbvCompChannel): Connected['completions'] {
-  const taken = Array.from({ length: batch }, () => new IbvWc());
+  const poller = new CompletionPoller(cq, undefined, batch);
   return async () => {
     await getCqEvent(channel);
     ackCqEvents(cq, 1);
     reqNotifyCq(cq, 0);
     await cq.cpu.settle();
-    return taken.slice(0, pollSettled(cq, batch, taken));
+    return poller.taken.slice(0, poller.poll());
   };
-}
-
-/** @throws WorkFailedError */
-function checkPosted(error: number): void {
-  if (error !== 0) throw new WorkFailedError(`ping-pong: error ${error}`);
 }

@@ -66,7 +66,7 @@ class InsideSession implements StageSession {
   /** Ends the guests of a scenario that failed, too: its traces are complete up to the failure. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.linux.stop('the scenario is over');
-    if (!this.#isFinished) this.linux.close();
+    if (!this.#isFinished) this.linux.abandon();
     this.#isFinished = true;
   }
 }

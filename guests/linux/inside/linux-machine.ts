@@ -163,9 +163,10 @@ export class LinuxMachine extends BootedLinux {
   }
 
   /**
-   * The state of a host, for {@link LinuxMachineOptions.snapshot}. Time first passes until Linux will seed its random numbers again:
-   * as much as since power-on, and a second.
-   * @throws ConfigurationError for a host that does not exist; GuestError if a command runs in it, or a driver has accessed its HCA
+   * The state of a host, for {@link LinuxMachineOptions.snapshot}. Time first passes until Linux will seed its random
+   * numbers again: as much as since power-on, and a second.
+   * @throws ConfigurationError for a host that does not exist; GuestError if a command runs in it, or a driver has
+   * accessed its HCA
    */
   async snapshot(node = 0): Promise<LinuxSnapshot> {
     const host = this.host(node);
@@ -186,6 +187,15 @@ export class LinuxMachine extends BootedLinux {
     const file = this.options.analysis?.capture?.file;
     const bytes = this.machine.emulation.capture();
     if (file !== undefined && bytes !== undefined) replaceFile(file, bytes);
+  }
+
+  /** {@link close} after a failure, which must remain the reported one: a record that cannot be written is lost. */
+  abandon(): void {
+    try {
+      this.close();
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+    }
   }
 
   /** Forgets what was profiled so far; without a profile it does nothing. */

@@ -1,12 +1,12 @@
 /**
- * The state of a Linux before a driver uses its HCA: files, users, kernel settings and loaded modules of others. Machines continue
- * from it as from the boot that the cache keeps, each with a fresh HCA:
+ * The state of a Linux before a driver uses its HCA: files, users, kernel settings and loaded modules of others.
+ * Machines continue from it as from the boot that the cache keeps, each with a fresh HCA:
  *
  *     start ─► run … ─► snapshot() ─► start({ snapshot }) ─► load(), run …
  *                                 └─► start({ snapshot }) ─► …
  *
- * The HCA's own state is not kept, so a snapshot after a driver's first access would be one whose driver talks to an HCA that
- * was reset.
+ * The HCA's own state is not kept, so a snapshot after a driver's first access would be one whose driver talks to an
+ * HCA that was reset.
  */
 import { ConfigurationError } from '../../../base/index.ts';
 import type { BootedPc, LinuxHost } from '../booted/index.ts';

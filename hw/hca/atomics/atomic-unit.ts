@@ -154,13 +154,19 @@ export class AtomicUnit {
     this.#state = WRITING;
   }
 
-  /** Ends the atomic and occupies the unit for `atomicWriteBackCycles`. The result stays readable until the next atomic begins. */
+  /**
+   * Ends the atomic and occupies the unit for `atomicWriteBackCycles`. The result stays readable until the next atomic
+   * begins.
+   */
   end(cycle: Cycles): void {
     this.executedCount++;
     this.#release(cycle);
   }
 
-  /** Abandons the current atomic; not while {@link isWaiting}. A write that is on its way occupies the unit all the same. */
+  /**
+   * Abandons the current atomic; not while {@link isWaiting}. A write that is on its way occupies the unit all the
+   * same.
+   */
   abandon(cycle: Cycles): void {
     if (this.#state === WRITTEN) this.#release(cycle);
     else this.#state = IDLE;

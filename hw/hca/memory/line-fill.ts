@@ -6,8 +6,8 @@
  *
  * Each port has a buffer of its own for an MPT entry and another for a line of the MTT, and a read entry stays there
  * until the port retries. However few lines the caches have, ports that miss at the same time cannot evict each other's
- * lines indefinitely. A port that joins a look-up's read has no copy of its own, and requests the entry again if it was evicted
- * meanwhile.
+ * lines indefinitely. A port that joins a look-up's read has no copy of its own, and requests the entry again if it was
+ * evicted meanwhile.
  */
 import type { BusAddress, Cycles } from '../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../sim/index.ts';
@@ -154,8 +154,8 @@ export class LineFill {
   }
 
   /**
-   * Joins a read that a look-up ahead has begun. The look-up's user places the entry in the cache when it is woken, so this port
-   * is woken one cycle later.
+   * Joins a read that a look-up ahead has begun. The look-up's user places the entry in the cache when it is woken, so
+   * this port is woken one cycle later.
    */
   #joins(port: number, kind: FillKind, tag: number): boolean {
     for (let other = PORT_COUNT; other < this.#isFilling.length; other++) {

@@ -328,7 +328,7 @@ describe('Translator', () => {
       logPageBytes: fc.integer({ min: 12, max: 31 }),
       pageCount: fc.integer({ min: 1, max: 20 }),
       mttEntry: fc.nat(1000),
-      pageOffset: fc.nat(2 ** 30),
+      pageOffset: fc.nat(2 ** 31 - 1),
       trimmedBytes: fc.nat(4095),
       virtualPage: fc.nat(2 ** 15),
       holes: fc.array(fc.nat(19), { maxLength: 2 }),

@@ -276,7 +276,8 @@ describe('the embedded subnet manager', () => {
   });
 
   it.each([
-    // Control and the state of its sender: only another master hands over; OpenSM refuses the others with status 7, too.
+    // Control and the state of its sender: only another master hands over; OpenSM refuses the others with status 7,
+    // too.
     ['HANDOVER', 1, 'a master', 3, '81 0000'],
     ['HANDOVER', 1, 'a standby', 2, '81 001c'],
     ['ACKNOWLEDGE', 2, 'a standby', 2, '81 001c'],

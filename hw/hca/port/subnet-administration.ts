@@ -1,7 +1,7 @@
 /**
  * The embedded subnet manager's answers to software: queries of subnet administration (SA) to QP1 of the manager's LID,
- * Get(SMInfo) and Set(SMInfo). The manager has a LID that no port has, and every HCA contains it: a MAD to that LID passes the
- * loopback, is turned into its response here, and continues to the QP that sent it.
+ * Get(SMInfo) and Set(SMInfo). The manager has a LID that no port has, and every HCA contains it: a MAD to that LID
+ * passes the loopback, is turned into its response here, and continues to the QP that sent it.
  *
  *     QP1 ─▶ transmitter ─▶ loopback ─▶ receiver ─▶ answer() ─▶ the same packet from the manager ─▶ QP1
  *
@@ -418,8 +418,8 @@ export class SubnetAdministration {
 
 /**
  * Whether a master accepts a Set(SMInfo). It keeps its state at HANDOVER from another master, which then leaves the
- * subnet to it; DISABLE, DISCOVER and STANDBY are for managers in other states, and ACKNOWLEDGE answers a HANDOVER, which
- * this manager never sends (14.4.1).
+ * subnet to it; DISABLE, DISCOVER and STANDBY are for managers in other states, and ACKNOWLEDGE answers a HANDOVER,
+ * which this manager never sends (14.4.1).
  */
 const isLawfulForMaster = (view: DataView): boolean =>
   mad.fields.attributeModifier.get(view, 0) === SmControl.HANDOVER &&

@@ -149,7 +149,9 @@ export class Region {
     return this.#pages[Math.floor(byte / this.#pageBytes)]! + (byte % this.#pageBytes);
   }
 
-  /** Cuts a range at page boundaries. Each piece has its address in memory, and begins and ends at a byte of the range. */
+  /**
+   * Cuts a range at page boundaries. Each piece has its address in memory, and begins and ends at a byte of the range.
+   */
   *#pieces(offset: number, lengthBytes: number): Iterable<{ at: number; first: number; end: number }> {
     for (let first = 0; first < lengthBytes; ) {
       const pageRest = this.#pageBytes - ((this.#pageOffset + offset + first) % this.#pageBytes);

@@ -35,7 +35,9 @@ export function mayExpire(played: PlayedFabric): boolean {
   return !isOnEthernet(played) && Math.min(headPs, lifetimePs) < congestionPs;
 }
 
-/** Whether congestion alone may outlast the timers of selective repeat, which are shorter than those of IBTA 9.7.6.1.3. */
+/**
+ * Whether congestion alone may outlast the timers of selective repeat, which are shorter than those of IBTA 9.7.6.1.3.
+ */
 export function mayTimeOut({ report: { config } }: PlayedFabric): boolean {
   const { lossRecovery, retransmitLowUs, retransmitHighUs } = config.hca;
   const shortestPs = Math.min(retransmitLowUs, retransmitHighUs) * 1_000_000;

@@ -284,8 +284,8 @@ export class SelectiveAcknowledgements implements AnswerSide {
   }
 
   /**
-   * The peer lacks `psn`, and holds the request `heldPsn`, which is later. A peer without selective repeat has its MSN in
-   * that field: then no packet is taken as held.
+   * The peer lacks `psn`, and holds the request `heldPsn`, which is later. A peer without selective repeat has its MSN
+   * in that field: then no packet is taken as held.
    */
   #takeGap(pair: QueuePair, psn: number, heldPsn: number, cycle: Cycles): void {
     const window = this.#repeat.windowOf(pair);

@@ -147,10 +147,11 @@ export class SendWindow {
   }
 
   /**
-   * The peer has accepted everything up to `psn`, including its oldest missing request. If a repetition of that request has left,
-   * every packet that left before the repetition has arrived or is lost. Those without H are lost once the peer has accepted
-   * each repetition, also those that it dropped for lack of room, for which it sends no NAK. Packets that left later, or that
-   * still wait in the transmit buffer, are not: a repetition that was made in vain proves nothing.
+   * The peer has accepted everything up to `psn`, including its oldest missing request. If a repetition of that request
+   * has left, every packet that left before the repetition has arrived or is lost. Those without H are lost once the
+   * peer has accepted each repetition, also those that it dropped for lack of room, for which it sends no NAK. Packets
+   * that left later, or that still wait in the transmit buffer, are not: a repetition that was made in vain proves
+   * nothing.
    */
   accepted(psn: number): void {
     const oldestPsn = psnAdd(this.cumulativePsn, 1);
@@ -163,8 +164,8 @@ export class SendWindow {
   }
 
   /**
-   * An answer has come that left after all responses before `psn`. The first one after a timeout shows what of all that had
-   * left by then the peer lacks.
+   * An answer has come that left after all responses before `psn`. The first one after a timeout shows what of all that
+   * had left by then the peer lacks.
    */
   answered(psn: number): void {
     this.responses.sentBefore(psn);

@@ -205,7 +205,9 @@ export class AtomicResponses {
     return 1;
   }
 
-  /** Sets the unit's operands. Without masks, an addition has no boundaries, and a swap compares and replaces all bits. */
+  /**
+   * Sets the unit's operands. Without masks, an addition has no boundaries, and a swap compares and replaces all bits.
+   */
   #setOperands(entry: number): AtomicOperation {
     const { opcode, operands } = this.#resources;
     const word = entry * OPERAND_WORDS;

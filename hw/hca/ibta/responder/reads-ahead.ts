@@ -1,12 +1,12 @@
 /**
- * Translations ahead: while the response engine works on a READ, the memory of the READs that come next is looked up, so that
- * several misses of keys and translations are in flight although answers are made one after the other.
+ * Translations ahead: while the response engine works on a READ, the memory of the READs that come next is looked up,
+ * so that several misses of keys and translations are in flight although answers are made one after the other.
  *
  *     ring of QPs that wait: [next] [2nd] … [n-th] [later] …
  *                              └─ the oldest READ of each ─► a port of the translator: its lines come on chip
  *
- * Nothing is refused here: the engine checks each access again when its turn has come. A QP is looked up once for each place
- * that it takes in the ring.
+ * Nothing is refused here: the engine checks each access again when its turn has come. A QP is looked up once for each
+ * place that it takes in the ring.
  */
 import { type Cycles, NEVER } from '../../../../base/index.ts';
 import type { BlockState, ClockDomain } from '../../../../sim/index.ts';
