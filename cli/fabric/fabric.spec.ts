@@ -65,7 +65,7 @@ describe('hca fabric', () => {
       '0 were dropped at once, 3 accepted. Ports sent such packets on 3 times.',
     );
     // Both switches of the way count the packet.
-    const far = ['--topology', 'dumbbell:2', '--fault', 'packet=corrupted,node=1,nth=4,crc=icrc'];
+    const far = ['--topology', 'dumbbell:2', '--fault', 'packet=corrupted,node=1,nth=2,crc=icrc'];
     const twice = await hca('fabric', 'incast', ...few, ...far);
     expect(twice.out.replaceAll(/\s+/g, ' ')).toContain(
       '2 arrivals of packets with a wrong CRC: 0 were dropped at once, 2 accepted.',
