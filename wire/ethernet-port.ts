@@ -94,7 +94,7 @@ const { fields: frameFields } = layout('Ethernet frame record', recordShape, {
   ...recordHeaderFields,
   frameBytes: u32(0x10, 'without FCS'),
   isCorrupted: u32(0x14),
-  isSentAgain: u32(0x18, 'as its sender says; takes no effect'),
+  isSentAgain: u32(0x18, 'as its first sender says; takes no effect'),
   tailDelayPs: u32(0x1c, 'from its arrival until its last bit has arrived'),
 });
 const { fields: trainingFields } = layout('Ethernet link training record', recordShape, {
@@ -214,6 +214,7 @@ export class EthernetPort {
   /** Bytes of a slot of the receive fifo, those of the frame in each, and the slots that are free. */
   readonly #slotBytes: number;
   readonly #frameBytes: Int32Array;
+  readonly #sentAgain: Uint8Array;
   readonly #freeSlots: number[];
   readonly #isHeldElsewhere: boolean;
   readonly #sentArrival: PacketArrival;
@@ -235,6 +236,7 @@ export class EthernetPort {
     this.#slotBytes = Math.ceil(this.frameBytesMax / COPY_ALIGNMENT) * COPY_ALIGNMENT;
     this.rxBytes = new Uint8Array(slotCount * this.#slotBytes);
     this.#frameBytes = new Int32Array(slotCount);
+    this.#sentAgain = new Uint8Array(slotCount);
     this.#freeSlots = Array.from({ length: slotCount }, (_, slot) => slot);
     this.#lp = lp;
     this.#writer = writer;
@@ -401,6 +403,11 @@ export class EthernetPort {
   /** Bytes of a received frame, including padding, without FCS. */
   frameBytes(slot: number): number {
     return this.#frameBytes[slot]!;
+  }
+
+  /** Whether the sender of a received frame says that it had sent it before. */
+  isSentAgain(slot: number): boolean {
+    return this.#sentAgain[slot] === 1;
   }
 
   /** The frame was processed: its slot is free. */
@@ -725,6 +732,7 @@ export class EthernetPort {
     const slot = this.#freeSlots.pop()!;
     if (!this.#isHeldElsewhere) this.flowControl.fifoHolds(this.heldFrames);
     this.#frameBytes[slot] = frameBytes;
+    this.#sentAgain[slot] = this.#reader.words[(offset >> 2) + WORD_IS_SENT_AGAIN]!;
     const from = offset + RECORD_HEADER_BYTES;
     this.#copier.copy(this.rxBytes, this.frameStart(slot), this.#reader.bytes, from, frameBytes);
     this.#ports.receiver.frameArrived(slot, tailDelayPs, isCorrupted);

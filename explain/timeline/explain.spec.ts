@@ -15,6 +15,13 @@ const args = (changes: Partial<PerfArgs>): PerfArgs => ({
   ...changes,
 });
 
+/** Packets of 4096 bytes on Ethernet, too. */
+const roce = {
+  'hca.capability.linkLayer': 'ethernet',
+  'hca.capability.roce': 'v2',
+  'ethernet.mtuBytes': 4200,
+} as const;
+
 describe('an operation step by step', () => {
   it.each([
     ['write', {}],
@@ -70,16 +77,21 @@ describe('an operation step by step', () => {
     expect(texts).toContain('RC_RDMA_READ_REQUEST again');
   });
 
-  it.each(['pair', 'star:2'] as const)(
-    'says how many of its packets were lost and sent again, with either loss recovery: %s',
-    async (topology) => {
+  it.each([
+    ['pair', {}, 6],
+    ['star:2', {}, 6],
+    // Two further frames come before the first message.
+    ['star:2', roce, 8],
+  ] as const)(
+    'says how many of its packets were lost and sent again, with either loss recovery: %s %j',
+    async (topology, link, nth) => {
       // Messages of four packets: the sixth is the second one of message 1. Go-back-N sends the three from there on again.
       const four = args({ sizeBytes: 16_384, isLatency: false, iterations: 3, txDepth: 1 });
-      const faults = [parsedFault('packet=lost,node=0,nth=6')];
+      const faults = [parsedFault(`packet=lost,node=0,nth=${nth}`)];
       const lossesWith = async (lossRecovery: string, op: number) => {
         const machine = {
           faults,
-          set: { 'hca.lossRecovery': lossRecovery },
+          set: { ...link, 'hca.lossRecovery': lossRecovery },
           ...(topology === 'pair' ? {} : { topology: parsedTopology(topology) }),
         };
         return (await explanationOf(machine, four, op)).losses;

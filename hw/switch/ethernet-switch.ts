@@ -242,6 +242,7 @@ export class EthernetSwitch {
         readyPs,
         tailPs: nowPs + tailDelayPs,
         isCorrupted,
+        isSentAgain: port.isSentAgain(slot),
       },
     );
     pipeline.add(frame);

@@ -92,7 +92,7 @@ export class FrameDepartures {
     if (this.#parts.cutsThrough)
       own.marker.passes(frame.bytes, frame.frameBytes, queues.bytesOf(priority) - bytesOf(frame));
     const reservations = reservationsOf(port);
-    port.send(frame.bytes, 0, frame.frameBytes, nowPs, false, frame.isCorrupted);
+    port.send(frame.bytes, 0, frame.frameBytes, nowPs, frame.isSentAgain, frame.isCorrupted);
     // A frame that is discarded, or that a fault holds back, reserves nothing: it may still be arriving when it is
     // released.
     own.sendsUntilPs = Math.max(nowPs + 1, port.isUp ? port.freePs : 0);

@@ -13,6 +13,8 @@ export interface StoredFrame {
   tailPs: Picoseconds;
   /** Whether its frame check sequence is wrong: known when its last bit has come. */
   isCorrupted: boolean;
+  /** Whether its first sender had sent it before: for observers. */
+  isSentAgain: boolean;
   /** Ports by which it leaves, once they are known and it awaits its last bit; undefined before. */
   outputs: readonly number[] | undefined;
   /** Outputs that have not sent it yet. */
@@ -33,15 +35,16 @@ export class StoredFrames {
     at: number,
     frameBytes: number,
     input: number,
-    { readyPs, tailPs, isCorrupted }: Pick<StoredFrame, 'readyPs' | 'tailPs' | 'isCorrupted'>,
+    arrival: Pick<StoredFrame, 'readyPs' | 'tailPs' | 'isCorrupted' | 'isSentAgain'>,
   ): StoredFrame {
     const frame = this.#free.pop() ?? this.#made();
     frame.bytes.set(source.subarray(at, at + frameBytes));
     frame.frameBytes = frameBytes;
     frame.input = input;
-    frame.readyPs = readyPs;
-    frame.tailPs = tailPs;
-    frame.isCorrupted = isCorrupted;
+    frame.readyPs = arrival.readyPs;
+    frame.tailPs = arrival.tailPs;
+    frame.isCorrupted = arrival.isCorrupted;
+    frame.isSentAgain = arrival.isSentAgain;
     frame.outputs = undefined;
     frame.copiesLeft = 0;
     return frame;
@@ -60,6 +63,7 @@ export class StoredFrames {
       readyPs: 0,
       tailPs: 0,
       isCorrupted: false,
+      isSentAgain: false,
       outputs: undefined,
       copiesLeft: 0,
     };

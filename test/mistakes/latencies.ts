@@ -38,7 +38,7 @@ export const latencyMistakes: readonly Mistake[] = [
     kind: 'check skipped',
     spec: 'hw/switch/cut-through.spec.ts',
     file: 'hw/switch/frame-departures.ts',
-    find: 'nowPs, false, frame.isCorrupted);',
+    find: 'nowPs, frame.isSentAgain, frame.isCorrupted);',
     replace: 'nowPs, false, false);',
   },
   {
