@@ -133,7 +133,7 @@ function lineOf({ mistake, find, stories, seconds }: Trial): string {
 
 function markdownOf(all: readonly Trial[]): string {
   const rows = wanted.flatMap((wantedMistake) => {
-    const trial = all.find(({ mistake }) => mistake === wantedMistake);
+    const trial = all.find(({ mistake }) => mistake.name === wantedMistake.name);
     if (trial === undefined) return [];
     const { mistake, find, stories, seconds } = trial;
     const seed = find === undefined || mistake.spec !== undefined ? '' : `seed ${find.seed}, `;
