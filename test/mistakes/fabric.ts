@@ -58,7 +58,7 @@ export const fabricMistakes: readonly Mistake[] = [
     kind: 'lost event',
     file: 'hw/switch/frame-admission.ts',
     find: 'frame.readyPs = frame.tailPs + this.#parts.latencyPs;',
-    replace: 'frame.readyPs = NEVER;',
+    replace: 'frame.readyPs = Number.POSITIVE_INFINITY;',
   }),
   ofFabric({
     name: 'released-sender-not-told',

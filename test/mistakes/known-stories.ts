@@ -80,8 +80,6 @@ export class KnownStories {
   /** Searches for a mistake; the cost of a search in order is computed from that of the stories without the mistake. */
   async tryMistake(mistake: Mistake, tree: SourceTree): Promise<Trial> {
     using _change = tree.make(mistake);
-    if (mistake.isServed === true) return await tryKind(mistake, tree, 'served', servedStoriesMax);
-    if (mistake.isFabric === true) return await tryKind(mistake, tree, 'fabric', fabricStoriesMax);
     const stories = this.#stories;
     const likely = stories.filter(({ scene }) => scene === mistake.scene);
     const others = stories.filter(({ scene }) => scene !== mistake.scene);
@@ -102,26 +100,3 @@ export class KnownStories {
 
 const nameOf = (seed: number, scene: string | undefined): StoryName =>
   scene === undefined ? seed : `${scene} ${seed}`;
-
-const servedStoriesMax = 20;
-const fabricStoriesMax = 150;
-
-/** Searches for a mistake in short stories of a served device, or in stories of fabrics, which have no findings without one. */
-async function tryKind(
-  mistake: Mistake,
-  tree: SourceTree,
-  kind: 'served' | 'fabric',
-  storiesMax: number,
-): Promise<Trial> {
-  await using player = new StoryPlayer(tree);
-  let seconds = 0;
-  for (let seed = 1; seed <= storiesMax; seed++) {
-    const { findings, cpuMs } = await player.play(`${kind} ${seed}`);
-    seconds += cpuMs / 1000;
-    const [finding] = findings;
-    if (finding === undefined) continue;
-    const find = { by: finding.judge, seed, scene: kind, what: finding.what };
-    return { mistake, find, stories: seed, seconds };
-  }
-  return { mistake, find: undefined, stories: storiesMax, seconds };
-}

@@ -11,7 +11,7 @@ export interface Mistake {
   readonly isServed?: true;
   /** Stories of fabrics show it (torture/fabric). */
   readonly isFabric?: true;
-  /** The spec that shows it, for mistakes that change no more than times and sizes; left out: stories do. */
+  /** The spec that shows it; left out: stories do. */
   readonly spec?: string;
   /** Path from the root of the repository. */
   readonly file: string;

@@ -5,6 +5,7 @@ import { sceneNames } from '../../torture/index.ts';
 import { allMistakes } from './index.ts';
 import { mistakeKinds } from './mistake.ts';
 import { repositoryRoot, withMistake } from './source-tree.ts';
+import { unknownNames } from './unknown-names.ts';
 
 describe('seeded mistakes', () => {
   it('have a name each', () => {
@@ -12,10 +13,11 @@ describe('seeded mistakes', () => {
   });
 
   it.each(allMistakes.map((mistake) => [mistake.name, mistake] as const))(
-    '%s changes one place of its file',
+    '%s changes one place of its file, by names that the file has',
     (_, mistake) => {
       const source = readFileSync(join(repositoryRoot, mistake.file), 'utf8');
       expect(withMistake(source, mistake)).not.toBe(source);
+      expect(unknownNames(source, mistake)).toEqual([]);
     },
   );
 

@@ -1,6 +1,6 @@
 /**
  * `npm run mistakes`: tests the tester. Each seeded mistake is put into a copy of the source, alone, and `hca torture` must
- * find it. Prints one line for each, and at the end the table for bench/notes/torture.md.
+ * find it, or the spec that it names. Prints one line for each, and at the end the table for bench/notes/torture.md.
  */
 import { writeFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
@@ -8,8 +8,9 @@ import { allMistakes, mistakesByArea } from './index.ts';
 import { KnownStories } from './known-stories.ts';
 import type { Mistake } from './mistake.ts';
 import { SourceTree } from './source-tree.ts';
-import { trySpec } from './spec-player.ts';
+import { trySpec, UnchangedSpecs } from './spec-player.ts';
 import { type Trial, tryMistake, UnchangedSource, firstSeed as usualSeed } from './trial.ts';
+import { tryKind } from './try-kind.ts';
 
 interface Options {
   readonly minutes: number;
@@ -29,8 +30,10 @@ function positive(text: string): number {
 }
 
 const { minutes, only, area, jobs, firstSeed, json, inOrder, likely } = new Command('mistakes')
-  .description('put each seeded mistake into a copy of the source, and see whether hca torture finds it')
-  .option('--minutes <n>', 'time for each mistake', positive, 10)
+  .description(
+    'put each seeded mistake into a copy of the source, and see whether hca torture finds it, or the spec that it names',
+  )
+  .option('--minutes <n>', 'time for each mistake that stories of two hosts are to find', positive, 10)
   .option('--only <names...>', 'these mistakes')
   .option('--area <areas...>', `mistakes of these areas: ${Object.keys(mistakesByArea).join(', ')}`)
   .option('--jobs <n>', 'mistakes at once', positive, 1)
@@ -50,9 +53,12 @@ const trials: Trial[] = [];
 const scenes = likely ? [...new Set(wanted.flatMap(({ scene }) => scene ?? []))] : [];
 using tree = new SourceTree();
 const unchanged = new UnchangedSource(tree);
-const known = inOrder
-  ? undefined
-  : await KnownStories.play(tree, { firstSeed, minutes: storyMinutes(), jobs, scenes }, tellProgress);
+const unchangedSpecs = new UnchangedSpecs(tree);
+await tellFailingSpecs();
+const known =
+  inOrder || !wanted.some(isOfTwoHosts)
+    ? undefined
+    : await KnownStories.play(tree, { firstSeed, minutes, jobs, scenes }, tellProgress);
 if (known !== undefined) {
   process.stdout.write(`${known.count} stories without a mistake\n`);
   for (const { seed, findings } of known.failing())
@@ -80,13 +86,17 @@ function chosen(names: readonly string[] | undefined, areas: readonly string[] |
   return [...new Set([...byArea, ...byName])];
 }
 
-/** Stories of two hosts are played if any mistake is to be found by them. */
-function storyMinutes(): number {
-  return wanted.some((mistake) => !hasOwnTrial(mistake)) ? minutes : 0;
+/** Whether stories of two hosts are to find the mistake. */
+function isOfTwoHosts({ spec, isServed, isFabric }: Mistake): boolean {
+  return spec === undefined && isServed !== true && isFabric !== true;
 }
 
-function hasOwnTrial({ spec, isServed, isFabric }: Mistake): boolean {
-  return spec !== undefined || isServed === true || isFabric === true;
+/** Runs the specs that mistakes name in the unchanged source: a spec that fails there finds no mistake. */
+async function tellFailingSpecs(): Promise<void> {
+  for (const spec of new Set(wanted.flatMap((mistake) => mistake.spec ?? []))) {
+    const failure = await unchangedSpecs.failureOf(spec);
+    if (failure !== undefined) process.stdout.write(`${spec}: FAILS WITHOUT A MISTAKE: ${failure}\n`);
+  }
 }
 
 async function work(): Promise<void> {
@@ -100,8 +110,10 @@ async function work(): Promise<void> {
 }
 
 async function tryOne(mistake: Mistake, own: SourceTree): Promise<Trial> {
-  const { spec } = mistake;
-  if (spec !== undefined) return await trySpec({ ...mistake, spec }, own);
+  const { spec, isServed, isFabric } = mistake;
+  if (spec !== undefined) return await trySpec({ ...mistake, spec }, own, unchangedSpecs);
+  if (isServed === true) return await tryKind(mistake, own, 'served');
+  if (isFabric === true) return await tryKind(mistake, own, 'fabric');
   return known === undefined
     ? await tryMistake(mistake, own, unchanged, minutes, firstSeed)
     : await known.tryMistake(mistake, own);
@@ -121,7 +133,7 @@ function lineOf({ mistake, find, stories, seconds }: Trial): string {
 
 function markdownOf(all: readonly Trial[]): string {
   const rows = wanted.flatMap((wantedMistake) => {
-    const trial = all.find(({ mistake }) => mistake === wantedMistake);
+    const trial = all.find(({ mistake }) => mistake.name === wantedMistake.name);
     if (trial === undefined) return [];
     const { mistake, find, stories, seconds } = trial;
     const seed = find === undefined || mistake.spec !== undefined ? '' : `seed ${find.seed}, `;

@@ -24,11 +24,12 @@ export function withMistake(source: string, { name, file, find, replace }: Mista
 export class SourceTree implements Disposable {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'hca-mistakes-'));
 
-  constructor() {
+  /** @param root of the repository to copy */
+  constructor(root: string = repositoryRoot) {
     // Works without git: a clone may lack the history.
-    const isSource = (path: string): boolean => !notSource.has(relative(repositoryRoot, path));
-    cpSync(repositoryRoot, this.folder, { recursive: true, filter: isSource });
-    symlinkSync(join(repositoryRoot, 'node_modules'), join(this.folder, 'node_modules'));
+    const isSource = (path: string): boolean => !notSource.has(relative(root, path));
+    cpSync(root, this.folder, { recursive: true, filter: isSource });
+    symlinkSync(join(root, 'node_modules'), join(this.folder, 'node_modules'));
   }
 
   /** Puts the mistake in; disposing the returned object removes it. */
