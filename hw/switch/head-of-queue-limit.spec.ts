@@ -1,7 +1,8 @@
 /**
  * Instants are computed by hand. A packet of 4096 bytes takes 4132 x 250 ps, a cable 89.6 ns, the switch 120 ns; end 3
  * has room for three of them. A packet waits from its readiness on, if it is the first of its input by then. A limit
- * ends at the next picosecond, and a packet that becomes the first of a stalled lane is dropped after two.
+ * ends at the next picosecond, and a packet that becomes the first of a stalled lane is dropped after two, or two after
+ * the drop that stalled the lane.
  */
 
 import { describe, expect, it } from 'vitest';
@@ -27,8 +28,8 @@ type Changes = ConstructorParameters<typeof SwitchBench>[1];
  * A switch whose end 3 receives `count` packets from end 0, and consumes none. @returns the bench, and the drops as
  * they occur
  */
-function congested(count: number, changes: Changes = {}) {
-  const bench = new SwitchBench(4, changes);
+function congested(count: number, changes: Changes = {}, shuffle?: () => number) {
+  const bench = new SwitchBench(4, changes, shuffle);
   const drops: { readonly atPs: number; readonly reason: string; readonly output: number }[] = [];
   bench.device.tap = {
     ...{ arrived() {}, stores() {}, waits() {}, leaves() {}, released() {}, stops() {}, settled() {} },
@@ -202,6 +203,30 @@ describe('VLStallCount', () => {
       expect(drops.map(({ reason }) => reason)).toEqual(['hoqLife', 'vlStalled']);
       expect(psnsAt(bench, 3)).toEqual([0, 1, 2, 20]);
       expect(to.arrivals.at(-1)!.timePs).toBe(untilPs + 1 + shortPs + cablePs);
+    },
+  );
+
+  it.each([0, 1, 2, 3])(
+    'drops at the same instants in any order, if another packet becomes ready %i ps after the last of the first one',
+    async (afterPs) => {
+      const lastPs = readyPs + 3 * packetPs + code4Ps;
+      const seen = async (shuffle?: () => number): Promise<unknown> => {
+        const { bench, drops } = congested(6, { switch: { hoqLife: 4, vlStallCount: 1 } }, shuffle);
+        // To an end that is free; and one of another input that waits in the lane that is stalled.
+        bench.ends[1]!.sendAt(lastPs + afterPs - (readyPs - startPs), 3, 256, 20);
+        bench.ends[2]!.sendAt(startPs + 20 * usPs, 4, 4096, 30);
+        await bench.runTo(startPs + 300 * usPs);
+        expect(bench.ends[2]!.arrivals.map(({ timePs }) => timePs)).toEqual([
+          lastPs + afterPs + shortPs + cablePs,
+        ]);
+        return drops;
+      };
+      expect(await sameInAnyOrder(seen)).toEqual([
+        { atPs: lastPs + 1, reason: 'hoqLife', output: 4 },
+        { atPs: lastPs + 3, reason: 'vlStalled', output: 4 },
+        { atPs: lastPs + 3, reason: 'vlStalled', output: 4 },
+        { atPs: lastPs + 5, reason: 'vlStalled', output: 4 },
+      ]);
     },
   );
 

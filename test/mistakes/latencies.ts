@@ -159,6 +159,15 @@ export const latencyMistakes: readonly Mistake[] = [
     replace: 'stall its lane, for packets of all inputs.\n    this.#hasNewLimits ||= false;',
   },
   {
+    name: 'stalled-dropped-by-chance',
+    what: 'A packet of a stalled lane is dropped one instant early if another packet moves then.',
+    kind: 'wrong time',
+    spec: 'hw/switch/head-of-queue-limit.spec.ts',
+    file: 'hw/switch/head-of-queue-limit.ts',
+    find: 'this.#stalledSincePs[lane]!) + 1;',
+    replace: 'this.#stalledSincePs[lane]!);',
+  },
+  {
     name: 'lifetime-of-the-other-limit',
     what: 'A packet whose LifeTimeValue ends before its HOQLife is counted for HOQLife.',
     kind: 'wrong status',
