@@ -294,6 +294,37 @@ describe('LifeTimeValue', () => {
     expect(await new ManagedBench(bench).discards(4)).toBe(2);
   });
 
+  it.each([
+    { creditsAfterPs: 0, dropsAfterPs: [0, 1], next: 22, leavesAfterPs: 1 },
+    { creditsAfterPs: 1, dropsAfterPs: [0, 1, 2], next: 30, leavesAfterPs: 2 },
+  ])(
+    'drops one packet an instant in any order, if credits arrive $creditsAfterPs ps after the first drop',
+    async ({ creditsAfterPs, dropsAfterPs, next, leavesAfterPs }) => {
+      // A packet leaves by 1X SDR for 4132 x 4 ns. The time of three after it ends meanwhile, after 8.192 us.
+      const endPs = readyPs + 4132 * 4000;
+      const seen = async (shuffle?: () => number): Promise<unknown> => {
+        const slow = { speed: 'SDR', lanes: '1' } as const;
+        const changes = { switch: { lifetimeValue: 1 }, wireOfEnd: { 3: slow } };
+        const { bench, drops } = congested(1, changes, shuffle);
+        const to = bench.ends[2]!;
+        to.consumesAtOnce = false;
+        bench.ends[1]!.sendAt(startPs - 6 * usPs, 3, 4096, 0, 3);
+        bench.ends[0]!.sendAt(startPs + 1, 3, 4096, 20, 3);
+        // This one waits for credits when they arrive: 8 bytes and a cable after the instant that follows.
+        bench.ends[1]!.sendAt(endPs - 4 * usPs, 3, 4096, 30);
+        to.at(endPs + creditsAfterPs - cablePs - 8 * 250 - 1, () => to.consumeAll());
+        await bench.runTo(startPs + 100 * usPs);
+        const { psn, timePs } = to.arrivals[3]!;
+        return { drops, psn, timePs };
+      };
+      expect(await sameInAnyOrder(seen)).toEqual({
+        drops: dropsAfterPs.map((ps) => ({ atPs: endPs + ps, reason: 'switchLifetime', output: 3 })),
+        psn: next,
+        timePs: endPs + leavesAfterPs + packetPs + cablePs,
+      });
+    },
+  );
+
   it('is read and written by SwitchInfo, and the shorter limit ends first', async () => {
     const { bench, drops } = congested(0, { switch: { hoqLife: 3 } });
     const managed = new ManagedBench(bench);

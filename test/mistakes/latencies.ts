@@ -168,6 +168,15 @@ export const latencyMistakes: readonly Mistake[] = [
     replace: 'this.#stalledSincePs[lane]!);',
   },
   {
+    name: 'first-dropped-at-once',
+    what: 'A packet is dropped at the instant at which it became the first, if packets move again then.',
+    kind: 'wrong time',
+    spec: 'hw/switch/head-of-queue-limit.spec.ts',
+    file: 'hw/switch/infiniband-switch.ts',
+    find: ' || buffer.firstSincePs === nowPs) continue;',
+    replace: ') continue;',
+  },
+  {
     name: 'lifetime-of-the-other-limit',
     what: 'A packet whose LifeTimeValue ends before its HOQLife is counted for HOQLife.',
     kind: 'wrong status',
