@@ -475,7 +475,7 @@ export class InfinibandSwitch {
     return Math.max(nowPs + 1, input.readUntilPs(lane), dropPs);
   }
 
-  /** Packets move at this instant, once, whether its other events come before or after this one. */
+  /** Has packets move at the instant of a drop. If they have moved already, a later drop is due. */
   #headDue(): void {
     const { nowPs } = this.#lp;
     if (nowPs >= this.#headDuePs) this.#moveBy(nowPs);
