@@ -1,7 +1,8 @@
 /**
  * Instants are computed by hand. A packet of 4096 bytes takes 4132 x 250 ps, a cable 89.6 ns, the switch 120 ns; end 3
  * has room for three of them. A packet waits from its readiness on, if it is the first of its input by then. A limit
- * ends at the next picosecond, and a packet that becomes the first of a stalled lane is dropped after two.
+ * ends at the next picosecond, and a packet that becomes the first of a stalled lane is dropped after two, or two after
+ * the drop that stalled the lane.
  */
 
 import { describe, expect, it } from 'vitest';
@@ -27,8 +28,8 @@ type Changes = ConstructorParameters<typeof SwitchBench>[1];
  * A switch whose end 3 receives `count` packets from end 0, and consumes none. @returns the bench, and the drops as
  * they occur
  */
-function congested(count: number, changes: Changes = {}) {
-  const bench = new SwitchBench(4, changes);
+function congested(count: number, changes: Changes = {}, shuffle?: () => number) {
+  const bench = new SwitchBench(4, changes, shuffle);
   const drops: { readonly atPs: number; readonly reason: string; readonly output: number }[] = [];
   bench.device.tap = {
     ...{ arrived() {}, stores() {}, waits() {}, leaves() {}, released() {}, stops() {}, settled() {} },
@@ -205,6 +206,30 @@ describe('VLStallCount', () => {
     },
   );
 
+  it.each([0, 1, 2, 3])(
+    'drops at the same instants in any order, if another packet becomes ready %i ps after the last of the first one',
+    async (afterPs) => {
+      const lastPs = readyPs + 3 * packetPs + code4Ps;
+      const seen = async (shuffle?: () => number): Promise<unknown> => {
+        const { bench, drops } = congested(6, { switch: { hoqLife: 4, vlStallCount: 1 } }, shuffle);
+        // To an end that is free; and one of another input that waits in the lane that is stalled.
+        bench.ends[1]!.sendAt(lastPs + afterPs - (readyPs - startPs), 3, 256, 20);
+        bench.ends[2]!.sendAt(startPs + 20 * usPs, 4, 4096, 30);
+        await bench.runTo(startPs + 300 * usPs);
+        expect(bench.ends[2]!.arrivals.map(({ timePs }) => timePs)).toEqual([
+          lastPs + afterPs + shortPs + cablePs,
+        ]);
+        return drops;
+      };
+      expect(await sameInAnyOrder(seen)).toEqual([
+        { atPs: lastPs + 1, reason: 'hoqLife', output: 4 },
+        { atPs: lastPs + 3, reason: 'vlStalled', output: 4 },
+        { atPs: lastPs + 3, reason: 'vlStalled', output: 4 },
+        { atPs: lastPs + 5, reason: 'vlStalled', output: 4 },
+      ]);
+    },
+  );
+
   it('counts no drops of the instant that stalls a lane towards the next stall', () => {
     const limit = new HeadOfQueueLimit(1, { hoqLife: 4, vlStallCount: 2 });
     for (const _ of [1, 2, 3]) limit.expired(0, usPs);
@@ -268,6 +293,37 @@ describe('LifeTimeValue', () => {
     expect(bench.device.dropsOf(1)).toEqual({ ...noSwitchDrops, switchLifetime: 2 });
     expect(await new ManagedBench(bench).discards(4)).toBe(2);
   });
+
+  it.each([
+    { creditsAfterPs: 0, dropsAfterPs: [0, 1], next: 22, leavesAfterPs: 1 },
+    { creditsAfterPs: 1, dropsAfterPs: [0, 1, 2], next: 30, leavesAfterPs: 2 },
+  ])(
+    'drops one packet an instant in any order, if credits arrive $creditsAfterPs ps after the first drop',
+    async ({ creditsAfterPs, dropsAfterPs, next, leavesAfterPs }) => {
+      // A packet leaves by 1X SDR for 4132 x 4 ns. The time of three after it ends meanwhile, after 8.192 us.
+      const endPs = readyPs + 4132 * 4000;
+      const seen = async (shuffle?: () => number): Promise<unknown> => {
+        const slow = { speed: 'SDR', lanes: '1' } as const;
+        const changes = { switch: { lifetimeValue: 1 }, wireOfEnd: { 3: slow } };
+        const { bench, drops } = congested(1, changes, shuffle);
+        const to = bench.ends[2]!;
+        to.consumesAtOnce = false;
+        bench.ends[1]!.sendAt(startPs - 6 * usPs, 3, 4096, 0, 3);
+        bench.ends[0]!.sendAt(startPs + 1, 3, 4096, 20, 3);
+        // This one waits for credits when they arrive: 8 bytes and a cable after the instant that follows.
+        bench.ends[1]!.sendAt(endPs - 4 * usPs, 3, 4096, 30);
+        to.at(endPs + creditsAfterPs - cablePs - 8 * 250 - 1, () => to.consumeAll());
+        await bench.runTo(startPs + 100 * usPs);
+        const { psn, timePs } = to.arrivals[3]!;
+        return { drops, psn, timePs };
+      };
+      expect(await sameInAnyOrder(seen)).toEqual({
+        drops: dropsAfterPs.map((ps) => ({ atPs: endPs + ps, reason: 'switchLifetime', output: 3 })),
+        psn: next,
+        timePs: endPs + leavesAfterPs + packetPs + cablePs,
+      });
+    },
+  );
 
   it('is read and written by SwitchInfo, and the shorter limit ends first', async () => {
     const { bench, drops } = congested(0, { switch: { hoqLife: 3 } });

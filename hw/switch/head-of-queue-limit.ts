@@ -66,11 +66,14 @@ export class HeadOfQueueLimit {
   }
 
   /**
-   * The last instant at which a packet may still wait.
+   * The last instant at which a packet may still wait. In a stalled lane, that is the one after the packet became the
+   * first, or after the drop that stalled the lane.
    * @param sincePs when it became the first of its queue, ready to leave
    */
   lastPs(lane: number, sincePs: Picoseconds, nowPs: Picoseconds): Picoseconds {
-    return this.isStalled(lane, Math.max(nowPs, sincePs + 1)) ? sincePs : sincePs + this.#limitPs;
+    const limitPs = sincePs + this.#limitPs;
+    const stallPs = Math.max(sincePs, this.#stalledSincePs[lane]!) + 1;
+    return this.isStalled(lane, Math.max(nowPs, stallPs + 1)) ? Math.min(limitPs, stallPs) : limitPs;
   }
 
   /**

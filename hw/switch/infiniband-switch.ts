@@ -101,7 +101,7 @@ export class InfinibandSwitch {
   tap: SwitchTap<InfinibandPacket> | undefined = undefined;
   readonly #moveEvent: number;
   readonly #headEvent: number;
-  /** When the next packet's time is up; NEVER if none is watched. */
+  /** The instant at which a first packet is the next to be dropped, at the earliest; NEVER if none is watched. */
   #headDuePs = NEVER;
   /** Whether the limits of any first packet may differ from when they were watched. */
   #hasNewLimits = false;
@@ -312,7 +312,7 @@ export class InfinibandSwitch {
     buffer.add(offset, outputs, lanes, this.#lp.nowPs, readyPs);
     if (buffer.count === 1) {
       this.#countWanted(outputs);
-      own.hasNewFirst(lane);
+      own.noteNewFirst(lane);
     }
     own.added(this.#lp.nowPs);
     this.#moveBy(readyPs);
@@ -415,6 +415,7 @@ export class InfinibandSwitch {
     this.#laterDuePs = NEVER;
     // A subnet manager may set the limits of packets that wait already.
     if (this.management.duePs <= nowPs) this.#hasNewLimits = true;
+    this.#endWatch(nowPs);
     this.management.run(nowPs);
     for (const index of this.#used) this.#release(index, nowPs);
     for (const index of this.#used) this.#dropOld(index, nowPs);
@@ -447,8 +448,8 @@ export class InfinibandSwitch {
   }
 
   /**
-   * Has packets move, and old ones dropped, as soon as the time of a first packet is up. Only first packets that are
-   * new are watched: the event that is scheduled for the others comes no later than their time is up.
+   * Has packets move, and old ones dropped, at the instant after the last one at which a first packet may wait. Only
+   * first packets that are new are watched: the event that is scheduled for the others comes no later than their drop.
    */
   #watchHeads(nowPs: Picoseconds): void {
     let dropPs = NEVER;
@@ -460,30 +461,32 @@ export class InfinibandSwitch {
         if (((lanes >> lane) & 1) !== 0) dropPs = Math.min(dropPs, this.#dropPsOf(own, lane, nowPs));
     }
     this.#hasNewLimits = false;
-    const duePs = Math.max(nowPs + 1, dropPs);
-    if (duePs >= this.#headDuePs) return;
-    this.#headDuePs = duePs;
-    this.#lp.queue.schedule(duePs, this.#headEvent);
+    if (dropPs >= this.#headDuePs) return;
+    this.#headDuePs = dropPs;
+    this.#lp.queue.schedule(dropPs, this.#headEvent);
   }
 
-  /** The last instant at which the first packet of a lane of an input may wait for all of its outputs. */
+  /** The instant at which the first packet of a lane of an input is dropped at one of its outputs, unless it leaves. */
   #dropPsOf(input: SwitchPort, lane: number, nowPs: Picoseconds): Picoseconds {
     const buffer = input.buffers[lane]!;
     let dropPs = NEVER;
     for (const output of buffer.remaining)
-      dropPs = Math.min(
-        dropPs,
-        Math.max(input.readUntilPs(lane), this.#lastPs(buffer, lane, output, nowPs + 1)),
-      );
-    return dropPs;
+      dropPs = Math.min(dropPs, this.#lastPs(buffer, lane, output, nowPs) + 1);
+    return Math.max(nowPs + 1, input.readUntilPs(lane), dropPs);
   }
 
+  /** Has packets move at the instant of a drop. If they have moved already, a later drop is due. */
   #headDue(): void {
-    if (this.#lp.nowPs < this.#headDuePs) return;
+    const { nowPs } = this.#lp;
+    if (nowPs >= this.#headDuePs) this.#moveBy(nowPs);
+  }
+
+  /** Has all first packets watched again if the time of the one that was watched is up. */
+  #endWatch(nowPs: Picoseconds): void {
+    if (nowPs < this.#headDuePs) return;
     this.#headDuePs = NEVER;
-    // A drop at the next instant may stall its lane, for packets of all inputs.
+    // A drop of this instant may stall its lane, for packets of all inputs.
     this.#hasNewLimits = true;
-    this.#moveBy(this.#lp.nowPs + 1);
   }
 
   /** The last instant at which the first packet of a buffer may still wait for an output. */
@@ -512,13 +515,13 @@ export class InfinibandSwitch {
 
   /**
    * Drops the first packet of a lane of an input at the outputs at which its time is up, unless it is leaving by
-   * another output.
+   * another output, or became the first at this instant: packets may move several times within an instant.
    */
   #dropOld(index: number, nowPs: Picoseconds): void {
     const input = this.#ports[index]!;
     for (let lane = 0; lane <= this.laneCount; lane++) {
-      if (input.readUntilPs(lane) > nowPs) continue;
       const buffer = input.buffers[lane]!;
+      if (input.readUntilPs(lane) > nowPs || buffer.firstSincePs === nowPs) continue;
       for (const output of buffer.remaining)
         if (nowPs > this.#lastPs(buffer, lane, output, nowPs)) this.#expire(index, lane, output, nowPs);
     }
@@ -535,6 +538,7 @@ export class InfinibandSwitch {
     if (reason === 'hoqLife') output.headOfQueue.expired(outputLane, nowPs);
     output.counted.expired++;
     output.wantedBy--;
+    input.noteNewFirst(lane);
     if (!buffer.leftBy(outputNumber, nowPs)) return;
     this.tap?.released({ input: index + 1, offset });
     input.port.consume(offset);
@@ -582,8 +586,8 @@ export class InfinibandSwitch {
   }
 
   /**
-   * Whether a lane is stalled; if so, packets move again after its end: one that became the first at the last instant
-   * of the stall is not dropped.
+   * Whether a lane is stalled; if so, packets move again after its end: one that became the first at one of the last
+   * two instants of the stall is not dropped.
    */
   #awaitsStall(limit: HeadOfQueueLimit, lane: number, nowPs: Picoseconds): boolean {
     if (!limit.isStalled(lane, nowPs)) return false;
@@ -695,7 +699,7 @@ export class InfinibandSwitch {
     );
     output.headOfQueue.left(this.#laneAt(buffer, lane, outputIndex + 1));
     const isLast = buffer.leftBy(outputIndex + 1, this.#lp.nowPs);
-    input.hasNewFirst(lane);
+    input.noteNewFirst(lane);
     output.wantedBy--;
     if (isLast) {
       input.gone(buffer, this.#lp.nowPs);

@@ -124,8 +124,8 @@ export class SwitchPort {
     this.tailDelayPs = tailDelayOf(port.config, 'head');
   }
 
-  /** A lane, data or 15, has another first packet, or it waits for fewer outputs. */
-  hasNewFirst(lane: number): void {
+  /** Notes that a lane, data or 15, has another first packet, or that it waits for fewer outputs. */
+  noteNewFirst(lane: number): void {
     this.newFirsts |= 1 << lane;
   }
 
