@@ -7,7 +7,7 @@ import { mask24 } from '../../base/index.ts';
 import type { DropEvidence, PostEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { counted, durationText, type Explanation, hex, qpName, type Rule, vlanText } from './cause.ts';
 import { overrunExplained } from './overruns.ts';
-import { type Scene, stateAt } from './scene.ts';
+import { damagerOf, type Scene, stateAt } from './scene.ts';
 import { timeoutDurations, timeoutsText } from './time-outs.ts';
 
 export interface NoAnswer {
@@ -378,11 +378,12 @@ const lost: Rule<NoAnswer> = ({ scene, node, qp }) => {
   const far = scene.farDevice(node);
   const corrupted = (scene.device(node)?.corruptedPackets ?? 0) + (far?.corruptedPackets ?? 0);
   if (fault === undefined && corrupted === 0) return undefined;
+  const { did, mend } = damagerOf(fault);
   return {
     cause: 'packets-lost',
-    sentence: `The cable lost or damaged packets of ${qpName(node, qp.qpn)}: ${fault === undefined ? `${counted(corrupted, 'packet')} arrived with a wrong CRC` : `the injected fault ${fault.fault} fired ${counted(fault.fired, 'time')}`}, and ${qp.timeoutCode === 0 ? 'with timeout 0 nothing is sent again' : `${timeoutsText(qp)} used up retry_cnt ${qp.retryCount}`}`,
+    sentence: `${did} packets of ${qpName(node, qp.qpn)}: ${fault === undefined ? `${counted(corrupted, 'packet')} arrived with a wrong CRC` : `the injected fault ${fault.fault} fired ${counted(fault.fired, 'time')}`}, and ${qp.timeoutCode === 0 ? 'with timeout 0 nothing is sent again' : `${timeoutsText(qp)} used up retry_cnt ${qp.retryCount}`}`,
     evidence: { fired: fault?.fired ?? 0, corrupted, timeouts: qp.timeouts, retryCount: qp.retryCount },
-    advice: `Mend the cable; until then raise ${qp.retryCount < 7 ? 'retry_cnt (7 at most) and timeout' : 'timeout'}.`,
+    advice: `${mend}; until then raise ${qp.retryCount < 7 ? 'retry_cnt (7 at most) and timeout' : 'timeout'}.`,
   };
 };
 

@@ -200,6 +200,16 @@ export class Scene {
   }
 }
 
+/**
+ * What damaged packets: a cable, or a switch or adapter, after which the ICRC alone is wrong (IBTA volume 1, 7.8).
+ * @param fault the fault that fired; undefined if none did
+ */
+export function damagerOf(fault: FiredFault | undefined): { readonly did: string; readonly mend: string } {
+  return fault !== undefined && /crc=icrc/.test(fault.fault)
+    ? { did: 'A switch or an adapter damaged', mend: 'Replace the switch or adapter' }
+    : { did: 'The cable lost or damaged', mend: 'Mend the cable' };
+}
+
 /** The state of a QP at an instant. */
 export function stateAt(qp: QpEvidence, atPs: number): QpStateName {
   if (qp.destroyedPs !== undefined && qp.destroyedPs <= atPs) return 'RESET';

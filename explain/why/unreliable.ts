@@ -2,7 +2,7 @@
 import type { DropEvidence, QpEvidence } from '../../machine/evidence/index.ts';
 import { accessExplained, qpRightMissing } from './access.ts';
 import { counted, type Explanation, hex, qpName } from './cause.ts';
-import { type Scene, stateAt } from './scene.ts';
+import { damagerOf, type Scene, stateAt } from './scene.ts';
 
 /** Opcodes of UD packets: their upper bits are 011 (IBTA vol 1, table 38). */
 const isDatagram = ({ opcode }: DropEvidence): boolean => opcode >>> 5 === 3;
@@ -241,7 +241,7 @@ export function lostOnTheWay(
   if (qp === undefined || fault === undefined) return undefined;
   return {
     cause: 'packets-lost',
-    sentence: `The cable lost or damaged packets for ${qpName(node, qp.qpn)}: the injected fault ${fault.fault} fired ${counted(fault.fired, 'time')}, and ${qp.service} sends nothing again`,
+    sentence: `${damagerOf(fault).did} packets for ${qpName(node, qp.qpn)}: the injected fault ${fault.fault} fired ${counted(fault.fired, 'time')}, and ${qp.service} sends nothing again`,
     evidence: { fired: fault.fired, received: qp.received },
     advice: 'Acknowledge messages in the program and send again after a time, or use RC.',
   };

@@ -230,6 +230,19 @@ const dropped: readonly Mistake[] = [
     host1: side(expects, uc()),
   },
   {
+    name: 'a message of UC is damaged within a switch or adapter',
+    cause: 'packets-lost',
+    node: 1,
+    networks: ib,
+    says: /A switch or an adapter damaged packets for .* UC sends nothing again/,
+    faults: [{ packet: 'corrupted', crc: 'icrc', node: 0, nth: 'every' }],
+    host0: side(async (here) => {
+      here.send();
+      await here.mustTake();
+    }, uc()),
+    host1: side(expects, uc()),
+  },
+  {
     name: 'a datagram is lost on the cable',
     cause: 'packets-lost',
     node: 1,
@@ -677,6 +690,15 @@ const attributes: readonly Mistake[] = [
     says: /was in INIT.*timeout 0/,
     host0: side(write(), { rts: { timeout: 0 } }),
     host1: side(waits, { stopsIn: 'INIT' }),
+  },
+  {
+    name: 'a switch or adapter damages each packet',
+    cause: 'packets-lost',
+    says: /A switch or an adapter damaged packets of .*fired \d+ times/,
+    faults: [{ packet: 'corrupted', crc: 'icrc', node: 0, nth: 'every' }],
+    networks: ib,
+    host0: side(write()),
+    host1: side(waits),
   },
   {
     name: 'timeout is 0, and a packet is lost',
