@@ -1,6 +1,10 @@
-/** Tests in a page of a browser. If no browser is available (no apt, another platform) they are skipped with a reason; under CI they fail. */
+/**
+ * Tests in a page of a browser. If no browser is available (no apt, another platform) they are skipped with a reason;
+ * under CI they fail.
+ */
 import { expect, it } from 'vitest';
 import { SimulatorError } from '../../base/assert.ts';
+import { isAll } from '../extent.ts';
 import { browsersTree } from './tree.ts';
 
 /** Folder of the browsers, or why they are unavailable. */
@@ -20,4 +24,9 @@ export function inBrowser(name: string, test: (tree: string) => Promise<void>): 
   if ('tree' in found) it(name, () => test(found.tree));
   else if (process.env['CI'] === 'true') it(name, () => expect.fail(found.reason));
   else it.skip(`${name}: needs a browser: ${found.reason}`);
+}
+
+/** {@link inBrowser}, if everything is run. */
+export function inBrowserOfAll(name: string, test: (tree: string) => Promise<void>): void {
+  if (isAll) inBrowser(name, test);
 }

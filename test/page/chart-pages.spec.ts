@@ -14,7 +14,7 @@ import { resultPage } from '../../cli/cutoff/cutoff-report.ts';
 import { hca } from '../../cli/testing/in-process.ts';
 import { studies } from '../../experiments/studies/index.ts';
 import { checkedSpec, headerOf, pointsOf } from '../../experiments/sweep/index.ts';
-import { inBrowser } from './browser.ts';
+import { inBrowser, inBrowserOfAll } from './browser.ts';
 import { drivenBrowser } from './chromium.ts';
 import { complaintsOf, looksOf, recordCanvasText } from './looks.ts';
 
@@ -204,7 +204,7 @@ inBrowser(
   },
 );
 
-inBrowser('the text of a page of charts has contrast for everybody, light and dark', async (tree) => {
+inBrowserOfAll('the text of a page of charts has contrast for everybody, light and dark', async (tree) => {
   await using driven = await drivenBrowser(tree);
   const page = await driven.browser.newPage();
   await page.setViewport({ width: 400, height: 900 });

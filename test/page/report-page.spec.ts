@@ -9,7 +9,7 @@ import { guestPage } from '../../cli/guest/guest-page.ts';
 import { guestReportOf } from '../../guests/linux/index.ts';
 import { serve } from '../../guests/serve/index.ts';
 import { packageFolder } from '../../runtime/package-folder.ts';
-import { inBrowser } from './browser.ts';
+import { inBrowser, inBrowserOfAll } from './browser.ts';
 import { drivenBrowser, showPage } from './chromium.ts';
 
 const limitMs = 60_000;
@@ -135,23 +135,26 @@ inBrowser(
   },
 );
 
-inBrowser('the text of every page of a command has contrast for everybody, light and dark', async (tree) => {
-  await using driven = await drivenBrowser(tree);
-  const page = await driven.browser.newPage();
-  await page.setViewport({ width: 400, height: 900 });
-  for (const [name, text] of await pages()) {
-    await page.setContent(text);
-    await page.evaluate(axe.source);
-    const grounds = new Set<string>();
-    for (const value of ['light', 'dark']) {
-      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]);
-      const faint = await page.evaluate(
-        `axe.run(document, { runOnly: ['color-contrast'], resultTypes: ['violations'] }).then(({ violations }) =>
+inBrowserOfAll(
+  'the text of every page of a command has contrast for everybody, light and dark',
+  async (tree) => {
+    await using driven = await drivenBrowser(tree);
+    const page = await driven.browser.newPage();
+    await page.setViewport({ width: 400, height: 900 });
+    for (const [name, text] of await pages()) {
+      await page.setContent(text);
+      await page.evaluate(axe.source);
+      const grounds = new Set<string>();
+      for (const value of ['light', 'dark']) {
+        await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]);
+        const faint = await page.evaluate(
+          `axe.run(document, { runOnly: ['color-contrast'], resultTypes: ['violations'] }).then(({ violations }) =>
           violations.flatMap(({ nodes }) => nodes.slice(0, 3).map(({ html, any }) => html.slice(0, 200) + ' ' + (any[0]?.message ?? ''))))`,
-      );
-      expect(faint, `${name}, ${value}`).toEqual([]);
-      grounds.add(String(await page.evaluate('getComputedStyle(document.body).backgroundColor')));
+        );
+        expect(faint, `${name}, ${value}`).toEqual([]);
+        grounds.add(String(await page.evaluate('getComputedStyle(document.body).backgroundColor')));
+      }
+      expect(grounds.size, `${name} has two grounds`).toBe(2);
     }
-    expect(grounds.size, `${name} has two grounds`).toBe(2);
-  }
-});
+  },
+);
