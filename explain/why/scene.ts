@@ -201,7 +201,7 @@ export class Scene {
 }
 
 /**
- * What damaged packets: a cable, or a switch or adapter, after which the ICRC alone is wrong (IBTA volume 1, 7.8).
+ * Says who damaged packets: a cable, or a switch or adapter, after which the ICRC alone is wrong (IBTA volume 1, 7.8).
  * @param fault the fault that fired; undefined if none did
  */
 export function damagerOf(fault: FiredFault | undefined): { readonly did: string; readonly mend: string } {
