@@ -131,7 +131,7 @@ function wrongCrcSentences({ report: { switches = [] } }: FabricRow): string[] {
   if (dropped + accepted === 0) return [];
   const arrivals = countedText(dropped + accepted, 'arrival');
   return [
-    `Ports of switches counted ${arrivals} of packets with a wrong CRC: ${countText(dropped)} were dropped at once, ${countText(accepted)} accepted. Ports sent such packets on ${countedText(sent, 'time')}.`,
+    `Ports of switches counted ${arrivals} of packets with a wrong CRC; dropped at once: ${countText(dropped)}, accepted: ${countText(accepted)}, sent on: ${countText(sent)}.`,
   ];
 }
 

@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { ConfigurationError } from '../../../base/index.ts';
+import { ConfigurationError, codeOf } from '../../../base/index.ts';
 import type { AnalysisOptions } from '../../../machine/analysis/index.ts';
 import type { FaultPlan } from '../../../machine/faults/index.ts';
 import { loadProgram } from '../../../machine/index.ts';
@@ -93,7 +93,7 @@ export interface LinuxMachineOptions extends InsideChoice {
   readonly jitter?: number | undefined;
   /** Further parameters of the kernel, such as `pci=nomsi` for an adapter that interrupts by its pin. */
   readonly kernelParameters?: readonly string[];
-  /** Called in words with what takes long. */
+  /** Called in words with what takes long, and with records that were not written after a failure. */
   readonly onNotice?: (text: string) => void;
   /** Left out: no profile is taken, which costs nothing. */
   readonly cpuProfile?: GuestProfileOptions;
@@ -189,12 +189,12 @@ export class LinuxMachine extends BootedLinux {
     if (file !== undefined && bytes !== undefined) replaceFile(file, bytes);
   }
 
-  /** {@link close} after a failure, which must remain the reported one: a record that cannot be written is lost. */
+  /** {@link close} after a failure, which must remain the reported one: a record that cannot be written is a notice. */
   abandon(): void {
     try {
       this.close();
     } catch (error) {
-      if (!(error instanceof Error)) throw error;
+      this.options.onNotice?.(`traces or packets up to the failure were not written (${codeOf(error)})`);
     }
   }
 
