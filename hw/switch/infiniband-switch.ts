@@ -315,7 +315,8 @@ export class InfinibandSwitch {
       own.noteNewFirst(lane);
     }
     own.added(this.#lp.nowPs);
-    this.#moveBy(readyPs);
+    // Its time may be up before it is ready.
+    this.#moveBy(Math.min(readyPs, this.#lp.nowPs + this.management.agent.lifetimePs + 1));
   }
 
   /**
@@ -493,7 +494,17 @@ export class InfinibandSwitch {
   #lastPs(buffer: InputBuffer, lane: number, output: number, nowPs: Picoseconds): Picoseconds {
     const { headOfQueue } = this.#ports[output - 1]!;
     const lastPs = headOfQueue.lastPs(this.#laneAt(buffer, lane, output), buffer.waitsSincePs, nowPs);
-    return Math.min(lastPs, buffer.arrivedPs + this.management.agent.lifetimePs);
+    return Math.min(lastPs, this.#lifetimeEndPs(buffer));
+  }
+
+  /** The last instant at which the first packet of a buffer may be in the switch: LifeTimeValue. */
+  #lifetimeEndPs({ arrivedPs }: InputBuffer): Picoseconds {
+    return arrivedPs + this.management.agent.lifetimePs;
+  }
+
+  /** Whether the first packet of a buffer is dropped at the next instant, and leaves by no output before. */
+  #isTooOld(buffer: InputBuffer, nowPs: Picoseconds): boolean {
+    return nowPs > this.#lifetimeEndPs(buffer);
   }
 
   /** Lane by which the first packet of a buffer leaves an output: a data lane, or the number after them for lane 15. */
@@ -548,8 +559,7 @@ export class InfinibandSwitch {
 
   /** Which limit ended first. */
   #expiryOf(buffer: InputBuffer, lane: number, limit: HeadOfQueueLimit, nowPs: Picoseconds): ExpiryReason {
-    if (buffer.arrivedPs + this.management.agent.lifetimePs < limit.lastPs(lane, buffer.waitsSincePs, nowPs))
-      return 'switchLifetime';
+    if (this.#lifetimeEndPs(buffer) < limit.lastPs(lane, buffer.waitsSincePs, nowPs)) return 'switchLifetime';
     return limit.isStalled(lane, nowPs) ? 'vlStalled' : 'hoqLife';
   }
 
@@ -572,7 +582,7 @@ export class InfinibandSwitch {
       const input = this.#ports[this.#used[turn]!]!;
       const buffer = input.buffers[lane]!;
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs || input.readUntilPs(lane) > nowPs) continue;
-      if (this.#awaitsStall(output.headOfQueue, lane, nowPs)) continue;
+      if (this.#isTooOld(buffer, nowPs) || this.#awaitsStall(output.headOfQueue, lane, nowPs)) continue;
       // Without credit or with a busy link nothing else may leave here, either.
       const packet = lane === this.laneCount ? undefined : this.#leavingPacket(input, buffer, index, lane);
       const flag = packet === undefined ? 0 : output.marker!.flagFor(packet);
@@ -659,7 +669,7 @@ export class InfinibandSwitch {
       if (!buffer.wants(index + 1) || buffer.readyPs > nowPs) continue;
       if (this.#ports[input]!.readUntilPs(lane) > nowPs) continue;
       const to = buffer.laneTowards(index + 1);
-      if (this.#awaitsStall(headOfQueue, to, nowPs)) continue;
+      if (this.#isTooOld(buffer, nowPs) || this.#awaitsStall(headOfQueue, to, nowPs)) continue;
       const turn = turns[to]!;
       const wait = (queue - turn + queues) % queues;
       if (next[to]! < 0 || wait < (next[to]! - turn + queues) % queues) next[to] = queue;

@@ -40,7 +40,7 @@ export class InputBuffer {
    * @param outputs at least one
    * @param lanes in which it leaves by each of them
    * @param arrivedPs when its first byte came
-   * @param readyPs the earliest instant at which it may leave; if no packet waits, it is the first from then on
+   * @param readyPs the earliest instant at which it may leave
    */
   add(
     offset: number,
@@ -59,7 +59,7 @@ export class InputBuffer {
     this.#lanes[at] = lanes;
     if (this.count++ === 0) {
       this.#remaining = outputs;
-      this.firstSincePs = readyPs;
+      this.firstSincePs = arrivedPs;
     }
     if (this.count > this.highWater) this.highWater = this.count;
   }
